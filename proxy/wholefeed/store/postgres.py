@@ -558,8 +558,8 @@ class Write(Job[_T]):
             The result of the work if it was committed. None: it was undone.
 
         Raises:
-            OverloadedError: The outcome is unknown: a standby replaced the server, or the server has forgotten
-                the transaction, or has not ended it yet.
+            OverloadedError: The outcome is unknown: a standby replaced the server, or the server forgot the
+                transaction, or has not ended it yet.
         """
         assert self._ending is not None
         history, number, result = self._ending

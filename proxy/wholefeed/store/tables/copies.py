@@ -1,7 +1,7 @@
-"""Copies of entries, as the order of a feed's entries asks for them (`wholefeed.core.compose.ordering`).
+"""Copies of entries, for the order of a feed's entries (`wholefeed.core.compose.ordering`).
 
 rows = read(db, documents)              # the entries of documents, from the top of each
-pairs = shared(db, feed, documents)     # those of which one copy is served and another one is not
+pairs = shared(db, feed, documents)     # entries of which one copy is live and another is not
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _SUPERSEDED: Final = """
 
 
 def are_shared(db: Database, feed: int) -> bool:
-    """Return whether any entry of a feed stands in more than one attached document."""
+    """Return whether any entry of a feed is in more than one attached document."""
     return fetch_one(db, _SUPERSEDED, {"feed": feed}) is not None
 
 
@@ -37,7 +37,7 @@ def read(db: Database, documents: Iterable[int]) -> list[Row]:
 
 
 def ask_for(db: Database, documents: Iterable[int]) -> Callable[[], list[Row]]:
-    """Ask for what `read` returns."""
+    """Ask for the result of `read`."""
     return ask(
         db,
         _ROWS,
@@ -56,7 +56,7 @@ _PAIRS: Final = """
 
 
 def shared(db: Database, feed: int, documents: Iterable[int]) -> list[Pair]:
-    """Return the copies that entries of attached documents have elsewhere, if one of both is served."""
+    """Return the other copies of entries in attached documents, where one of both is live."""
     rows = fetch_all(db, _PAIRS, {"feed": feed, "documents": json_ids(documents)})
     return [Pair(row[0], row[1], bool(row[2]), row[3], row[4]) for row in rows]
 
@@ -69,6 +69,6 @@ _SPANS: Final = """
 
 
 def spans(db: Database, documents: Iterable[int]) -> dict[int, tuple[float | None, float | None]]:
-    """Return the dates of the oldest and the newest entry of each document that has live ones."""
+    """Return the dates of the oldest and the newest live entry of each document with any."""
     rows = fetch_all(db, _SPANS, {"documents": json_ids(documents)})
     return {row[0]: (row[1], row[2]) for row in rows}

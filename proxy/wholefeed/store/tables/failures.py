@@ -1,8 +1,8 @@
-"""What could not be had of a feed, and what a web archive is asked for instead.
+"""Failed attempts of a feed, and searches in a web archive for the missing documents.
 
-An `Attempt` stands for the subscription document (its URL is empty, and the feed is stale) or for an archive
-document or page (and the feed is partial). A `Search` is one of them as a web archive is asked for it: how
-far that has come, and when it goes on (R33).
+An `Attempt` is for the subscription document (empty URL; the feed is stale), or for an archive document or
+page (the feed is partial). A `Search` records the progress of looking for one of them in a web archive, and
+when the search continues (R33).
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def read(db: Database, feed: int) -> Failures:
 
 
 def ask_for(db: Database, feed: int) -> Callable[[], Failures]:
-    """Ask for what `read` returns."""
+    """Ask for the result of `read`."""
     return ask(db, _LIST, {"feed": feed}, _failures_in)
 
 
@@ -46,7 +46,7 @@ _FIRST_FAILED: Final = "SELECT min(first_at) FROM attempt WHERE feed = :feed AND
 
 
 def first_failed_at(db: Database, feed: int) -> float | None:
-    """Return when what is missing of a feed failed first; None: nothing is missing."""
+    """Return the time of the oldest failure among the missing documents. None: nothing is missing."""
     found: float | None = fetch_value(db, _FIRST_FAILED, {"feed": feed, "subscription": SUBSCRIPTION_ATTEMPT})
     return found
 
@@ -67,10 +67,10 @@ _CLEAR_MISSING: Final = "DELETE FROM attempt WHERE feed = :feed AND url <> :subs
 
 
 def replace_missing(db: Database, feed: int, missing: Sequence[Attempt]) -> bool:
-    """Let these be all that is missing of a feed.
+    """Replace the list of missing documents of a feed.
 
     Returns:
-        Whether anything is missing no longer without having been had.
+        Whether a document left the list without being stored.
     """
     values = {"feed": feed, "subscription": SUBSCRIPTION_ATTEMPT}
     before = fetch_all(db, _WAS_MISSING, values)
@@ -89,11 +89,11 @@ _CLEAR_SUBSCRIPTION: Final = "DELETE FROM attempt WHERE feed = :feed AND url = :
 def note_refetch(
     db: Database, feed: int, failure: Attempt | None, changes: FeedChanges, *, is_known: bool = False
 ) -> None:
-    """Note that the subscription document could not be had, None: that it could; and update the feed.
+    """Record a failure to fetch the subscription document (None: success), and update the feed.
 
-    `is_known` as for `feeds.update`.
+    See `feeds.update` for `is_known`.
     """
-    feeds.update(db, feed, changes, is_known=is_known)  # first: it tells whether the feed is there
+    feeds.update(db, feed, changes, is_known=is_known)  # first: it raises if the feed was forgotten
     run(db, _CLEAR_SUBSCRIPTION, {"feed": feed, "subscription": SUBSCRIPTION_ATTEMPT})
     if failure is not None:
         assert failure.is_subscription, "a part that is missing is published"
@@ -101,34 +101,34 @@ def note_refetch(
 
 
 def overview(db: Database, feed: int) -> Overview:
-    """Return what is known of a feed beside its documents."""
+    """Return the state of a feed without its documents."""
     row = feeds.require(db, feed)
     return Overview(row, read(db, feed), feeds.body_bytes(db, feed), documents.imports(db, feed))
 
 
-# What a web archive is asked for
+# Searches in web archives
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Search:
-    """A document that is missing, and how far a web archive has been asked for it."""
+    """A missing document, and the progress of its search in a web archive."""
 
     feed: int
     url: str
-    """As in `Attempt`: empty for the subscription document."""
+    """See `Attempt`: empty for the subscription document."""
     reason: str
     status: int | None
     attempts: int
     fetch_url: str
-    """Of the feed."""
+    """The feed's."""
     kind: Kind
-    """Of the feed."""
+    """The feed's."""
     is_begun: bool = False
-    """Whether an archive's copy stands in for the subscription document already."""
+    """Whether a memento already replaces the subscription document."""
     position: str = ""
-    """Where the next page of the index begins."""
+    """Start of the next page of the archive's index."""
     taken_at: float | None = None
-    """When the newest copy that was taken was made."""
+    """Capture time of the newest stored memento."""
 
     @property
     def is_subscription(self) -> bool:
@@ -136,7 +136,7 @@ class Search:
 
     @property
     def target(self) -> str:
-        """The URL that is looked for."""
+        """The URL to look for."""
         return self.url or self.fetch_url
 
 
@@ -161,9 +161,9 @@ _OPEN_SEARCHES: Final = f"""
 
 
 def list_open_searches(db: Database, *, now: float, horizon: float, feed: int | None = None) -> list[Search]:
-    """Return the searches whose time has come, longest due first; of one feed, or of all.
+    """Return the searches that are due, longest due first, in one feed or in all.
 
-    An instant behind `horizon` comes from a clock that was wrong.
+    An instant after `horizon` comes from a wrong clock.
     """
     values = {"now": now, "horizon": horizon, "feed": feed, "served": MementoServed.slug}
     return [_search(row) for row in fetch_all(db, _OPEN_SEARCHES, values)]
@@ -188,7 +188,7 @@ _PUT_SEARCH: Final = varied(
 
 
 def note_search(db: Database, search: Search, *, next_at: float) -> None:
-    """Keep how far a search has come, and when it goes on; of a feed that was forgotten nothing is kept."""
+    """Store a search's progress and its next time, unless the feed was forgotten."""
     values = {"feed": search.feed, "url": search.url, "position": search.position}
     run(db, _PUT_SEARCH, {**values, "taken_at": search.taken_at, "next_at": next_at})
 
@@ -204,7 +204,7 @@ _POSTPONE: Final = varied(
 
 
 def postpone_search(db: Database, search: Search, *, next_at: float) -> None:
-    """Let a search go on later from where it is."""
+    """Postpone a search without progress."""
     run(db, _POSTPONE, {"feed": search.feed, "url": search.url, "next_at": next_at})
 
 
@@ -212,6 +212,6 @@ _NEXT_SEARCH_AT: Final = "SELECT min(next_at) AS at FROM memento_search WHERE ne
 
 
 def next_search_at(db: Database, now: float) -> float | None:
-    """Return when the next search goes on; None when none waits."""
+    """Return the time of the next search. None: no search waits."""
     row = fetch_one(db, _NEXT_SEARCH_AT, {"now": now})
     return None if row is None else row["at"]

@@ -1,8 +1,8 @@
-"""Feeds and their aliases: found, made, changed, forgotten; and what is known of many of them at once.
+"""The table of feeds and their aliases, with queries over many feeds.
 
-feed = create(db, url=url, fetch_url=url, family=family, kind=kind, now=now)
-update(db, feed.id, {"is_stale": 1})
-outlook(db, times)                  # which may be polled, and when the next one may
+feed = create(db, url=url, fetch_url=url, family=family, kind=kind, now=now) update(db, feed.id, {"is_stale":
+1})
+outlook(db, times)                  # feeds that may be polled, and the time of the next one
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ _BY_URL: Final = f"""
 
 
 def find_by_url(db: Database, url: str) -> FeedRow | None:
-    """Return the feed of this key or alias; the key wins."""
+    """Return the feed with this URL as key or alias; the key wins."""
     row = fetch_one(db, _BY_URL, {"url": url})
     return None if row is None else feed_row(row)
 
@@ -58,17 +58,17 @@ _BY_ID: Final = f"SELECT {FEED_COLUMNS} FROM feed WHERE id = :feed"  # noqa: S60
 
 
 def find(db: Database, feed: int) -> FeedRow | None:
-    """Return the feed, or None when it was forgotten."""
+    """Return the feed. None: it was forgotten."""
     return ask_for(db, feed)()
 
 
 def ask_for(db: Database, feed: int) -> Callable[[], FeedRow | None]:
-    """Ask for what `find` returns."""
+    """Ask for the result of `find`."""
     return ask(db, _BY_ID, {"feed": feed}, lambda rows: next(map(feed_row, rows), None))
 
 
 def require(db: Database, feed: int) -> FeedRow:
-    """Return the feed, or raise `UnknownFeedError`: it was forgotten."""
+    """Return the feed, or raise `UnknownFeedError` if it was forgotten."""
     found = find(db, feed)
     if found is None:
         raise unknown(feed)
@@ -84,7 +84,7 @@ def require_known(db: Database, feed: int) -> None:
 
 
 def unknown(feed: int) -> UnknownFeedError:
-    """Return what is raised where a feed was forgotten."""
+    """Return the error for a forgotten feed."""
     return UnknownFeedError(f"no feed is stored under the number {feed}")
 
 
@@ -92,15 +92,15 @@ _LIST: Final = f"SELECT {LISTED_COLUMNS} FROM feed ORDER BY url LIMIT :limit OFF
 
 
 def list_feeds(db: Database, limit: int, offset: int) -> list[ListedFeed]:
-    """Return feeds by URL."""
+    """Return a range of the feeds, ordered by URL."""
     return [listed_feed(row) for row in fetch_all(db, _LIST, {"limit": limit, "offset": offset})]
 
 
 class Search(NamedTuple):
-    """Which feeds are looked for, and in which order."""
+    """A search for feeds, with the order of the results."""
 
     words: str = ""
-    """What the URL or the title holds, in any case of ASCII's letters; empty: whatever."""
+    """Part of the URL or the title, in any case of ASCII letters; empty: any."""
     state: str = ""
     """The visible state, or `stale`; empty: any."""
     sort: str = "asked"
@@ -108,7 +108,7 @@ class Search(NamedTuple):
 
 
 ORDERS: Final = ("asked", "title", "url", "state", "entries")
-"""The last asked for first, by title (of a feed without one its URL), URL, state, or the largest first."""
+"""Most recently asked for; title, or URL without one; URL; state; most entries."""
 _MATCHING: Final = """
     FROM feed WHERE (:words = '' OR {found} > 0)
         AND (:state = '' OR {visible} = :state OR (:state = 'stale' AND is_stale <> 0))
@@ -142,26 +142,26 @@ _COUNT_MATCHING: Final = varied(f"SELECT count(*) {_MATCHING}", **_VARIED)
 
 
 def search(db: Database, search: Search, *, limit: int, offset: int) -> tuple[list[ListedFeed], int]:
-    """Return a part of the feeds that are looked for, and how many there are."""
+    """Return a result page of a search, and the total number of matches."""
     rows = fetch_all(db, _SEARCH, {**search._asdict(), "limit": limit, "offset": offset})
     matching = {"words": search.words, "state": search.state}
     return [listed_feed(row) for row in rows], int(fetch_value(db, _COUNT_MATCHING, matching))
 
 
-# What feeds call themselves that were published before that was kept
+# Titles of feeds published before titles were stored
 
 _HEADED: Final = f"SELECT {FEED_COLUMNS} FROM feed WHERE id = :feed AND title IS NULL"  # noqa: S608
 _KEEP_HEADING: Final = "UPDATE feed SET title = ?, site = ? WHERE id = ? AND title IS NULL"
 
 
 def find_unnamed(db: Database, feed: int) -> FeedRow | None:
-    """Return the feed, or None when it was forgotten or its title is known."""
+    """Return the feed. None: it was forgotten, or has a title."""
     row = fetch_one(db, _HEADED, {"feed": feed})
     return None if row is None else feed_row(row)
 
 
 def keep_headings(db: Database, headings: Mapping[int, Heading]) -> None:
-    """Keep what feeds call themselves, of those that have not been published again meanwhile."""
+    """Store titles and sites of feeds not published again meanwhile."""
     db.executemany(
         _KEEP_HEADING, [(found.title, found.site, feed) for feed, found in sorted(headings.items())]
     )
@@ -173,7 +173,7 @@ _STATES: Final = f"""
 
 
 def count_states(db: Database) -> dict[str, tuple[int, int]]:
-    """Return how many feeds there are in each visible state, and how many of them are stale."""
+    """Return by visible state the number of feeds and the number of stale ones."""
     return {row["state"]: (row["feeds"], row["stale"]) for row in fetch_all(db, _STATES)}
 
 
@@ -184,7 +184,7 @@ _UNFINISHED: Final = f"""
 
 
 def list_unfinished(db: Database) -> list[FeedRow]:
-    """Return the feeds whose walk has not ended, oldest first."""
+    """Return the feeds with an unfinished walk, oldest first."""
     return [feed_row(row) for row in fetch_all(db, _UNFINISHED)]
 
 
@@ -194,7 +194,7 @@ _LIST_DUE: Final = f"""
 
 
 def list_due(db: Database, now: float, limit: int) -> list[FeedRow]:
-    """Return feeds whose publishers' pages are to be looked at (H8), those that have waited longest first."""
+    """Return the feeds whose publishers' pages are due (H8), those due longest first."""
     return [feed_row(row) for row in fetch_all(db, _LIST_DUE, {"now": now, "limit": limit})]
 
 
@@ -202,7 +202,7 @@ _NEXT_LIST: Final = "SELECT min(list_at) FROM feed WHERE list_at > :now"
 
 
 def next_list_at(db: Database, now: float) -> float | None:
-    """Return when the next one is."""
+    """Return the time when the next feed is due."""
     found = fetch_value(db, _NEXT_LIST, {"now": now})
     return None if found is None else float(found)
 
@@ -211,7 +211,7 @@ _BODY_BYTES: Final = "SELECT coalesce(sum(body_bytes), 0) FROM document WHERE fe
 
 
 def body_bytes(db: Database, feed: int) -> int:
-    """Return what the bodies of a feed's documents come to, decoded."""
+    """Return the total size of a feed's bodies, decoded."""
     return int(fetch_value(db, _BODY_BYTES, {"feed": feed}))
 
 
@@ -223,7 +223,7 @@ _CREATE: Final = f"""
 
 
 def create(db: Database, *, url: str, fetch_url: str, family: Family, kind: Kind, now: float) -> FeedRow:
-    """Return the feed of that key or alias, made if it was not there."""
+    """Return the feed with this key or alias, created if missing."""
     found = find_by_url(db, url)
     if found is None:
         values = {"url": url, "fetch_url": fetch_url, "family": family, "kind": kind}
@@ -240,15 +240,17 @@ _ADD_ALIAS: Final = """
 
 
 def add_alias(db: Database, url: str, feed: int) -> None:
-    """Let the URL lead to the feed, whatever it led to before."""
+    """Direct the URL to the feed, in place of any other."""
     require_known(db, feed)
     run(db, _ADD_ALIAS, {"url": url, "feed": feed})
 
 
 def update(db: Database, feed: int, changes: FeedChanges, *, is_known: bool = False) -> None:
-    """Set columns of a feed, or raise `UnknownFeedError`. The names are the program's own, never input.
+    """Set columns of a feed, or raise `UnknownFeedError`.
 
-    `is_known`: the same transaction looks at the feed in any case, so nothing is waited for here.
+    Column names come from the program, never from input.
+
+    `is_known`: the same transaction checks the feed anyway, so this statement need not wait.
     """
     columns = ", ".join(f"{name} = :{name}" for name in changes) or "id = id"
     updated = db.execute(f"UPDATE feed SET {columns} WHERE id = :feed", {**changes, "feed": feed})  # noqa: S608
@@ -260,7 +262,7 @@ _NOTE_ASKED: Final = "UPDATE feed SET asked_at = ? WHERE id = ?"
 
 
 def note_asked(db: Database, asked: Mapping[int, float]) -> None:
-    """Note when feeds were asked for, those that are still there."""
+    """Record the times of requests for those feeds that still exist."""
     db.executemany(_NOTE_ASKED, [(asked_at, feed) for feed, asked_at in sorted(asked.items())])
 
 
@@ -270,7 +272,7 @@ _NOTE_WARNED: Final = """
 
 
 def note_warned(db: Database, feed: FeedRow) -> None:
-    """Note that a reader was sent the warning of a feed as it was read (R16)."""
+    """Record that a reader got the feed's warning in this version (R16)."""
     run(db, _NOTE_WARNED, {"feed": feed.id, "warned_at": feed.warned_at})
 
 
@@ -287,7 +289,7 @@ _BEGIN_WALK: Final = """
 
 
 def begin_walk(db: Database, feed: int, now: float) -> None:
-    """Note that a walk may add documents from now on."""
+    """Record that a walk has begun and may add documents."""
     require_known(db, feed)
     run(db, _BEGIN_WALK, {"feed": feed, "now": now})
 
@@ -306,20 +308,20 @@ _FORGET: Final = "DELETE FROM feed WHERE id = :feed"
 
 
 def forget(db: Database, feed: int, now: float) -> bool:
-    """Delete a feed and all that is its own. Its segments retire: an answer may still be using them."""
+    """Delete a feed with all its data. Its segments retire, since answers may use them."""
     run(db, _RETIRE_ALL, {"feed": feed, "now": now})
     run(db, _NOTE_FORGOTTEN, {"feed": feed})
     return run_counting(db, _FORGET, {"feed": feed}) > 0
 
 
-# Whether a feed is still what was read of it
+# Versions of feeds
 
 
 class Version(NamedTuple):
-    """What a feed is: of its row what is sent, or decides what is done.
+    """The part of a feed's row that answers or decisions depend on.
 
-    A feed that was published again, or is walked, stale or warned of, has another one. When it was checked,
-    and until when it is fresh, are told beside that: nothing that is made of a feed depends on them.
+    It changes when the feed is published, walked, stale or warned of. Check times and freshness are separate:
+    nothing derived from the feed depends on them.
     """
 
     published: tuple[object, ...]
@@ -327,7 +329,7 @@ class Version(NamedTuple):
 
 
 class Ages(NamedTuple):
-    """When a feed was checked, and what follows from that; each as `FeedRow` has it."""
+    """Check times of a feed and the freshness that follows; see `FeedRow`."""
 
     checked_at: float | None
     failed_at: float | None
@@ -362,21 +364,21 @@ _version_values = attrgetter(*_VERSION_COLUMNS)
 VERSIONS: Final = f"""
     SELECT id, {", ".join(_VERSION_COLUMNS)} FROM feed WHERE id IN (SELECT value FROM json_each(:feeds))
 """  # noqa: S608 - names
-"""Takes feeds as `json_ids` writes them."""
+"""The parameter is the feeds as `json_ids` writes them."""
 
 
 def version_of(feed: FeedRow) -> Version:
-    """Return what a feed was when its row was read."""
+    """Return the version in a feed's row."""
     return _version(_version_values(feed))
 
 
 def read_versions(db: Database, ids: Iterable[int]) -> dict[int, Version]:
-    """Return what feeds are, those that there are."""
+    """Return the versions of those feeds that exist."""
     return versions_in(db.execute(VERSIONS, {"feeds": json_ids(ids)}))
 
 
 def versions_in(rows: Iterable[Row]) -> dict[int, Version]:
-    """Return what feeds are, of the rows that `VERSIONS` gives."""
+    """Return the versions in rows of `VERSIONS`."""
     return {number: _version(tuple(values)) for number, *values in rows}
 
 
@@ -384,19 +386,19 @@ def _version(values: tuple[Any, ...]) -> Version:
     return Version(values[: -len(AGES)], Ages(*values[-len(AGES) :]))
 
 
-# Which feeds may be polled now, and when the next one may
+# Feeds to poll
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outlook:
-    """What there is to be polled."""
+    """The feeds to poll."""
 
     feeds: int
-    """How many are known."""
+    """Number of known feeds."""
     due: tuple[tuple[int, str], ...]
-    """Number and `fetch_url` of those that may be polled, the one that was checked longest ago first."""
+    """Number and `fetch_url` of each feed that may be polled, least recently checked first."""
     next_at: float | None
-    """When another one may be at the earliest, epoch seconds; None when there is none."""
+    """Earliest time for another one, epoch seconds. None: no other feed."""
 
 
 _DUE: Final = """
@@ -425,7 +427,7 @@ _COUNT_FEEDS: Final = "SELECT count(*) FROM feed"
 
 
 def outlook(db: Database, times: Times) -> Outlook:
-    """Look for what `core.schedule.poll_due_at` lets be polled; feeds never heard of are left out."""
+    """Return the feeds due by `core.schedule.poll_due_at`, without feeds that never had a response."""
     now, before = times.now, times.now - times.interval_seconds
     ahead, horizon = now + APART_SECONDS, now + times.longest_seconds
     due = fetch_all(db, _DUE, {"now": now, "before": before, "ahead": ahead, "horizon": horizon})
@@ -437,22 +439,22 @@ def outlook(db: Database, times: Times) -> Outlook:
     )
 
 
-# That publishers have said of feeds that nothing has changed, of many at once
+# Publishers' reports that nothing changed, for many feeds at once
 
 
 class Check(NamedTuple):
-    """What one publisher has said."""
+    """A publisher's report that nothing changed."""
 
     feed: int
     document: int
-    """That has not changed."""
+    """The unchanged document."""
     checked_at: float
     fresh_until: float
     cache_control: str
     expires: str
 
     def noted_in(self, row: FeedRow) -> FeedRow:
-        """Return the feed's row with the check, unless the row is of later, and not of a wrong clock."""
+        """Return the feed's row with the check applied, unless the row has a later one of a correct clock."""
         at = row.checked_at
         if at is not None and at >= self.checked_at and not is_ahead(at, now=self.checked_at):
             return row
@@ -472,7 +474,7 @@ _NOTE_DOCUMENT: Final = "UPDATE document SET checked_at = ? WHERE id = ?"
 
 
 def note_check(db: Database, checks: Sequence[Check]) -> None:
-    """Note what publishers have said, of feeds that are still there."""
+    """Store the checks of feeds that still exist."""
     db.executemany(
         _NOTE_FEED,
         [(each.checked_at, each.fresh_until, each.cache_control, each.expires, each.feed) for each in checks],
@@ -480,7 +482,7 @@ def note_check(db: Database, checks: Sequence[Check]) -> None:
     db.executemany(_NOTE_DOCUMENT, [(each.checked_at, each.document) for each in checks])
 
 
-# What is read and written to find out whether the database works, and whether there is room again
+# Probes: does the database work, and has it room again
 
 
 _READ_PROBE: Final = "SELECT count(*) FROM probe"
@@ -498,5 +500,5 @@ _PROBE_BYTES: Final = 16384
 
 
 def write_probe(db: Database) -> None:
-    """Write 16 KiB in place of those before; random, since what repeats itself is stored in a few bytes."""
+    """Overwrite a probe of 16 KiB, random because repeating data would be stored in a few bytes."""
     run(db, _WRITE_PROBE, {"filler": os.urandom(_PROBE_BYTES)})

@@ -1,9 +1,9 @@
-"""What identifies entries without an id of their own (rule R9): their keys, and which are ambiguous.
+"""The keys that identify entries without an id of their own (rule R9), and which keys are ambiguous.
 
-A key is ambiguous for good once it is the feed's own link, stands twice in one document, or on two items
-with different enclosures; an enclosure also on two items with different links, which it would make one where
-their links become ambiguous. Entries that a key identified are then identified by their next key, each for
-itself: what was one only ever splits, and the outcome does not depend on the order in which documents came.
+A key becomes ambiguous for ever if it is the feed's own link, occurs twice in one document, or occurs on two
+items with different enclosures. An enclosure also becomes so on two items with different links: it would join
+them once their links are ambiguous. Entries with an ambiguous key are identified by their next key, each for
+itself. Identities therefore only split, and the order of documents does not matter.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _AMBIGUOUS: Final = "SELECT key FROM ambiguous_key WHERE feed = :feed"
 
 
 def ambiguous(db: Database, feed: int) -> frozenset[EntryId]:
-    """Return the keys that identify nothing in the feed."""
+    """Return the feed's ambiguous keys."""
     return frozenset(EntryId(row["key"]) for row in fetch_all(db, _AMBIGUOUS, {"feed": feed}))
 
 
@@ -33,14 +33,14 @@ def ambiguous_with(
     own: Collection[EntryId],
     beside: Iterable[PackedKeys] = (),
 ) -> frozenset[EntryId]:
-    """Return the keys that will identify nothing in the feed once a document stands in it.
+    """Return the ambiguous keys of the feed once it contains a document.
 
     Args:
         db: In the connection's thread.
         feed: The feed.
-        keys: Of the document's entries.
-        own: What is ambiguous by the document alone, or by those beside it.
-        beside: Of documents that are to stand in the feed, too.
+        keys: Keys of the document's entries.
+        own: Keys ambiguous by the document alone, or with those beside it.
+        beside: Keys of other documents about to be stored.
     """
     found = ambiguous(db, feed).union(own, _unlike([*beside, keys]))
     return found.union(_clashing(db, feed, keys, found))
@@ -52,9 +52,9 @@ _NOTE_AMBIGUOUS: Final = "INSERT INTO ambiguous_key (feed, key) VALUES (?, ?)"
 def note(
     db: Database, change: Change, feed: int, keys: PackedKeys, own: Collection[EntryId]
 ) -> frozenset[EntryId]:
-    """Keep what `ambiguous_with` returns, and return it: stored entries split.
+    """Store and return the ambiguous keys, including a new document's; split stored entries by them.
 
-    To be called before the entries of the document come, and before those that they replace go.
+    Call it before the document's entries are stored and before those they replace are removed.
     """
     before = ambiguous(db, feed) if change.ambiguous is None else change.ambiguous
     known = before.union(own)
@@ -72,7 +72,7 @@ _PUT_KEYS: Final = """
 
 
 def put(db: Database, feed: int, document: int, keys: PackedKeys) -> None:
-    """Keep what can identify the entries of a document."""
+    """Store the possible keys of a document's entries."""
     if keys:
         rows = (
             (document, ordinal, feed, each.link, each.enclosure, each.content, each.enclosures)
@@ -85,7 +85,7 @@ _DELETE_KEYS: Final = "DELETE FROM entry_key WHERE document = :document"
 
 
 def remove(db: Database, document: int) -> None:
-    """Forget the keys of the entries of a document, which go."""
+    """Delete the keys of a document's entries, before the entries go."""
     run(db, _DELETE_KEYS, {"document": document})
 
 
@@ -112,7 +112,7 @@ _CARRY_TOMBSTONES: Final = f"""
 
 
 def carry(db: Database, feed: int, before: EntryId, identity: EntryId) -> None:
-    """Let what is known of an entry under one identity count under another, too (R8, R19, P1)."""
+    """Copy the facts of an entry to its new identity (R8, R19, P1)."""
     parameters = {"feed": feed, "before": before, "identity": identity}
     run(db, _CARRY_SETTLED, parameters)
     run(db, _CARRY_TOMBSTONES, parameters)
@@ -120,7 +120,7 @@ def carry(db: Database, feed: int, before: EntryId, identity: EntryId) -> None:
 
 
 def proven(keys: PackedKeys, before: Sequence[EntryId]) -> frozenset[EntryId]:
-    """Return the links that were ambiguous where remembered copies were made, before that was kept."""
+    """Return links that were ambiguous when copies were remembered, before versions that store this."""
     return frozenset(
         each.link
         for ordinal, each in keys
@@ -148,14 +148,13 @@ _UNLIKE_OF_ENCLOSURE: Final = """
 
 
 def _clashing(db: Database, feed: int, keys: PackedKeys, known: Container[EntryId]) -> set[EntryId]:
-    """Return the keys that stand on an unlike item, too.
+    """Return the keys that stored, unlike items have, too.
 
     Args:
         db: In the connection's thread.
         feed: The feed.
-        keys: Of a document's entries.
-        known: What is ambiguous anyway. Any number of items may bear such a key: they are not gone through
-            for each item that comes.
+        keys: Keys of a document's entries.
+        known: Ambiguous keys. They are skipped, since any number of items may have them.
     """
     found: set[EntryId] = set()
     for _, each in keys:
@@ -171,7 +170,7 @@ def _clashing(db: Database, feed: int, keys: PackedKeys, known: Container[EntryI
 
 
 def _unlike(documents: Iterable[PackedKeys]) -> set[EntryId]:
-    """Return the keys that stand on unlike items of documents of which none is stored."""
+    """Return the keys that unlike items share, among documents not stored yet."""
     files_of_link: dict[EntryId, EntryId] = {}
     item_of_file: dict[EntryId, tuple[EntryId, EntryId | None]] = {}
     found: set[EntryId] = set()
@@ -210,7 +209,7 @@ _BEARERS: Final = """
 """
 _BEARERS_OF_LINK: Final = _BEARERS.format("link")
 _BEARERS_OF_ENCLOSURE: Final = _BEARERS.format("enclosure")
-# In attached documents they stand as live until the change is finished, as those of a new document do.
+# In attached documents they count as live until the end of the change, like entries of a new document.
 _IDENTIFY: Final = """
     UPDATE entry SET identity = :identity, own = NULL, is_live = CASE WHEN is_live >= 0 THEN 1 END
     WHERE document = :document AND ordinal = :ordinal
@@ -220,7 +219,7 @@ _IDENTIFY: Final = """
 def _split(
     db: Database, change: Change, feed: int, keys: Collection[EntryId], known: Container[EntryId]
 ) -> None:
-    """Identify anew what bears these keys, by all that are `known` to be ambiguous."""
+    """Identify the entries with these keys again, now that the `known` keys are ambiguous."""
     bearers = {
         (row["document"], row["ordinal"]): row
         for key in keys

@@ -1,16 +1,16 @@
-"""Which replica does which piece of work, and which replicas are alive. On PostgreSQL alone.
+"""Leases, which assign work to replicas, and the list of live replicas. PostgreSQL only.
 
-A lease is one row. It is held while it has not ended and its replica is alive; one that went well is deleted,
-one that failed keeps how for a while. Each taking has a token of its own, so that what an earlier one does
-late means nothing. A lease on a feed changes hands under the lock of the feed's row, which every change of
-the feed holds: whoever has seen in its transaction that the lease is its own commits before another has it.
+A lease is one row, in force until it ends or its replica dies. Success deletes it; failure leaves its outcome
+for a while. Each taking has its own token, so that late actions of an earlier one have no effect. A lease on
+a feed changes hands under the lock of the feed's row, which every change of the feed takes. A transaction
+that sees its own lease therefore commits before another replica gets it.
 
     looked = take(db, feed_lease(7), feed=7, replica=own, wants=wants)
     beat(db, own, progress)                             # a sign of life, every few seconds
     end(db, [(feed_lease(7), looked.token, outcome)])
 
-A replica is one of the processes that share the store, with its last sign of life. The database's clock
-(`clock_seconds`, made by a migration) counts for all of them: theirs may differ.
+A replica is a process that shares the store, with its last sign of life. All times come from the database's
+clock (`clock_seconds`, created by a migration), since the processes' clocks may differ.
 """
 
 from __future__ import annotations
@@ -26,34 +26,34 @@ from wholefeed.store.base import Database, fetch_all, fetch_one, fetch_value, ru
 from wholefeed.store.rows import FEED_COLUMNS, FeedRow, feed_row
 
 DEAD_SECONDS: Final = 6.0
-"""After so long without a sign of life a replica is dead, and what it held is anybody's."""
+"""Silence after which a replica counts as dead and its leases as free."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeaseRow:
-    """A lease as it is stored. Seconds are told by the database's clock."""
+    """A stored lease. Seconds are by the database's clock."""
 
     name: str
     replica: str
     token: str
     progress: str
-    """What its holder has told of how far it is."""
+    """Progress as reported by its replica."""
     outcome: str
-    """How it failed; empty while it is held."""
+    """Failure, if any; empty while in force."""
     ended_seconds: float | None
-    """Since it has ended; None: it has not."""
+    """Seconds since its end. None: in force."""
     silent_seconds: float | None
-    """Since the last sign of life of its replica; None: there is no such replica."""
+    """Seconds since its replica's last sign of life. None: no such replica."""
 
     @property
     def is_live(self) -> bool:
-        """Whether somebody is at it."""
+        """Whether a live replica has it in force."""
         is_alive = self.silent_seconds is not None and self.silent_seconds < DEAD_SECONDS
         return self.ended_seconds is None and is_alive
 
 
 Wants = Callable[[LeaseRow | None, FeedRow | None], bool]
-"""Whether a free lease is wanted, by its row and its feed's. Asked within the transaction, perhaps twice."""
+"""Whether a free lease is wanted, from its row and its feed's. Called in the transaction, perhaps twice."""
 
 
 def always(before: LeaseRow | None, feed: FeedRow | None) -> bool:
@@ -61,26 +61,26 @@ def always(before: LeaseRow | None, feed: FeedRow | None) -> bool:
 
 
 class Looked(NamedTuple):
-    """What came of wanting a lease."""
+    """The result of an attempt to take a lease."""
 
     token: str
-    """Of its taking; empty: it was not taken."""
+    """Token of the taking; empty: not taken."""
     before: LeaseRow | None
-    """The lease as it was."""
+    """The lease before the attempt."""
     feed: FeedRow | None
-    """None: it was forgotten, or the lease is on none."""
+    """None: the feed was forgotten, or the lease is on none."""
 
 
 def feed_lease(feed: int) -> str:
-    """Return the name of the lease on the refreshes of a feed."""
+    """Return the name of the lease on a feed's refreshes."""
     return f"feed:{feed}"
 
 
 _LOCK_NAME: Final = "SELECT 1 FROM (SELECT pg_advisory_xact_lock(hashtextextended(:name, 0))) AS locked"
 _LOCK_FEED: Final = f"SELECT {FEED_COLUMNS} FROM feed WHERE id = :feed FOR NO KEY UPDATE"  # noqa: S608
 _LOCK_FEED_IF_FREE: Final = f"{_LOCK_FEED} SKIP LOCKED"
-# After a crash of the server there is no replica until each has given its next sign of life: whoever takes
-# something before that is alive all the same. An instant of 0 says that it has not begun yet.
+# A crash of the server empties the list of replicas until each gives its next sign of life. A replica that
+# takes a lease before that is alive all the same. An instant of 0 says that it has not begun yet.
 _TAKE: Final = """
     WITH alive AS (
         INSERT INTO replica (name, began_at, beat_at) VALUES (:replica, 0, clock_seconds())
@@ -103,11 +103,11 @@ def take(
     feed: int | None = None,
     takes_own: bool = True,
 ) -> Looked:
-    """Take a lease if it is free and wanted; in a transaction that writes.
+    """Take a lease if it is free and wanted, in a write transaction.
 
-    One that the replica has itself is free where it `takes_own`: begun anew. Where it does not, nobody at
-    work is disturbed: a feed that another transaction is changing is left to that one; who has anything else
-    is told that it is wanted.
+    With `takes_own`, a lease of the same replica counts as free and restarts. Without it, nobody at work is
+    disturbed: a feed in another transaction is left alone, and the replica with any other lease is notified
+    of the wish.
     """
     row = None
     if feed is None:
@@ -115,7 +115,7 @@ def take(
         before = look(db, name)
     else:
         locked = db.execute(_LOCK_FEED if takes_own else _LOCK_FEED_IF_FREE, {"feed": feed})
-        before = look(db, name)  # in the same trip; it sees what the lock has waited for
+        before = look(db, name)  # same round trip; it sees the changes that the lock waited for
         row = next(map(feed_row, locked), None)
         if row is None:
             return Looked("", None, None)
@@ -127,13 +127,13 @@ def take(
         token = secrets.token_hex(8)
         run(db, _TAKE, {"name": name, "feed": feed, "replica": replica, "token": token})
         return Looked(token, before, row)
-    if before is not None and before.ended_seconds is None:  # a dead replica's: nobody is to take it up
+    if before is not None and before.ended_seconds is None:  # a dead replica's lease, wanted by nobody
         run(db, _END_WELL, {"name": name, "token": before.token})
     return Looked("", before, row)
 
 
 def look(db: Database, name: str) -> LeaseRow | None:
-    """Return a lease; None where there is none."""
+    """Return a lease, or None."""
     return look_all(db, [name]).get(name)
 
 
@@ -146,7 +146,7 @@ _LOOK: Final = """
 
 
 def look_all(db: Database, names: Iterable[str]) -> dict[str, LeaseRow]:
-    """Return leases by name, those that there are."""
+    """Return those leases that exist, by name."""
     found = fetch_all(db, _LOOK, {"names": json.dumps(list(names))})
     return {row["name"]: LeaseRow(**{name: row[name] for name in row.keys()}) for row in found}  # noqa: SIM118 - a row
 
@@ -155,7 +155,7 @@ _IS_HELD: Final = "SELECT 1 FROM lease WHERE name = :name AND token = :token AND
 
 
 def is_held(db: Database, name: str, token: str) -> bool:
-    """Whether that taking of a lease is the one that counts."""
+    """Whether the lease is still in force under this token."""
     return fetch_value(db, _IS_HELD, {"name": name, "token": token}) is not None
 
 
@@ -180,24 +180,24 @@ _TELL: Final = "SELECT pg_notify('wholefeed', :payload)"
 
 
 def end(db: Database, ends: Iterable[tuple[str, str, str]]) -> None:
-    """Give leases back, and tell the replicas that wait; those that another has taken meanwhile stay.
+    """End leases, and notify waiting replicas. Leases taken by others meanwhile stay.
 
-    Of each there are name, token and outcome: how it failed; empty: it went well, or nobody is to know. One
-    statement, which may be done twice.
+    Each has name, token and outcome: its failure, or empty for success or for a failure to be kept private.
+    One statement, which may run twice.
     """
     given = [{"name": name, "token": token, "outcome": outcome} for name, token, outcome in ends]
     fetch_all(db, _END, {"ends": json.dumps(given)})
 
 
 class Beat(NamedTuple):
-    """What a replica learns with its sign of life."""
+    """The database's reply to a sign of life."""
 
     was_known: bool
-    """False: it is new, or the database has lost what is not kept for good."""
+    """False: the replica is new, or the database lost its temporary data."""
     held: Mapping[str, str]
-    """The tokens of the leases that it holds, by name."""
+    """Tokens of the replica's leases, by name."""
     replicas: int
-    """How many are alive, itself too."""
+    """Number of live replicas, with this one."""
 
 
 _IS_KNOWN_REPLICA: Final = "SELECT 1 FROM replica WHERE name = :replica AND began_at > 0"
@@ -212,10 +212,7 @@ _HELD: Final = "SELECT name, token FROM lease WHERE replica = :replica AND ended
 
 
 def beat(db: Database, replica: str, progress: Sequence[tuple[str, str, str]]) -> Beat:
-    """Give a sign of life of a replica.
-
-    Its `progress` is how far it is with what it does: text, lease and token.
-    """
+    """Record a replica's sign of life and its progress: (text, lease, token)."""
     was_known = fetch_value(db, _IS_KNOWN_REPLICA, {"replica": replica}) is not None
     run(db, _BEAT_REPLICA, {"replica": replica})
     if progress:
@@ -234,7 +231,7 @@ _ORPHANS: Final = """
 
 
 def orphans(db: Database, limit: int) -> list[int]:
-    """Return feeds whose refresh has ended with its replica, oldest first."""
+    """Return the feeds whose refresh was ended by the death of a replica, oldest first."""
     found = fetch_all(db, _ORPHANS, {"limit": limit, "dead_seconds": DEAD_SECONDS})
     return [row["id"] for row in found]
 
@@ -250,12 +247,12 @@ _UNFINISHED: Final = """
 
 
 def unfinished(db: Database) -> list[int]:
-    """Return the feeds whose walk has not ended and that nobody is at."""
+    """Return the feeds with an unfinished walk and no live lease."""
     return [row["id"] for row in fetch_all(db, _UNFINISHED, {"dead_seconds": DEAD_SECONDS})]
 
 
 _KEPT_SECONDS: Final = 120.0
-"""For so long it is known how a lease has ended that did not go well."""
+"""Lifetime of a failed lease."""
 _FORGET_ENDED: Final = """
     DELETE FROM lease
     WHERE ended_at < clock_seconds() - CASE WHEN name LIKE 'host:%' THEN :host_seconds ELSE :kept_seconds END
@@ -267,12 +264,12 @@ _FORGET_ORPHANED: Final = """
         AND NOT EXISTS (SELECT 1 FROM replica AS r WHERE r.name = l.replica)
 """
 _FORGOTTEN_SECONDS: Final = 600.0
-"""After so long the row of a dead replica is deleted."""
+"""Lifetime of a dead replica's row."""
 _FORGET_DEAD_REPLICAS: Final = "DELETE FROM replica WHERE beat_at < clock_seconds() - :forgotten_seconds"
 
 
 def forget_old(db: Database) -> None:
-    """Delete what nobody asks for any more, of replicas too."""
+    """Delete expired leases and replicas."""
     run(db, _FORGET_ENDED, {"kept_seconds": _KEPT_SECONDS, "host_seconds": DAY_SECONDS})
     run(db, _FORGET_ORPHANED, {"kept_seconds": _KEPT_SECONDS})
     run(db, _FORGET_DEAD_REPLICAS, {"forgotten_seconds": _FORGOTTEN_SECONDS})
@@ -285,10 +282,9 @@ _BEAT_AGAIN: Final = """
 
 
 def beat_replica_again(db: Database, name: str) -> bool:
-    """Give a sign of life of a replica that is known; return whether it is.
+    """Record a known replica's sign of life; return whether it is known.
 
-    One that has left stays away, and one that is dead stays so, however late this comes: others may have
-    taken what it held.
+    A replica that has left or died stays so, however late this call: others may have taken its leases.
     """
     return run_counting(db, _BEAT_AGAIN, {"name": name, "dead_seconds": DEAD_SECONDS}) > 0
 
@@ -304,5 +300,5 @@ _LEAVE_REPLICAS: Final = "DELETE FROM replica WHERE name = :name"
 
 
 def leave_replicas(db: Database, name: str) -> None:
-    """Take a replica off at once: it has ended, and what it held is anybody's."""
+    """Remove an ended replica at once, which frees its leases."""
     run(db, _LEAVE_REPLICAS, {"name": name})

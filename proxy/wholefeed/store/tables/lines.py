@@ -1,10 +1,10 @@
-"""Lines: which entries a feed that is replayed ever had, in the order in which they came (rule P1).
+"""Lines: every entry that a replayed feed ever had, in the order of arrival (rule P1).
 
     made = plan(db, feed, dates, now)           # the first time: `put` its rows, some at a time, and `finish`
     append(db, feed, segments, dates, now)      # from then on, within each publication
     found = read(db, feed)                      # all lines, and where their entries stand
 
-`wholefeed.core.replay` decides by them when an entry is released.
+`wholefeed.core.replay` uses them to decide when an entry is released.
 """
 
 from __future__ import annotations
@@ -21,18 +21,18 @@ from wholefeed.store.base import Database, Row, fetch_all, fetch_one, fetch_valu
 from wholefeed.store.tables.feeds import unknown
 
 Dates = Mapping[int, Sequence[float | None]]
-"""Of documents, when each of their entries says that it was published, from the top."""
+"""Publication dates of documents' entries, from the top."""
 
 
 class Lines(NamedTuple):
-    """What is known of the lines of a feed."""
+    """The lines of a feed."""
 
     begun: int | None
-    """How many there were when they were begun; None: they have not been begun."""
+    """Number of lines when numbering began. None: it has not begun."""
     lines: Sequence[Line]
-    """By number, from 1 on."""
+    """By number, from 1."""
     numbers: Mapping[int, Sequence[int]]
-    """Of the entries of each segment, from the top; of one whose entries have none yet there is nothing."""
+    """Numbers of the entries of each segment, from the top. Segments without numbers are left out."""
 
 
 class Contents(NamedTuple):
@@ -40,9 +40,9 @@ class Contents(NamedTuple):
 
     segment: int
     documents: Sequence[int]
-    """That are in it as a whole, in output order."""
+    """Documents wholly in the segment, in output order."""
     members: bytes = b""
-    """Of a segment of a collected feed, as `Members` writes them."""
+    """In a collected feed: the entries, as `Members` writes them."""
 
 
 _BEGUN: Final = "SELECT lines_begun FROM feed WHERE id = :feed"
@@ -54,9 +54,9 @@ _NUMBERS: Final = """
 
 
 def read(db: Database, feed: int) -> Lines:
-    """Return all lines of a feed, also of segments that were retired: answers may still be using them.
+    """Return all lines of a feed, also of retired segments, since answers may use them.
 
-    Raises `UnknownFeedError` where the feed was forgotten.
+    Raises `UnknownFeedError` if the feed was forgotten.
     """
     row = fetch_one(db, _BEGUN, {"feed": feed})
     if row is None:
@@ -76,26 +76,26 @@ _WITHOUT: Final = """
 
 
 def without(db: Database, feed: int, documents: Iterable[int]) -> set[int]:
-    """Return those of these documents that have live entries without a line."""
+    """Return those of these documents with live entries without a line."""
     found = fetch_all(db, _WITHOUT, {"feed": feed, "documents": json_ids(documents)})
     return {row[0] for row in found}
 
 
-# The first time
+# First numbering
 
 
 class Plan(NamedTuple):
-    """How the entries of a feed are to be numbered."""
+    """A plan for numbering the entries of a feed."""
 
     revision: int
-    """The feed's, which has to stay."""
+    """The feed's revision, which must not change."""
     rows: Sequence[_NewLine]
     numbers: Sequence[tuple[int, bytes]]
-    """Of each segment, packed."""
+    """Numbers by segment, packed."""
 
 
 _NewLine = tuple[int, int, bytes, int, float, int]
-"""The columns of a line, in the order of `_PUT`."""
+"""Columns of a line, in the order of `_PUT`."""
 _STATE: Final = "SELECT lines_begun, revision, published_revision, is_walking FROM feed WHERE id = :feed"
 _UNNUMBERED: Final = """
     SELECT s.id, m.packed FROM segment AS s LEFT JOIN member AS m ON m.segment = s.id
@@ -111,9 +111,9 @@ _CLEAR: Final = "DELETE FROM line WHERE feed = :feed AND number >= :number"
 
 
 def plan(db: Database, feed: int, dates: Dates, now: float) -> Plan | None:
-    """Return how the entries that are published of a feed and have no number are to be numbered.
+    """Return a plan for the published entries without a number.
 
-    None: what is stored is another thing than what is published. Raises `UnknownFeedError` where the feed was
+    None: the stored entries differ from the published ones. Raises `UnknownFeedError` if the feed was
     forgotten.
     """
     begun, revision, published, is_walking = _state(db, feed)
@@ -135,12 +135,12 @@ def _state(db: Database, feed: int) -> Row:
 
 
 def put(db: Database, feed: int, revision: int, rows: Sequence[_NewLine]) -> bool:
-    """Put some rows of a plan, in their order; return whether it still holds."""
+    """Store some rows of a plan, in order; return whether the plan is still valid."""
     begun, present, *_ = _state(db, feed)
     number = rows[0][1]
     if present != revision:
         return False
-    if begun is None and number == 1:  # what an attempt has left that was broken off
+    if begun is None and number == 1:  # rows of an interrupted numbering
         run(db, _CLEAR, {"feed": feed, "number": number})
     if _last(db, feed)[0] != number - 1:
         return False
@@ -152,7 +152,7 @@ _NOTE_BEGUN: Final = "UPDATE feed SET lines_begun = coalesce(lines_begun, :count
 
 
 def finish(db: Database, feed: int, made: Plan) -> bool:
-    """Put what is left of a plan, when all of its rows are there; return whether it still holds."""
+    """Store the rest of a plan after all its rows; return whether the plan is still valid."""
     _, present, *_ = _state(db, feed)
     count = fetch_value(db, _COUNT, {"feed": feed})
     if present != made.revision or count != _last(db, feed)[0] or (made.rows and count != made.rows[-1][1]):
@@ -162,11 +162,11 @@ def finish(db: Database, feed: int, made: Plan) -> bool:
     return True
 
 
-# Each time that something is published
+# Numbering within each publication
 
 
 def append(db: Database, feed: int, segments: Sequence[Contents], dates: Dates, now: float) -> None:
-    """Number what new segments hold, in output order; entries that never had a line get one."""
+    """Number the entries of new segments, in output order; entries without a line get one."""
     rows, numbers = _numbered(db, feed, segments, dates, now)
     run_many(db, _PUT, rows)
     run_many(db, _PUT_NUMBERS, numbers)
@@ -200,10 +200,10 @@ def _numbered(
     *,
     is_first: bool = False,
 ) -> tuple[list[_NewLine], list[tuple[int, bytes]]]:
-    """Return the lines that segments want, which stand in output order, and the numbers of their entries.
+    """Return new lines for segments in output order, and the numbers of all their entries.
 
-    Those that come together are numbered from the oldest on. One without a date of its own is put beside its
-    older neighbour. Of documents that `dates` lack, entries are taken to be as old as the output sorts them.
+    Entries that arrive together are numbered from the oldest. One without a date goes next to its older
+    neighbour. For documents not in `dates`, the sort date of an entry counts.
     """
     entries = [list(_entries(db, feed, each)) for each in segments]
     numbers: dict[bytes, int] = {}
@@ -219,7 +219,7 @@ def _numbered(
         new.append((_NEVER if neighbour is None else neighbour, row["identity"], at is not None))
     new.sort(key=itemgetter(0))
     last_number, last_arrived_at = _last(db, feed) if new and not is_first else (0, 0)
-    # In the next second: no reader was told before it that there is nothing newer.
+    # The next second, since an answer in this one may already have claimed that nothing is newer.
     arrived_at = max(int(now) + 1, last_arrived_at)
     rows: list[_NewLine] = []
     for number, (sorted_at, identity, is_dated) in enumerate(new, start=last_number + 1):
@@ -233,11 +233,11 @@ def _numbered(
 
 
 _NEVER: Final = -1e12
-"""In front of all instants that there are: of what no older neighbour has a date."""
+"""Before all real instants, for undated entries without an older neighbour."""
 
 
 def _entries(db: Database, feed: int, segment: Contents) -> Iterator[Row]:
-    """Give the entries of a segment as they stand in it: those of each document the newest first (R20)."""
+    """Yield the entries of a segment in their order; within each document the newest comes first (R20)."""
     members = Members.read(segment.members) if segment.members else None
     documents = segment.documents if members is None else list(members.stamps)
     found = fetch_all(db, _ENTRIES, {"feed": feed, "documents": json_ids(documents)})
@@ -260,5 +260,5 @@ _CARRY: Final = """
 
 
 def carry(db: Database, feed: int, before: bytes, identity: bytes) -> None:
-    """Let an entry that is identified anew keep its line; of several that were one, the first one has it."""
+    """Give an entry's line to its new identity. If several were one, the first gets it."""
     run(db, _CARRY, {"feed": feed, "before": before, "identity": identity})

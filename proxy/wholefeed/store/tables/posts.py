@@ -1,12 +1,12 @@
-"""Posts that have had more than one id (rule R36): what tells them, and under which id each is served.
+"""Posts with more than one id (rule R36): how they are recognised, and the id of each in answers.
 
     known = find(db, feed, ids)                     # which ids are known, and whose post each is
     owners = find_owners(db, feed, traits)          # which identities have the traits of new entries
     names = settle(db, change, feed, ids, pairs)    # own id -> identity, where they differ
 
-`entry.identity` is that of the post; `entry.own` what identifies the copy by itself, where that differs. What
-a document says stands as it is: no id is rewritten. A feed none of whose ids has changed pays with one
-statement for each document that brings new entries, and with the traits of those.
+`entry.identity` is that of the post; `entry.own` is the copy's own identity where it differs. No id in a
+document is rewritten. A feed whose ids never changed pays one statement for each document with new entries,
+and the storage of their traits.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ from wholefeed.store.tables.live import D_HOLDS, Change
 
 
 class KnownIds(NamedTuple):
-    """What a feed knows of some ids."""
+    """A feed's knowledge of some ids."""
 
     known: frozenset[EntryId]
-    """Those that entries are stored under, or have been seen for a post."""
+    """Ids of stored entries, or seen for a post."""
     posts: Mapping[EntryId, EntryId]
-    """The identities of the posts that have had several ids."""
+    """Identities of the posts with several ids."""
     has_renamed: bool
-    """Whether the feed has any."""
+    """Whether the feed has any such post."""
 
 
 _FEW: Final = 16
@@ -57,7 +57,7 @@ _FIND_MANY: Final = _asking(_FIND, _MANY)
 
 
 def find(db: Database, feed: int, ids: Sequence[EntryId]) -> KnownIds:
-    """Return what is known of the ids of a document's entries."""
+    """Return the known ids among those of a document's entries."""
     known, posts, has_renamed = set[EntryId](), dict[EntryId, EntryId](), False
     for asked in _parts(ids):
         sql = _FIND_FEW if len(asked) == _FEW else _FIND_MANY
@@ -81,13 +81,13 @@ _SERVED: Final = """
 
 
 def find_served(db: Database, feed: int, own: EntryId) -> EntryId | None:
-    """Return the identity of the post that is served and has an id; None: the feed has no such entry."""
+    """Return the live identity of the post with this id. None: no such entry."""
     identity = fetch_value(db, _SERVED, {"feed": feed, "own": own})
     return None if identity is None else EntryId(identity)
 
 
 def _parts(ids: Iterable[EntryId]) -> Iterator[Sequence[EntryId]]:
-    """Give ids in parts of two sizes, the last of them filled up: so there are few statements to prepare."""
+    """Yield ids in parts of two sizes, the last one padded, so that few statements are prepared."""
     wanted = list(dict.fromkeys(ids))
     size = _FEW if len(wanted) <= _FEW else _MANY
     for start in range(0, len(wanted), size):
@@ -95,7 +95,7 @@ def _parts(ids: Iterable[EntryId]) -> Iterator[Sequence[EntryId]]:
         yield [*asked, *[asked[-1]] * (size - len(asked))]
 
 
-# What new entries have in common with known ones
+# Traits shared by new and known entries
 
 # One that its publisher deleted (R19) is not the same as a post that comes anew; a removed one is (I2).
 _OWNERS: Final = f"""
@@ -109,11 +109,11 @@ _OWNERS: Final = f"""
     LIMIT :most
 """  # noqa: S608 - a constant
 _MOST_OWNERS: Final = 4
-"""Of each trait, on average: where there are more, most of them tell nothing."""
+"""Owners per trait, on average. Beyond this, most traits distinguish nothing."""
 
 
 def find_owners(db: Database, feed: int, traits: Iterable[Traits]) -> dict[int, set[EntryId]]:
-    """Return which identities of a feed have these traits."""
+    """Return the identities in a feed that have these traits."""
     keys = {key for each in traits for key in (*each.ids, *each.links, *each.titles)}
     most = _MOST_OWNERS * len(keys)
     rows = (
@@ -129,7 +129,10 @@ _MOST_ROWS: Final = 256
 
 
 def put_traits(db: Database, feed: int, found: Iterable[tuple[EntryId, Traits]]) -> None:
-    """Keep the traits of entries. One that several entries of a document have tells nothing: two keep it."""
+    """Store the traits of entries.
+
+    A trait shared within a document distinguishes nothing, and two owners of it are enough to show that.
+    """
     times = Counter[int]()
     rows = list[tuple[int, int, EntryId]]()
     for identity, traits in found:
@@ -153,11 +156,11 @@ _PURGE: Final = """
 
 
 def purge(db: Database, feed: int) -> None:
-    """Forget the traits of posts that no document holds any more."""
+    """Delete the traits of posts without stored copies."""
     run(db, _PURGE, {"feed": feed})
 
 
-# Documents that come
+# New documents
 
 
 def settle(
@@ -169,18 +172,18 @@ def settle(
     *,
     is_memory: bool = False,
 ) -> dict[EntryId, EntryId]:
-    """Return the identities of a document's entries, by their own ids, where they differ.
+    """Return by own id the identities of a document's entries, where they differ.
 
-    Two ids that stand in one document are two posts: they are parted, wherever else they stand. In a document
-    of remembered copies that means nothing.
+    Two ids in one document are two posts, and become separate everywhere. In a document of remembered copies
+    this does not apply.
 
     Args:
         db: In the connection's thread.
         change: The change that the document is part of.
         feed: The feed.
-        ids: What identifies each entry by itself.
-        pairs: The identities of entries that are new to the feed and known under another id.
-        is_memory: Whether the document holds remembered copies.
+        ids: The own identity of each entry.
+        pairs: Identities of entries that are new to the feed and known under another id.
+        is_memory: Whether the document consists of remembered copies.
     """
     posts = dict(pairs)
     if change.has_renamed:
@@ -198,7 +201,7 @@ def settle(
 
 _DROP_ID: Final = "DELETE FROM other_id WHERE feed = :feed AND own = :own"
 _COPIES_OF_ID: Final = "SELECT DISTINCT document FROM entry WHERE feed = :feed AND own = :own"
-# In attached documents they stand as live until the change is finished, as those of a new document do.
+# In attached documents they count as live until the end of the change, like entries of a new document.
 _NAME_BY_ITSELF: Final = """
     UPDATE entry SET identity = own, own = NULL, is_live = CASE WHEN is_live >= 0 THEN 1 END
     WHERE feed = :feed AND own = :own
@@ -206,7 +209,7 @@ _NAME_BY_ITSELF: Final = """
 
 
 def _part(db: Database, change: Change, feed: int, own: EntryId) -> None:
-    """Let an id be a post of its own."""
+    """Make an id a post of its own."""
     of = {"feed": feed, "own": own}
     run(db, _DROP_ID, of)
     _rename(db, change, _COPIES_OF_ID, _NAME_BY_ITSELF, of)
@@ -239,9 +242,9 @@ def put(
     now: float,
     is_used: bool,
 ) -> None:
-    """Keep what identifies the entries of a document by themselves, and the ids that are new for a post.
+    """Store the own identities of a document's entries, and the new ids of posts.
 
-    `own` is by ordinal; `is_used`: the publisher was seen to use the new ids, now.
+    `own` is by ordinal. `is_used`: the publisher uses the new ids at this moment.
     """
     run_many(db, _SET_OWN, [(each, document, ordinal) for ordinal, each in own.items()])
     if pairs:
@@ -253,7 +256,7 @@ def put(
         _count(db, feed, now, looks=change.renaming_looks)
 
 
-# Under which id a post is served
+# The id of a post in answers
 
 _IDS_OF_POSTS: Final = """
     SELECT own, identity, since, is_usual FROM other_id WHERE feed = ? AND identity IN ({0})
@@ -269,9 +272,9 @@ _SET_USUAL: Final = (
     "UPDATE other_id SET is_usual = CASE WHEN own = ? THEN 1 ELSE 0 END WHERE feed = ? AND identity = ?"
 )
 _MOST_IDS: Final = 8
-"""Of a post; of more, those that were not seen at the last look are forgotten."""
+"""Ids of one post. Beyond this, ids missing at the last look are deleted."""
 UNSTABLE_LOOKS: Final = 3
-"""After so many looks in a row that brought new ids for most posts the note `IdsUnstable` says so."""
+"""Successive looks with new ids for most posts that raise the note `IdsUnstable`."""
 _COUNT_RENAMED: Final = """
     UPDATE feed SET
         renamed = (SELECT count(DISTINCT identity) FROM other_id WHERE feed = :feed AND own <> identity),
@@ -293,16 +296,16 @@ def look(
     known: int,
     now: float,
 ) -> None:
-    """Note which ids the publisher uses, by its subscription document; let those stand that it uses for long.
+    """Record which ids the subscription document uses, and adopt those in long use.
 
     Args:
         db: In the connection's thread.
         change: The change that the document is part of.
         feed: The feed.
-        own: What identifies each entry of the document by itself.
+        own: Own identity of each entry of the document.
         names: Their identities, where these differ.
-        pairs: Of these, those that are new.
-        known: How many entries of the document the feed had.
+        pairs: The new ones among these.
+        known: Number of the document's entries that the feed had.
         now: Epoch seconds.
     """
     used = set(own)
@@ -323,19 +326,19 @@ def look(
 
 
 def _count(db: Database, feed: int, now: float, *, looks: int) -> None:
-    """Keep with the feed what is to be known of it without a look at its ids."""
+    """Update the feed's counters of ids, which save later reads of the ids."""
     run(db, _COUNT_RENAMED, {"feed": feed, "now": now, "day": DAY_SECONDS, "looks": looks})
 
 
 def let_stand(db: Database, change: Change, feed: int, now: float) -> None:
-    """Serve each post under the id that its publisher has used at every look for a day."""
+    """Adopt for each post the id that its publisher used at every look for a day."""
     due = fetch_all(db, _DUE, {"feed": feed, "before": now - DAY_SECONDS})
     run_many(db, _SET_USUAL, [(row["own"], feed, row["identity"]) for row in due])
     change.concern_fully(EntryId(row["identity"]) for row in due)
 
 
 def find_usual(db: Database, feed: int, identities: Collection[EntryId]) -> dict[EntryId, EntryId]:
-    """Return the ids that posts are served under, of those that have had several."""
+    """Return the ids in answers, for posts with several."""
     rows = _ids_of(db, feed, identities)
     return {EntryId(row["identity"]): EntryId(row["own"]) for row in rows if row["is_usual"]}
 
@@ -346,11 +349,11 @@ def _ids_of(db: Database, feed: int, identities: Iterable[EntryId]) -> Iterator[
 
 
 class OwnId(NamedTuple):
-    """What identifies an entry of a document by itself."""
+    """The own identity of an entry."""
 
     id: EntryId
     is_live: bool
-    """Whether it is the copy that is served."""
+    """Whether this copy is live."""
 
 
 _OWN_OF_DOCUMENT: Final = """
@@ -360,12 +363,12 @@ _OWN_OF_DOCUMENT: Final = """
 
 
 def own_ids(db: Database, document: int) -> dict[EntryId, OwnId]:
-    """Return what identifies the entries of a document by themselves, by their identities."""
+    """Return the own identities of a document's entries, by identity."""
     rows = fetch_all(db, _OWN_OF_DOCUMENT, {"document": document})
     return {EntryId(row["identity"]): OwnId(EntryId(row["own"]), bool(row["is_live"])) for row in rows}
 
 
-# What is due though nothing has come
+# Work that is due without a new document
 
 SHARED: Final = """
     SELECT t.key, t.identity FROM trait AS t
@@ -375,7 +378,7 @@ SHARED: Final = """
         AND NOT EXISTS (SELECT 1 FROM tombstone AS d WHERE d.feed = :feed AND d.identity = t.identity)
     ORDER BY t.key
 """
-"""One row for each of those that share a trait; not for each two, which may be millions."""
+"""One row for each identity that shares a trait. Pairs could be millions."""
 _TOGETHER: Final = f"""
     SELECT 1 FROM entry AS e CROSS JOIN document AS d ON d.id = e.document
     WHERE e.feed = :feed AND e.identity = :one AND {D_HOLDS} AND EXISTS (
@@ -386,7 +389,7 @@ _TOGETHER: Final = f"""
 
 
 def find_doubled(db: Database, feed: int) -> list[tuple[EntryId, EntryId]]:
-    """Return which posts a feed has twice, by traits that were kept later than that came about."""
+    """Return duplicate posts of a feed, found by traits that were stored later."""
 
     def are_together(one: EntryId, other: EntryId) -> bool:
         return bool(fetch_all(db, _TOGETHER, {"feed": feed, "one": one, "other": other}))
@@ -396,13 +399,13 @@ def find_doubled(db: Database, feed: int) -> list[tuple[EntryId, EntryId]]:
 
 
 def is_due(db: Database, feed: int, now: float, *, joins: bool) -> bool:
-    """Return whether `settle_due` has anything to do."""
+    """Return whether `settle_due` has work."""
     is_used = fetch_one(db, _DUE, {"feed": feed, "before": now - DAY_SECONDS}) is not None
     return is_used or (joins and bool(find_doubled(db, feed)))
 
 
 def settle_due(db: Database, feed: int, now: float, *, joins: bool) -> None:
-    """Serve posts under the ids that have been used for a day; `joins`: join those that are there twice."""
+    """Adopt ids in use for a day; with `joins`, also join duplicate posts."""
     change = Change.begin(db, feed)
     for one, other in find_doubled(db, feed) if joins else ():
         _join(db, change, feed, one, other, now)
@@ -427,7 +430,7 @@ _SHARE_IDS: Final = (
 
 
 def _join(db: Database, change: Change, feed: int, one: EntryId, other: EntryId, now: float) -> None:
-    """Make two posts one, served under the id that the subscription document has, if it has either."""
+    """Join two posts under the id in the subscription document, if it has either."""
     if fetch_all(db, _IS_IN_USE, {"feed": feed, "identity": one}):
         one, other = other, one
     of = {"feed": feed, "identity": one, "other": other}
