@@ -1,7 +1,7 @@
 """The migrations of each engine: numbered SQL files, in the wheel or the source tree.
 
-SQLite's are 0001, 0002, …; PostgreSQL's begin with one that makes what those had come to by then, and are
-numbered alike from there on, so that one number says which schema either has.
+SQLite's are 0001, 0002, …; PostgreSQL's begin later, with one file for the tables of that time. From there on
+numbers are the same, so that one number names the schema of either engine.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _FOLDER: Final[dict[Engine, str]] = {"sqlite": "", "postgres": "postgres"}
 
 @dataclass(frozen=True, slots=True)
 class Migration:
-    """A numbered SQL file. When it has been applied, the database's schema has its number."""
+    """A numbered SQL file. Applying it gives the database's schema its number."""
 
     version: int
     name: str
@@ -34,7 +34,7 @@ def read_migrations(engine: Engine = "sqlite") -> tuple[Migration, ...]:
     """Read an engine's NNNN_name.sql, numbered without a gap. Blocks.
 
     Raises:
-        StoreUnusableError: A gap, a number used twice, or none found: the installation is broken.
+        StoreUnusableError: Broken installation: a gap, a number used twice, or no file.
     """
     packed = files("wholefeed") / "_migrations"
     source = Path(__file__).resolve().parents[3] / "migrations"

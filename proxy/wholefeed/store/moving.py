@@ -1,11 +1,11 @@
-"""Copy a SQLite database into a PostgreSQL one, so that a copy that was broken off goes on where it stands.
+"""Transfer of a SQLite database to PostgreSQL, which continues after an interruption.
 
     with opened_source(path) as source, opened_target(url) as target:
         moved = move(source, target, say=print)      # Moved(tables=…, rows=…)
 
-Tables come after those they refer to, and rows in the order of a key, so that the key of the last row that
-was copied says where a copy stands. At the end both sides are read and compared, table by table; only then
-the copy is a database that servers open.
+A table follows the tables it refers to, and rows follow the order of a key, so the last copied key records
+the progress. At the end both sides are read and compared, table by table; only then do servers open the new
+database.
 """
 
 from __future__ import annotations
@@ -34,32 +34,32 @@ from wholefeed.store.tables.leases import COUNT_LIVE
 Say = Callable[[str], None]
 Values = Sequence[Any]
 ROWS_AT_MOST: Final = 5_000
-"""In a transaction of the target."""
+"""Rows in one transaction of the target."""
 _SAY_SECONDS: Final = 2.0
-"""Between two lines about one table."""
+"""Interval of progress lines about one table."""
 
 
 class Moved(NamedTuple):
-    """What a copy came to."""
+    """The totals of a transfer."""
 
     tables: int
     rows: int
 
 
 class Stand(NamedTuple):
-    """How far the copy of a table has come."""
+    """Progress of copying one table."""
 
     rows: int = 0
     last: str | None = None
-    """The key of the last row, as `write_key` writes it."""
+    """Key of the last row, as `write_key` writes it."""
     is_whole: bool = False
 
 
 def move(source: Source, target: Target, *, say: Say, rows_at_most: int = ROWS_AT_MOST) -> Moved:
-    """Copy what is missing, compare all of it, and finish; `say` is told how it goes on, a line at a time.
+    """Copy the missing rows, compare all, and finish. Call `say` with each line of progress.
 
     Raises:
-        StoreError: A side failed, or the two differ; the copy stays unfinished.
+        StoreError: A side failed, or the two differ; the transfer stays unfinished.
     """
     stands = target.begin(source.mark, source.tables)
     if any(stand.rows for stand in stands.values()):
@@ -94,7 +94,7 @@ def _copy(source: Source, target: Target, table: Table, stand: Stand, say: Say, 
 
 
 def _compare(source: Source, target: Target, table: Table, say: Say) -> int:
-    """Compare a table as both sides hold it; return its rows."""
+    """Compare a table on both sides; return its number of rows."""
     ours = digest_of(row[: len(table.columns)] for row in source.rows(table))
     theirs = digest_of(target.rows(table))
     if ours != theirs:
@@ -106,32 +106,32 @@ def _compare(source: Source, target: Target, table: Table, say: Say) -> int:
     return ours.rows
 
 
-# What is copied, in which order, and in which portions
+# Tables and batches to copy
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Table:
-    """A table of the database that is copied."""
+    """A table to copy."""
 
     name: str
     columns: tuple[str, ...]
     key: tuple[str, ...]
-    """Columns that no two rows have alike; where it has none, the number that SQLite gives each row."""
+    """Columns of a unique key, or else SQLite's row number."""
     parents: frozenset[str] = frozenset()
-    """The tables that its rows refer to."""
+    """Tables that its rows refer to."""
 
 
 def in_order(tables: Iterable[Table]) -> list[Table]:
-    """Return the tables so that each comes after those it refers to."""
+    """Return the tables in an order in which each follows those it refers to."""
     named = {table.name: table for table in sorted(tables, key=lambda table: table.name)}
     parents = {name: sorted(table.parents & named.keys() - {name}) for name, table in named.items()}
     return [named[name] for name in TopologicalSorter(parents).static_order()]
 
 
 def rows_after(table: Table, key: Values | None) -> tuple[str, Values]:
-    """Return the query for the rows behind a key, in its order, and its parameters; None: for all rows.
+    """Return the query for the rows after a key, in key order, and its parameters; None: all rows.
 
-    Each row has the table's columns and, behind them, its key.
+    Each row has the table's columns followed by its key.
     """
     order, values = ", ".join(table.key), key or ()
     # sqlite3 takes no lone surrogates in a text, but in bytes
@@ -144,15 +144,15 @@ def rows_after(table: Table, key: Values | None) -> tuple[str, Values]:
 
 _BYTES_AT_MOST: Final = 4 << 20
 _VALUE_BYTES: Final = 8
-"""What a number counts as."""
+"""Estimated size of a number."""
 
 
 def batches(
     rows: Iterable[Values], *, rows_at_most: int = ROWS_AT_MOST, bytes_at_most: int = _BYTES_AT_MOST
 ) -> Iterator[list[Values]]:
-    """Give rows in portions that are bounded by their number and by what is in them.
+    """Yield rows in batches, limited in number and size.
 
-    A row that is larger than that is a portion by itself.
+    A larger row is a batch by itself.
     """
     batch: list[Values] = []
     batch_bytes = 0
@@ -168,7 +168,7 @@ def batches(
 
 
 def write_key(key: Values) -> str:
-    """Return a key as a text of ASCII alone, whatever is in it."""
+    """Return any key as ASCII text."""
     return json.dumps([{"hex": each.hex()} if isinstance(each, bytes) else each for each in key])
 
 
@@ -176,7 +176,7 @@ def read_key(text: str) -> Values:
     return [bytes.fromhex(each["hex"]) if isinstance(each, dict) else each for each in json.loads(text)]
 
 
-# What a table holds, in a number that two databases of different kinds agree on
+# A digest of a table that is the same in both databases
 
 
 class Digest(NamedTuple):
@@ -185,9 +185,9 @@ class Digest(NamedTuple):
 
 
 def digest_of(rows: Iterable[Iterable[Any]]) -> Digest:
-    """Return the sum of the rows' SHA-256 (modulo 2**256): two databases sort texts each in their own way.
+    """Return the sum of the rows' SHA-256 (modulo 2**256), since the two databases sort texts differently.
 
-    That finds every accident; it is no proof against somebody who chooses rows to deceive it.
+    The sum detects every accident; it is no proof against deliberately chosen rows.
     """
     number = total = 0
     for row in rows:
@@ -201,7 +201,7 @@ _LENGTH: Final = struct.Struct(">Q")
 
 
 def _packed(value: Any) -> bytes:
-    """Return a value so that no two different rows come to the same bytes."""
+    """Return bytes of a value such that different rows always have different bytes."""
     match value:
         case None:
             return b"N"
@@ -218,7 +218,7 @@ def _packed(value: Any) -> bytes:
             raise TypeError(f"expected what a database holds, got {type(value).__name__}")
 
 
-# The SQLite database that is copied
+# The SQLite database to copy
 
 
 _BUSY_SECONDS: Final = 5.0
@@ -226,10 +226,10 @@ _BUSY_SECONDS: Final = 5.0
 
 @contextmanager
 def opened_source(path: Path) -> Iterator[Source]:
-    """Open a database that has this version's schema, for reading, and keep every other process out.
+    """Open a database with this version's schema for reading, and keep all other processes out.
 
     Raises:
-        StoreUnusableError: It is not there, not of this version, none of this program's, or in use.
+        StoreUnusableError: The database is missing, of another version or program, or in use.
         StoreError: SQLite failed.
     """
     if not path.exists():
@@ -247,7 +247,7 @@ def opened_source(path: Path) -> Iterator[Source]:
             uri = readonly_uri(path)
             with closing(sqlite3.connect(uri, uri=True, timeout=_BUSY_SECONDS, isolation_level=None)) as db:
                 db.text_factory = lambda value: value.decode("utf-8", "surrogatepass")
-                db.execute("BEGIN")  # all that is read is of one moment
+                db.execute("BEGIN")  # all reads see one moment
                 yield Source(db, version)
         except sqlite3.Error as exc:
             raise StoreError(f"cannot read {path}: {exc}") from exc
@@ -255,7 +255,7 @@ def opened_source(path: Path) -> Iterator[Source]:
 
 _ROW_ID: Final = "rowid"
 _LEFT_OUT: Final = frozenset({"probe"})
-"""Tables that hold nothing: what a full volume is tried with."""
+"""Tables without data, used to probe a full volume."""
 _TABLES: Final = """
     SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\'
 """
@@ -267,23 +267,23 @@ _STATE: Final = """
 
 
 class Source:
-    """A database as it was when opened; nobody else uses it meanwhile, and nothing in it is changed."""
+    """A database at the moment of opening, without other users and never changed."""
 
     def __init__(self, db: sqlite3.Connection, version: int) -> None:
         self._db = db
         names = [name for (name,) in db.execute(_TABLES) if name not in _LEFT_OUT]
         self.tables = in_order(self._table(name) for name in names)
-        """In an order in which they can be copied."""
+        """Tables in an order for copying."""
         numbers = db.execute("SELECT name, seq FROM sqlite_sequence ORDER BY name").fetchall()
         told = repr([version, *db.execute(_STATE).fetchone(), *numbers])
         self.mark = hashlib.sha256(told.encode()).hexdigest()[:32]
-        """What tells it from other databases, and from itself when it has been worked in."""
+        """Digest that distinguishes this database from others and from its own later states."""
 
     def count(self, table: Table) -> int:
         return int(self._db.execute(f"SELECT count(*) FROM {table.name}").fetchone()[0])  # noqa: S608
 
     def rows(self, table: Table, after: Values | None = None) -> Iterator[Values]:
-        """Give the rows behind a key, each with its own key behind it."""
+        """Yield the rows after a key, each followed by its own key."""
         try:
             # `yield from` would close the cursor with the generator, which may be after the connection
             for row in self._db.execute(*rows_after(table, after)):  # noqa: UP028
@@ -292,7 +292,7 @@ class Source:
             raise StoreError(f"cannot read {table.name} of the SQLite database: {exc}") from exc
 
     def last_number(self, table: Table, column: str) -> int:
-        """Return the highest number that a column was ever given."""
+        """Return the highest number ever assigned in a column."""
         highest = self._db.execute(f"SELECT coalesce(max({column}), 0) FROM {table.name}").fetchone()[0]  # noqa: S608
         given = self._db.execute("SELECT seq FROM sqlite_sequence WHERE name = ?", (table.name,)).fetchone()
         return max(int(highest), int(given[0]) if given else 0)
@@ -309,20 +309,20 @@ class Source:
         )
 
 
-# The PostgreSQL database that is copied into
+# The PostgreSQL database to fill
 
 
 _LOCK: Final = int.from_bytes(b"whfdmove")
-"""Of pg_advisory_lock(): held by the process that copies into the database."""
+"""Key for pg_advisory_lock(), locked by a process that transfers into the database."""
 
 
 @contextmanager
 def opened_target(url: str) -> Iterator[Target]:
-    """Open a database whose schema is current, and keep others from copying into it.
+    """Open a database with the current schema, and keep other transfers out.
 
     Raises:
-        StoreUnusableError: Somebody else copies into it.
-        StoreError: It cannot be reached, or failed; what it said.
+        StoreUnusableError: Another process transfers into it.
+        StoreError: The database cannot be reached, or failed; with its message.
     """
     try:
         with psycopg.connect(url, autocommit=True, application_name="wholefeed migrate") as db:
@@ -355,23 +355,22 @@ _COLUMNS: Final = """
     FROM information_schema.columns WHERE table_schema = current_schema()
 """
 _SEEDED: Final = frozenset({"forgotten"})
-"""Tables that a new database has a row in."""
+"""Tables with a row in every new database."""
 _ROWS_AT_ONCE: Final = 500
 
 
 class Target:
-    """A database with this version's schema, that nobody else copies into.
+    """A database with this version's schema and no other transfer into it.
 
-    The table `moving` is there as long as a copy is unfinished, and no server opens a database that has it.
-    For each table it says how many rows came and the key of the last one; both change in the transaction that
-    brings the rows.
+    The table `moving` exists during an unfinished transfer, and no server opens a database with it. It has
+    the number of copied rows and the last key of each table, updated in the transaction of the rows.
     """
 
     def __init__(self, db: psycopg.Connection[Any]) -> None:
         self._db = db
         self._types: dict[str, dict[str, str]] = {}
         self.numbered: dict[str, list[str]] = {}
-        """By table, the columns that the database gives numbers to."""
+        """Columns with numbers assigned by the database, by table."""
         self._mark = ""
         for table, column, kind, is_numbered in db.execute(_COLUMNS).fetchall():
             self._types.setdefault(table, {})[column] = kind
@@ -379,10 +378,10 @@ class Target:
                 self.numbered.setdefault(table, []).append(column)
 
     def begin(self, mark: str, tables: Sequence[Table]) -> Mapping[str, Stand]:
-        """Begin a copy, or go on with it; return how far each table has come.
+        """Begin or continue a transfer; return the progress of each table.
 
         Raises:
-            StoreUnusableError: It holds something else, or a server uses it.
+            StoreUnusableError: The database has other data, or a server uses it.
         """
         self._mark = mark
         self._require_columns(tables)
@@ -404,7 +403,7 @@ class Target:
         return {name: Stand(rows, last, bool(is_whole)) for _, name, rows, last, is_whole in stands}
 
     def put(self, table: Table, rows: Sequence[Values], stand: Stand) -> None:
-        """Add rows to a table, and note how far it has come with them; all of it or nothing."""
+        """Add rows to a table and record its progress, all of it or nothing."""
         copy = sql.SQL("COPY {} ({}) FROM STDIN (FORMAT BINARY)").format(
             sql.Identifier(table.name), sql.SQL(", ").join(map(sql.Identifier, table.columns))
         )
@@ -420,7 +419,7 @@ class Target:
             cursor.execute(_PUT_STAND, (self._mark, table.name, stand.rows, stand.last, int(stand.is_whole)))
 
     def rows(self, table: Table) -> Iterator[Values]:
-        """Give what a table holds, read back."""
+        """Yield the stored rows of a table."""
         query = sql.SQL("SELECT {} FROM {}").format(
             sql.SQL(", ").join(map(sql.Identifier, table.columns)), sql.Identifier(table.name)
         )
@@ -430,7 +429,7 @@ class Target:
                 yield [unescape_text(each) if isinstance(each, str) else each for each in row]
 
     def finish(self, numbers: Mapping[tuple[str, str], int]) -> None:
-        """Make it a database that servers open; `numbers` are the highest that were ever given."""
+        """Make the database ready for servers; `numbers` are the highest ever assigned."""
         with self._db.transaction():
             for (table, column), number in numbers.items():
                 if number:

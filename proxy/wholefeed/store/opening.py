@@ -1,4 +1,4 @@
-"""The store that the configuration names, opened and closed.
+"""Opening and closing of the configured store.
 
 async with open_store(config.store) as store:
     await store.read(lambda db: ...)
@@ -19,9 +19,9 @@ from wholefeed.store.store import Store
 
 
 def open_store(settings: StoreConfig) -> AbstractAsyncContextManager[Store]:
-    """Open the store at `store.url`, else the one at `store.path`; its schema must be current.
+    """Open the store at `store.url`, or else at `store.path`; its schema must be current.
 
-    Each function here raises `StoreUnusableError` where the store cannot be used, and says why.
+    Each function here raises `StoreUnusableError` with the reason if the store cannot be used.
     """
     if settings.url:
         return open_shared(settings.url, connections=settings.connections)
@@ -47,12 +47,12 @@ async def open_shared(url: str, *, connections: int) -> AsyncIterator[Store]:
 
 
 def needs_psycopg() -> StoreUnusableError:
-    """Return the error of a configuration that names PostgreSQL where its driver is not installed."""
+    """Return the error for a PostgreSQL configuration without the driver installed."""
     return StoreUnusableError(f"store.url needs psycopg: {to_add('postgres')}")
 
 
 async def migrate_store(settings: StoreConfig) -> list[str]:
-    """Make the store that the configuration names, or make it current. Returns what was applied."""
+    """Create or migrate the configured store. Return the applied migrations."""
     if not settings.url:
         return await migrate_file(settings.path)
     try:

@@ -1,10 +1,10 @@
-"""Make sure that a PostgreSQL database is this program's and current, before anything else is done with it.
+"""Checks and migrations that make a PostgreSQL database current before any other use.
 
     applied = await migrate_database("postgresql://…")      # ["0013_store", …]
 
-Replicas that start together all come here: each migration is a transaction that takes the same lock first and
-then looks again which one is due, so each is applied once. A database that has tables and not this program's
-is refused, and stays as it is; so is one whose schema is newer.
+Replicas that start together all run this. Each migration is a transaction that takes the same lock and then
+looks again which migration is due, so each is applied once. A database with another program's tables, or with
+a newer schema, is refused and stays unchanged.
 """
 
 from __future__ import annotations
@@ -28,23 +28,23 @@ _Connection = psycopg.Connection[Any]
 async def migrate_database(
     url: str, migrations: Sequence[Migration] | None = None, *, is_moving: bool = False
 ) -> list[str]:
-    """Make the tables, or bring them to the newest schema, one transaction a migration.
+    """Create the tables, or migrate them to the newest schema, in one transaction a migration.
 
-    `is_moving`: it may hold the unfinished copy of a SQLite database, which no server opens.
+    `is_moving`: accept the unfinished copy of a SQLite database, which no server opens.
 
-    Returns the names of those applied by this call, oldest first.
+    Return the names of the migrations applied by this call, oldest first.
 
     Raises:
-        StoreUnusableError: The database is what it was, or what the migrations before that one have made it.
+        StoreUnusableError: A migration was not applied; earlier ones stay.
 
-    Whoever leaves leaves a thread behind, for the server may be silent: what has not been committed when the
-    process ends is undone.
+    Cancelling the caller leaves a thread behind, since the server may be silent. Transactions without a
+    commit are undone when the process ends.
     """
     return await in_daemon(lambda: _migrate(url, migrations, is_moving))
 
 
 def check_current(url: str) -> None:
-    """Make sure that the database has the newest schema, or raise `StoreUnusableError`. Blocks."""
+    """Raise `StoreUnusableError` unless the database has the newest schema. Blocks."""
     newest = read_migrations("postgres")[-1].version
     with connected(url) as db:
         version = read_version(db, newest)
@@ -56,7 +56,7 @@ def check_current(url: str) -> None:
 
 
 def place_of(url: str) -> str:
-    """Return what a database may be called: no password is in it."""
+    """Return a database's name for display, without its password."""
     try:
         parts = conninfo_to_dict(url)
     except psycopg.ProgrammingError:
@@ -65,13 +65,13 @@ def place_of(url: str) -> str:
 
 
 def read_version(db: _Connection, newest: int) -> int:
-    """Return the schema version of a database; 0: it has no tables yet.
+    """Return the schema version of a database; 0: no tables yet.
 
     Raises:
-        StoreUnusableError: It is another program's, or newer than `newest`.
+        StoreUnusableError: The database is another program's, or newer than `newest`.
     """
     name = db.info.dbname
-    found = [row[0] for row in db.execute(_TABLES)]  # at once: another process may be making them
+    found = [row[0] for row in db.execute(_TABLES)]  # fetched at once: another process may add tables
     if not found:
         return 0
     if found[0] != _OURS:
@@ -90,7 +90,7 @@ def read_version(db: _Connection, newest: int) -> int:
 
 
 _OURS: Final = "wholefeed_schema"
-# Those of extensions, as of PostGIS, are nobody's work that could be harmed.
+# Tables of extensions such as PostGIS need no protection.
 _TABLES: Final = f"""
     SELECT c.relname FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace
     WHERE n.nspname = current_schema() AND c.relkind IN ('r', 'p')
@@ -120,9 +120,9 @@ def _migrate(url: str, migrations: Sequence[Migration] | None, is_moving: bool) 
 
 
 _LOCK: Final = int.from_bytes(b"whfd")
-"""Of pg_advisory_lock(): the database's own, and nobody else's by its name."""
+"""Key for pg_advisory_lock(), unique to the program within the database."""
 _WAIT_MINUTES: Final = 10
-"""For another process that migrates."""
+"""Longest wait for another process to migrate."""
 _BEGIN: Final = f"""
     BEGIN ISOLATION LEVEL READ COMMITTED;
     SET LOCAL statement_timeout = 0;
@@ -136,7 +136,7 @@ _CREATE: Final = """
     );
     INSERT INTO wholefeed_schema (id, version) VALUES (1, 0)
 """
-# Of the tables where there are any, else of the schema; that of `public` may be whoever owns the database.
+# The owner of the tables, or else of the schema; the schema `public` may belong to the database's owner.
 _OWNER: Final = """
     SELECT pg_get_userbyid(coalesce(
         (SELECT relowner FROM pg_class WHERE oid = to_regclass('wholefeed_schema')),
@@ -149,7 +149,7 @@ _SET_VERSION: Final = "UPDATE wholefeed_schema SET version = %s"
 
 
 def _apply_next(db: _Connection, wanted: Sequence[Migration], url: str) -> Migration | None:
-    """Apply the migration that is due, unless another process has applied all meanwhile."""
+    """Apply the next due migration, unless another process has applied all."""
     newest = wanted[-1].version
     if read_version(db, newest) == newest:  # without the lock, which a standby or a reader may not have
         return None
@@ -180,7 +180,7 @@ def _apply_next(db: _Connection, wanted: Sequence[Migration], url: str) -> Migra
 
 
 _OLDEST_SERVER: Final = 15
-"""What the tests run on."""
+"""Oldest version in the tests."""
 _ENCODING: Final = "SELECT current_setting('server_encoding')"
 
 
@@ -201,7 +201,7 @@ _CONNECT_SECONDS: Final = 10
 def connected(
     url: str, *, name: str = "wholefeed", within_seconds: int = _CONNECT_SECONDS
 ) -> Iterator[_Connection]:
-    """Connect for a command, not a server; what psycopg raises until exit is told as `StoreUnusableError`."""
+    """Connect for a command, not a server. Convert psycopg's errors until exit to `StoreUnusableError`."""
     try:
         db = psycopg.connect(
             url,
@@ -212,7 +212,7 @@ def connected(
         )
     except psycopg.OperationalError as exc:
         raise StoreUnusableError(f"cannot reach {place_of(url)}: {on_one_line(exc)}") from exc
-    except psycopg.ProgrammingError:  # its words may hold the password
+    except psycopg.ProgrammingError:  # the error's text may contain the password
         raise StoreUnusableError("expected a URL of PostgreSQL, got one that it does not take") from None
     try:
         yield db

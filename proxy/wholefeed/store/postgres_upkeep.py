@@ -1,4 +1,4 @@
-"""A look at a PostgreSQL database for `wholefeed doctor`, beside replicas that may be using it.
+"""Examination of a PostgreSQL database for `wholefeed doctor`, also while replicas use it.
 
 examine("postgresql://…").lacking               # () where the user may do all that a server does
 """
@@ -22,19 +22,19 @@ _T = TypeVar("_T")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExaminedDatabase:
-    """What can be told of a PostgreSQL database."""
+    """The results of examining a PostgreSQL database."""
 
     place: str
-    """What it may be called: no password is in it."""
+    """Name for display, without the password."""
     server: int
-    """The major version of PostgreSQL."""
+    """Major version of PostgreSQL."""
     encoding: str
     version: int
-    """Of its schema; 0: it has none yet."""
+    """Version of its schema; 0: none yet."""
     newest: int
-    """The schema of this program."""
+    """Schema of this program."""
     is_moving: bool
-    """Whether it holds the unfinished copy of a SQLite database."""
+    """Whether it is the unfinished copy of a SQLite database."""
     is_standby: bool
     is_durable: bool
     """Whether it survives a power cut (fsync, full_page_writes)."""
@@ -42,21 +42,21 @@ class ExaminedDatabase:
     """Whether a pooler gives each transaction another connection."""
     is_superuser: bool
     can_create: bool
-    """Whether the user may make tables: `wholefeed migrate` needs that, `serve` does not."""
+    """Whether the user may create tables, which `wholefeed migrate` needs and `serve` does not."""
     lacking: tuple[str, ...]
-    """The rights that a server needs and the user has not."""
+    """Missing rights that a server needs."""
     connections_left: int
-    """That the server, or the role, takes beside those that there are."""
+    """Further connections that the server, or the role, permits."""
     round_trip_seconds: float
     clock_ahead_seconds: float
-    """By how much its clock is ahead of this machine's."""
+    """Lead of its clock over this machine's."""
     bytes: int
     replicas: int
-    """That live."""
+    """Number of live replicas."""
     checked_at: float | None
-    """When a publisher was asked last; None: none was."""
+    """Time of the last request to a publisher. None: no request yet."""
     url: str
-    """Of the subscription document that was asked for last; empty where there are no feeds."""
+    """URL of the most recently requested subscription document; empty without feeds."""
 
 
 _Connection = psycopg.Connection[Any]
@@ -65,7 +65,7 @@ _connected: Final = partial(connected, name="wholefeed doctor", within_seconds=_
 
 
 def examine(url: str) -> ExaminedDatabase:
-    """Look at a database; raises `StoreUnusableError` where that is no use. Blocks."""
+    """Examine a database, or raise `StoreUnusableError` if that is impossible. Blocks."""
     with _connected(url) as db:
         return _examined(db, url)
 
@@ -139,9 +139,9 @@ def _examined(db: _Connection, url: str) -> ExaminedDatabase:
 
 
 def _is_pooled(db: _Connection, url: str) -> bool:
-    """Whether two connections are one to the server: it was given on while nobody was in a transaction.
+    """Whether two client connections share one server connection, as behind a pooler between transactions.
 
-    A pooler in transaction mode gives the connection that became free last to the next transaction.
+    In transaction mode a pooler gives the most recently freed connection to the next transaction.
     """
     first = first_value(db, "SELECT pg_backend_pid()")
     with _connected(url) as other, other.transaction():

@@ -1,10 +1,10 @@
-"""A SQLite file as the store's engine: the lock, the connection that writes, and those that read.
+"""A SQLite file as the store's engine: the lock, the writing connection, and the readers.
 
     async with open_engine(path) as engine:
         await engine.read(lambda db: ...)
         await engine.write(lambda db: ..., feed=7)
 
-Why there is one that writes and a few that read: docs/design.md#the-store.
+docs/design.md#the-store explains the one writer and the few readers.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ READERS: Final = 4
 
 @asynccontextmanager
 async def open_engine(path: Path, *, readers: int = READERS) -> AsyncIterator[SqliteEngine]:
-    """Open a database file, whose schema must be current, and close it at exit."""
+    """Open a database file with the current schema, and close it at exit."""
     async with AsyncExitStack() as stack:
         lock = locked(path)
         await asyncio.to_thread(lock.__enter__)
@@ -60,7 +60,7 @@ async def open_engine(path: Path, *, readers: int = READERS) -> AsyncIterator[Sq
 
 
 def _keep_others_out(path: Path) -> None:
-    """Before any connection is opened: what SQLite makes beside the file gets the file's rights."""
+    """Tighten permissions before any connection opens, since SQLite's other files inherit the file's."""
     for found in tighten(path):
         if found.problem:
             _log.warning("store.exposed", path=str(found.path), reason=found.problem)
@@ -69,21 +69,17 @@ def _keep_others_out(path: Path) -> None:
 
 
 class SqliteEngine(Engine):
-    """Owns the connection that writes, and the `readers`; `close` it.
+    """An engine with one writing connection and its `readers`; close it with `close`.
 
-    Work that writes is a transaction of its own, and whoever asked for it may leave: that ends the waiting,
-    never the transaction.
+    Each write is a transaction. Cancelling the caller ends only its waiting.
 
-    What waits while a transaction runs is committed together, in the order in which it came, each piece of
-    work with a savepoint: one that fails takes nothing with it but itself. Nobody is answered before the
-    COMMIT.
+    Writes that wait during a transaction are committed together in their order, each in a savepoint, so that
+    a failure undoes only its own work. Nobody gets a result before the COMMIT.
 
-    Work that need not last by itself (`is_lasting`) is in the file at once, for whoever reads, and on disk
-    with the next that must: a process that is killed loses nothing of it, and a power cut what came behind
-    the last.
+    Work without `is_lasting` is in the file at once for readers, and on disk with the next lasting write. A
+    killed process loses nothing; a power cut loses the work after the last lasting write.
 
-    Work may run twice (after SQLITE_BUSY, or when a commit that was shared has failed), so it must do nothing
-    but SQL.
+    Work may run twice (after SQLITE_BUSY, or after a failed shared commit), so it must do nothing but SQL.
     """
 
     measure = staticmethod(measure_sizes)
@@ -95,14 +91,14 @@ class SqliteEngine(Engine):
         self._jobs: deque[_Job] = deque()
         self._has_come = asyncio.Event()
         self._is_syncing = True
-        """Whether the connection's COMMIT waits for the disk, as it does when it was opened."""
+        """Whether the connection's COMMIT waits for the disk, as it does when opened."""
         self._is_ending = False
-        """Whether COMMIT was begun: if it has failed since, it may be done."""
+        """Whether COMMIT was begun. If it failed later, the outcome is open."""
         self._is_closing = False
         self._task = asyncio.create_task(self._run(), name="store-writer")
 
     def read(self, work: Callable[[Database], _T], **_: bool) -> Coroutine[Any, Any, _T]:
-        """Return what a function finds, in the order in which it is asked for."""
+        """Return the result of a function; reads begin in the order of the calls."""
         return self.readers.run(work)
 
     async def write(
@@ -121,10 +117,10 @@ class SqliteEngine(Engine):
         done.add_done_callback(retrieve_failure)
         self._jobs.append(_Job(work, feed, is_alone, is_lasting, tell, done))
         self._has_come.set()
-        return await done  # whoever is cancelled cancels this future, and not the transaction
+        return await done  # cancelling the caller cancels this future, not the transaction
 
     async def close(self) -> None:
-        """Stop what reads, finish what was asked to be written, and close: the last one checkpoints."""
+        """Stop reads, finish pending writes, and close; the last connection checkpoints."""
         try:
             await self.readers.close()
         finally:
@@ -135,7 +131,7 @@ class SqliteEngine(Engine):
             finally:
                 await close(self._db)
 
-    # The one task that writes
+    # The writing task
 
     async def _run(self) -> None:
         try:
@@ -151,10 +147,10 @@ class SqliteEngine(Engine):
                 _fail(self._jobs.popleft(), _closed())
 
     def _next(self) -> list[_Job]:
-        """Take what is to be done next, in one transaction.
+        """Take the next jobs for one transaction.
 
-        No two changes of one feed: the second may remove what the first has retired, and until the COMMIT
-        readers see that as it was before.
+        A feed changes once in it: a second change may delete segments that the first retired, while readers
+        still see the older state until the COMMIT.
         """
         jobs = [self._jobs.popleft()]
         feeds = {jobs[0].feed}
@@ -167,7 +163,7 @@ class SqliteEngine(Engine):
         return jobs
 
     async def _finish(self, jobs: Sequence[_Job]) -> None:
-        """Do what waits; apart where it cannot be committed together."""
+        """Run jobs together, or one by one if the common commit fails."""
         try:
             outcomes = await self._transact(jobs)
             if len(jobs) > 1 and all(outcome.error is not None for outcome in outcomes):
@@ -190,7 +186,7 @@ class SqliteEngine(Engine):
                 job.done.set_result(outcome.result)
 
     async def _transact(self, jobs: Sequence[_Job]) -> list[_Outcome]:
-        """Write in one transaction. Where that fails as a whole, every outcome is the error."""
+        """Write in one transaction. If it fails as a whole, every outcome is the error."""
         works = [job.work for job in jobs]
         is_lasting = any(job.is_lasting for job in jobs)
         self._is_ending = False
@@ -198,7 +194,7 @@ class SqliteEngine(Engine):
             self.condition.require_sound()
             outcomes = await self._tried(partial(self._run_together, works=works, is_lasting=is_lasting))
         except Exception as exc:  # noqa: BLE001 - it belongs to whoever asked
-            if isinstance(exc, StoreDamagedError):  # at once: the others are not written any more, either
+            if isinstance(exc, StoreDamagedError):  # at once, so that no other job is written
                 self.condition.judge(exc)
             return [_Outcome(error=exc, is_open=self._is_ending)] * len(jobs)
         if any(outcome.has_changed for outcome in outcomes):
@@ -219,10 +215,10 @@ class SqliteEngine(Engine):
     ) -> list[_Outcome]:
         """Run pieces of work in one transaction, in the connection's thread.
 
-        What a piece raises of its own undoes that piece, and is the outcome; what SQLite raises undoes all.
+        An error of a piece undoes that piece and is its outcome; an error of SQLite undoes all.
         """
         try:
-            if db.in_transaction:  # an earlier one could not be rolled back when it failed
+            if db.in_transaction:  # the rollback of a failed transaction failed, too
                 db.rollback()
             if is_lasting != self._is_syncing:
                 db.execute(f"PRAGMA synchronous = {'FULL' if is_lasting else 'NORMAL'}")
@@ -246,24 +242,24 @@ class _Job(NamedTuple):
     is_alone: bool
     is_lasting: bool
     tell: Callable[[Any], None] | None
-    """Told the result instead of that the feed has changed."""
+    """Called with the result, instead of `on_change`."""
     done: asyncio.Future[Any]
 
 
 class _Outcome(NamedTuple):
-    """What one piece of work came to."""
+    """The outcome of one piece of work."""
 
     result: Any = None
     error: Exception | None = None
     has_changed: bool = False
-    """Whether it has written anything: a full or read-only volume bears it when nothing is."""
+    """Whether it wrote anything. A full or read-only volume permits a transaction without writes."""
     is_open: bool = False
-    """Whether it may be done although it failed."""
+    """Whether it may have taken effect despite the error."""
 
 
 _TRIES: Final = 3
 _TOGETHER: Final = 32
-"""Pieces of work that share a commit, at most."""
+"""Most pieces of work in one commit."""
 
 
 def _outcome(db: sqlite3.Connection, work: _Work) -> _Outcome:
@@ -290,17 +286,17 @@ def _fail(job: _Job, error: Exception) -> None:
         job.done.set_exception(error)
 
 
-# The connections that read
+# Reading connections
 
 
 class Readers:
-    """Owns the connections that read; `close` it.
+    """The reading connections; close them with `close`.
 
         row = await readers.run(lambda db: fetch_one(db, sql))
 
-    Work is a function that runs in the connection's thread, within one read transaction: what it sees is of
-    one moment. A read that is cancelled is interrupted, so the next one does not wait for it: an interrupt
-    ends a statement, so work must not compute for long between two of them.
+    Work is a function that runs in the connection's thread within one read transaction, so it sees one
+    moment. A cancelled read is interrupted, so that the next one need not wait. An interrupt ends a
+    statement, so work must not compute for long between two statements.
     """
 
     def __init__(self, condition: Condition) -> None:
@@ -308,7 +304,7 @@ class Readers:
         self._connections: list[Connection] = []
         self._idle: list[Connection] = []
         self._turns = asyncio.Semaphore(0)
-        """One for each that is idle; first come, first served."""
+        """One turn for each idle connection; first come, first served."""
         self._reclaiming: set[asyncio.Task[None]] = set()
         self._is_closing = False
 
@@ -317,7 +313,7 @@ class Readers:
         self._give(connection)
 
     async def run(self, work: Callable[[sqlite3.Connection], _T]) -> _T:
-        """Run `work` on a connection that nobody else uses meanwhile, and return its result."""
+        """Run `work` on a connection of its own, and return its result."""
         if self._is_closing:
             raise _closed()
         await self._turns.acquire()
@@ -340,7 +336,7 @@ class Readers:
         return result
 
     async def close(self) -> None:
-        """Stop the reads that run and close the connections."""
+        """Stop current reads and close the connections."""
         self._is_closing = True
         if self._reclaiming:
             await asyncio.wait(self._reclaiming)
@@ -354,7 +350,7 @@ class Readers:
         self._turns.release()
 
     def _reclaim(self, connection: Connection) -> None:
-        """Take the connection back when what was queued on it has ended, and its transaction too."""
+        """Make the connection idle again after its queued work and its transaction have ended."""
         if self._is_closing:
             self._give(connection)
             return

@@ -1,4 +1,4 @@
-"""The database file: its connections, its lock and rights, its schema, and what SQLite's errors mean.
+"""The database file: connections, lock and permissions, schema, and the meaning of SQLite's errors.
 
     applied = await migrate_file(path)          # ["0001_store"]
     with locked(path):
@@ -6,11 +6,11 @@
         writer = await open_writer(path, script)
 
 SQLite before 3.51.3 can damage a WAL database when two connections write or checkpoint at once, so exactly
-one does either. A connection that is not closed hangs the process at its end.
+one connection does either. An unclosed connection hangs the process at its end.
 
-A file is looked at before SQLite may write to it, because opening a foreign database can already change it. A
-new database is built beside its place and moved there whole, so a file that is empty, foreign or damaged is
-never one that this program left behind: it is refused and stays as it is.
+A file is inspected before SQLite may write to it, since opening a foreign database can already change it. A
+new database is built beside its place and moved there whole. An empty, foreign or damaged file therefore
+never comes from this program: it is refused and stays unchanged.
 """
 
 from __future__ import annotations
@@ -54,9 +54,9 @@ _WRITER_PRAGMAS: Final = (
 
 
 async def open_writer(path: Path, script: str) -> Connection:
-    """Open the connection that writes and checkpoints. On a volume that is read-only every write fails.
+    """Open the connection that writes and checkpoints. On a read-only volume every write fails.
 
-    `script` makes the temporary tables.
+    `script` creates the temporary tables.
     """
     can_write = await asyncio.to_thread(is_writable, path)
     uri = await asyncio.to_thread(_writing_uri if can_write else readonly_uri, path)
@@ -88,11 +88,10 @@ _INTERRUPT_SECONDS: Final = 0.005
 
 
 async def settle(db: Connection) -> None:
-    """Stop what the connection is doing and leave its transaction (docs/design.md#the-store).
+    """Stop the connection's work and leave its transaction (docs/design.md#the-store).
 
-    Cancelling the task that waits for a function does not stop the function; an interrupt ends a statement
-    of it, but only one that has begun. So it is repeated until everything that was queued has come to its
-    end.
+    Cancelling the waiting task does not stop the function. An interrupt ends only a statement that has begun,
+    so it is repeated until all queued work has ended.
     """
     while True:
         barrier = asyncio.ensure_future(db.rollback())
@@ -107,10 +106,10 @@ async def settle(db: Connection) -> None:
 
 
 async def close(db: Connection) -> None:
-    """Close the connection, whatever it is doing.
+    """Close the connection, even in the middle of work.
 
-    An interrupt that hit nothing stays pending until the next statement, and would keep the last
-    connection from checkpointing as it closes; hence one more statement.
+    An interrupt between statements stays pending until the next one, and would keep the last connection from
+    checkpointing at its close; hence one more statement.
     """
     try:
         await settle(db)
@@ -121,7 +120,7 @@ async def close(db: Connection) -> None:
 
 _BUSY_SECONDS: Final = 2.0
 _CACHED_STATEMENTS: Final = 512
-"""More than the program has, those it builds included."""
+"""More than the program has, with those it builds."""
 
 
 async def _open(uri: str, prepare: Callable[[sqlite3.Connection], None]) -> Connection:
@@ -148,23 +147,23 @@ _ROWS_AT_ONCE: Final = 64
 
 
 async def connect(database: str, **options: Any) -> Connection:
-    """Open a connection that is made with these options of `sqlite3.connect`."""
+    """Open a connection with these options of `sqlite3.connect`."""
     db = Connection(lambda: sqlite3.connect(database, **options), _ROWS_AT_ONCE)
     _ = await db
     return db
 
 
 class Connection(aiosqlite.Connection):
-    """A connection in a thread of its own, which runs whole functions there.
+    """A connection with its own thread, which runs whole functions.
 
-    aiosqlite gives each statement a trip to the thread of its own, and has no method for a function of many:
-    `_execute` and `_conn` are used here, and nowhere else (tests/store/test_sqlite_file.py).
+    aiosqlite sends each statement to the thread separately and has no method for a function of many. So
+    `_execute` and `_conn` are used here, and only here (tests/store/test_sqlite_file.py).
     """
 
     async def hop(self, work: Callable[[sqlite3.Connection], _T]) -> _T:
-        """Run `work` on the connection, in its thread: once there and once back, however much it does.
+        """Run `work` in the connection's thread, in one round trip.
 
-        Whoever waits may be cancelled; what has been handed over runs to its end.
+        The caller may be cancelled; the work runs to its end.
         """
         outcomes: list[_T] = []
         error: BaseException | None = await self._execute(  # type: ignore[no-untyped-call]
@@ -176,7 +175,7 @@ class Connection(aiosqlite.Connection):
 
 
 def _failure(work: Callable[[], None]) -> BaseException | None:
-    """Return what a function raises: a future would never take a StopIteration."""
+    """Return a function's exception: a future would never accept a StopIteration."""
     try:
         work()
     except BaseException as exc:  # noqa: BLE001 - raised where it is waited for
@@ -191,12 +190,12 @@ _BUSY: Final = frozenset({sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED})
 
 
 def is_busy(error: sqlite3.Error) -> bool:
-    """Whether another connection is in the way, so that trying again helps."""
+    """Whether another connection is in the way, so that another try may succeed."""
     return _primary_code(error) in _BUSY
 
 
 def is_interrupt(error: BaseException) -> bool:
-    """Whether the statement ended because the connection was interrupted."""
+    """Whether an interrupt of the connection ended the statement."""
     return isinstance(error, sqlite3.Error) and _primary_code(error) == sqlite3.SQLITE_INTERRUPT
 
 
@@ -208,7 +207,7 @@ _DAMAGED: Final = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB})
 
 
 def translated(error: sqlite3.Error) -> WholefeedError:
-    """Return what the service raises for an error."""
+    """Return the service's error for one of SQLite."""
     if is_busy(error):
         return OverloadedError(f"the database is busy: {error}")
     if _primary_code(error) in _FULL or _extended_code(error) in _FULL_EXTENDED:
@@ -226,15 +225,15 @@ def _primary_code(error: sqlite3.Error) -> int:
     return _extended_code(error) & 0xFF
 
 
-# Whose the database is: this program's, current, and this process's alone
+# Ownership of the database: this program's, current, and reserved for this process
 
 
 APPLICATION_ID: Final = int.from_bytes(b"whfd")
-"""Stands in the file's header (SQLite file format, section 1.3.15)."""
+"""Identifies the program in the file's header (SQLite file format, section 1.3.15)."""
 
 
 def check_current(path: Path) -> None:
-    """Make sure that the database exists and has the newest schema, or raise `StoreUnusableError`. Blocks."""
+    """Raise `StoreUnusableError` unless the database exists with the newest schema. Blocks."""
     if not path.exists():
         raise StoreUnusableError(f"no database at {path}: expected one made by `wholefeed migrate`")
     newest = len(read_migrations())
@@ -250,10 +249,10 @@ _LOOK_BUSY_SECONDS: Final = 5.0
 
 
 def inspect(path: Path, newest: int, uri: str = "") -> int:
-    """Return the schema version of an existing file, without writing to it; by a URI of one's own.
+    """Return the schema version of an existing file, without writing to it; by `uri` if given.
 
     Raises:
-        StoreUnusableError: It is none of this program's, damaged, or newer than `newest`.
+        StoreUnusableError: The file is another program's, damaged, or newer than `newest`.
     """
     try:
         with path.open("rb") as file:
@@ -273,7 +272,7 @@ def inspect(path: Path, newest: int, uri: str = "") -> int:
 
 
 def _check_header(path: Path, header: bytes, newest: int) -> None:
-    """Judge the file by its first 100 bytes (SQLite file format, section 1.3)."""
+    """Check the file's first 100 bytes (SQLite file format, section 1.3)."""
     if not header:
         raise StoreUnusableError(f"{path} is empty: expected a database of this program, or no file")
     if len(header) < _HEADER_BYTES or not header.startswith(_MAGIC):
@@ -302,13 +301,13 @@ def _newer(path: Path, version: int, newest: int) -> StoreUnusableError:
 
 @contextmanager
 def locked(path: Path) -> Iterator[None]:
-    """Hold the database file for this process alone, through a lock on `<path>.lock`. Blocks, briefly.
+    """Reserve the database file for this process, by a lock on `<path>.lock`. Blocks, briefly.
 
-    The lock file stays behind: removing it would let two processes lock two different files. On a volume
-    that cannot be written nobody writes the database either, and no lock is taken.
+    The lock file stays: its removal would let two processes lock two different files. On a read-only volume
+    nobody writes the database either, so there is no lock.
 
     Raises:
-        StoreUnusableError: Another process holds it, or its directory does not exist.
+        StoreUnusableError: Another process has the lock, or the directory does not exist.
     """
     handle = _lock_handle(path)
     try:
@@ -340,11 +339,11 @@ def _lock(handle: int, path: Path) -> None:
 
 
 _WAL_INDEX_BYTES: Final = 32768
-"""What SQLite allocates beside a WAL database before it can even be read."""
+"""Space that SQLite needs beside a WAL database even for reading."""
 
 
 def is_writable(path: Path) -> bool:
-    """Whether the database can be written: file, directory, room for the WAL's index. Blocks."""
+    """Whether file, directory and free space permit writing the database. Blocks."""
     folder = path.absolute().parent
     if not (os.access(path, os.W_OK) and os.access(folder, os.W_OK)):
         return False
@@ -374,17 +373,17 @@ def _size(path: Path) -> int:
         return 0
 
 
-# Its schema, and nothing of what is in it
+# The schema, without the data
 
 
 async def migrate_file(path: Path | str, migrations: Sequence[Migration] | None = None) -> list[str]:
-    """Create the database, or bring it to the newest schema, one transaction a migration.
+    """Create the database, or migrate it to the newest schema, in one transaction a migration.
 
-    An existing database is copied to `<path>.before-NNNN` first, NNNN being the first migration it lacks.
+    An existing database is first copied to `<path>.before-NNNN`, where NNNN is its first missing migration.
 
     Raises:
         StoreUnusableError: The file is foreign, empty, damaged, newer than this program or in use by another
-            process, or a migration failed. The database is what it was.
+            process, or a migration failed. The database is unchanged.
     """
     return await asyncio.to_thread(_migrate_file, Path(path), migrations)
 
@@ -422,7 +421,7 @@ def _copy(db: sqlite3.Connection, target: Path, path: Path) -> None:
 
 @contextmanager
 def _draft_of(path: Path) -> Iterator[Path]:
-    """Give an empty file beside its place; it appears there whole and on disk, or not at all."""
+    """Yield an empty file beside `path`. It appears at `path` whole and on disk, or not at all."""
     draft = Path(f"{path}.new")
     draft.unlink(missing_ok=True)
     Path(f"{draft}-journal").unlink(missing_ok=True)
@@ -444,10 +443,10 @@ _COMPLETE: Final = "UPDATE segment SET digest = :digest WHERE id = :segment"
 
 
 def _complete_digests(db: sqlite3.Connection, path: Path) -> None:
-    """Add the Adler-32 of its text to the digest of each segment that wholefeed 0.1 has made.
+    """Add the Adler-32 of its text to the digest of each segment from wholefeed 0.1.
 
-    The ETags of later versions are made of that. Without it they would be others until the segment is made
-    anew, of the same text.
+    Later versions derive ETags from it. Without it an unchanged segment's ETag would differ until the next
+    sealing.
     """
     try:
         tables = {name for (name,) in db.execute(_TABLES)}
@@ -469,7 +468,7 @@ def _complete_digests(db: sqlite3.Connection, path: Path) -> None:
 
 
 _INFLATED_BYTES: Final = 1 << 20
-"""Of the text of a segment, what is inflated at once."""
+"""Bytes of a segment's text inflated at once."""
 
 
 def _apply(db: sqlite3.Connection, migrations: Sequence[Migration], path: Path) -> list[str]:
@@ -491,31 +490,31 @@ def _apply(db: sqlite3.Connection, migrations: Sequence[Migration], path: Path) 
     return applied
 
 
-# Its files as files: for their owner alone
+# File permissions: for the owner alone
 
 
 class Tightened(NamedTuple):
-    """A file that others could use."""
+    """A database file that other users could access."""
 
     path: Path
     problem: str = ""
-    """Why they still can; empty: they cannot any more."""
+    """Reason for remaining access; empty: access was removed."""
 
 
 _OTHERS: Final = 0o077
 
 
 def tighten(path: Path) -> list[Tightened]:
-    """Take the rights of others from the database's files; return those that had any. Blocks.
+    """Remove other users' permissions from the database's files; return the affected files. Blocks.
 
-    Nothing is opened: to close a descriptor of a database drops the locks that SQLite holds on it in this
-    process (https://sqlite.org/howtocorrupt.html, 2.2).
+    No file is opened: closing a descriptor of a database drops the process's SQLite locks on it
+    (https://sqlite.org/howtocorrupt.html, 2.2).
     """
     return [Tightened(each, _take_rights(each, mode)) for each, mode in _files(path) if mode & _OTHERS]
 
 
 def _files(path: Path) -> Iterator[tuple[Path, int]]:
-    """Give the files of a database, with their modes; SQLite's own stand beside what a link leads to."""
+    """Yield the files of a database with their modes. SQLite's own files are beside the target of a link."""
     real = path.resolve()
     names = [real, Path(f"{real}-wal"), Path(f"{real}-shm"), Path(f"{path}.lock")]
     copies = f"{path.name}.before-"
@@ -539,7 +538,7 @@ _MODE: Final = 0o600
 
 
 def _create_private(path: Path) -> None:
-    """Make a new file for its owner alone; what SQLite makes beside a database gets the database's rights."""
+    """Create a file for its owner alone. SQLite gives its other files the permissions of the database."""
     os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, _MODE))
 
 
@@ -547,7 +546,7 @@ _DENIED: Final = frozenset({errno.EACCES, errno.EPERM})
 
 
 def unusable(path: Path, error: OSError) -> str:
-    """Return why a path cannot be used; where rights lack, whose they are and what to do."""
+    """Return why a path cannot be used; for missing permissions, with the owner and a remedy."""
     if error.errno not in _DENIED:
         return str(error.strerror or error)
     place = path if path.exists() else path.absolute().parent
@@ -558,7 +557,7 @@ def unusable(path: Path, error: OSError) -> str:
 
 
 def sync(path: Path) -> None:
-    """Have a file, or the names in a folder, on disk. Blocks."""
+    """Write a file, or the names in a folder, to disk. Blocks."""
     handle = os.open(path, os.O_RDONLY)
     try:
         os.fsync(handle)
@@ -566,7 +565,7 @@ def sync(path: Path) -> None:
         os.close(handle)
 
 
-# How large it is
+# Size of the store
 
 
 _RETIRED_BYTES: Final = "SELECT coalesce(sum(deflated_bytes), 0) FROM segment WHERE retired_at IS NOT NULL"
@@ -575,7 +574,7 @@ _SIZED_ENDS: Final = ("", "-wal")
 
 
 def measure_sizes(db: Database) -> Sizes:
-    """Return what the pages in use come to, without segments that wait to be deleted, and how large it is."""
+    """Return the size of the pages in use, without segments that await deletion, and of the file."""
     pages = fetch_value(db, "PRAGMA page_count")
     free = fetch_value(db, "PRAGMA freelist_count")
     page_bytes = fetch_value(db, "PRAGMA page_size")

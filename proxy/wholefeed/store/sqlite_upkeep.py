@@ -1,4 +1,4 @@
-"""A database file copied and looked at, beside a server that may go on using it.
+"""Backup and examination of a database file, also while a server uses it.
 
 made = back_up(Path("wholefeed.db"), Path("/backup/wholefeed.db"))     # Backup(bytes=…, feeds=…)
 examined = examine(path, seconds=5.0)
@@ -23,15 +23,15 @@ from wholefeed.store.sqlite_file import APPLICATION_ID, inspect, is_writable, sy
 
 
 def back_up(path: Path, target: Path, *, replace: bool = False) -> Backup:
-    """Copy the database; whether a server uses it does not matter. Blocks.
+    """Copy the database, also while a server uses it. Blocks.
 
-    The copy is made within one read transaction of a connection of its own, so it is of one moment, no reader
-    or writer waits for it, and it starts over for nobody; the log only grows by what is written meanwhile.
-    The copy gets its name when it is whole, checked and on disk.
+    The copy is made in one read transaction of its own connection: it shows one moment, delays no reader or
+    writer, and never starts over. Only the log grows by writes meanwhile. The copy gets its name when it is
+    whole, checked and on disk.
 
     Raises:
-        StoreUnusableError: The database is not there, or none of this program's.
-        StoreError: The copy cannot be written, or is not whole; then there is none.
+        StoreUnusableError: The database does not exist, or is another program's.
+        StoreError: The copy cannot be written, or is not whole; then no copy remains.
     """
     if not path.exists():
         raise StoreUnusableError(
@@ -79,7 +79,7 @@ def _check_target(path: Path, target: Path, *, replace: bool) -> None:
 
 
 def _draft(target: Path) -> Path:
-    """Make an empty file beside the target, for its owner alone."""
+    """Create an empty file beside the target, for its owner alone."""
     try:
         descriptor, name = tempfile.mkstemp(
             dir=target.absolute().parent, prefix=f".{target.name}.", suffix=".new"
@@ -91,16 +91,16 @@ def _draft(target: Path) -> Path:
 
 
 _PAGES_AT_ONCE: Final = 4096
-"""Between two steps the process may be interrupted."""
+"""The process may be interrupted between two steps."""
 
 
 def _copy(path: Path, draft: Path) -> None:
     with closing(_reader(path)) as source, closing(sqlite3.connect(draft, isolation_level=None)) as copy:
-        # It is on disk before it counts, so it needs neither a journal nor a sync of its own.
+        # The copy is synced before it gets its name, so it needs neither a journal nor syncs of its own.
         copy.execute("PRAGMA journal_mode = OFF")
         copy.execute("PRAGMA synchronous = OFF")
         source.execute("BEGIN")
-        source.execute("SELECT count(*) FROM sqlite_schema").fetchone()  # the moment that is copied
+        source.execute("SELECT count(*) FROM sqlite_schema").fetchone()  # fixes the moment to copy
         source.backup(copy, pages=_PAGES_AT_ONCE)
         source.execute("COMMIT")
 
@@ -111,8 +111,7 @@ _BUSY_SECONDS: Final = 5.0
 def _reader(path: Path) -> sqlite3.Connection:
     """Open a connection that neither writes nor checkpoints.
 
-    A file that cannot be written may only be taken for one that nobody writes when none of the files is there
-    that go with a server.
+    An unwritable file counts as unchanging only if no server's files are beside it.
     """
     used = any(Path(f"{path.resolve()}{end}").exists() for end in ("-wal", "-shm"))
     options = "mode=ro" if used or is_writable(path) else "mode=ro&immutable=1"
@@ -124,7 +123,7 @@ def _reader(path: Path) -> sqlite3.Connection:
 
 
 def _checked(draft: Path, version: int) -> int:
-    """Return how many feeds the copy holds, once it is found to be whole."""
+    """Check that the copy is whole, and return its number of feeds."""
     uri = f"{draft.as_uri()}?mode=ro&immutable=1"
     with closing(sqlite3.connect(uri, uri=True)) as db:
         (found,) = db.execute("PRAGMA quick_check(1)").fetchone()
@@ -139,38 +138,38 @@ def _checked(draft: Path, version: int) -> int:
     return int(feeds)
 
 
-# What can be told of a file
+# Examination
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Examined:
-    """What can be told of a database file."""
+    """The results of examining a database file."""
 
     version: int
-    """Of its schema."""
+    """Version of its schema."""
     newest: int
-    """The schema of this program."""
+    """Schema of this program."""
     damage: str | None
-    """Empty: none was found; None: there was no time to look everywhere."""
+    """Empty: none found. None: no time to look everywhere."""
     checked_at: float | None
-    """When a publisher was asked last; None: none was."""
+    """Time of the last request to a publisher. None: no request yet."""
     url: str
-    """Of the subscription document that was asked for last; empty where there are no feeds."""
+    """URL of the most recently requested subscription document; empty without feeds."""
 
 
 _LAST_CHECKED_AT: Final = "SELECT max(checked_at) FROM feed"
 _LAST_ASKED: Final = "SELECT fetch_url FROM feed ORDER BY asked_at DESC LIMIT 1"
 _CLOCK_STEPS: Final = 10_000
-"""Of SQLite's machine, between two looks at the clock."""
+"""Steps of SQLite's virtual machine between two looks at the clock."""
 
 
 def examine(path: Path, *, seconds: float) -> Examined:
-    """Look at a database for so long at most. Blocks.
+    """Examine a database for at most `seconds`. Blocks.
 
-    Nothing is created: where nobody has the file open it is read as one that does not change.
+    Nothing is created: a file that nobody has open is read as unchanging.
 
     Raises:
-        StoreUnusableError: It is none of this program's, damaged, or newer.
+        StoreUnusableError: The file is another program's, damaged, or newer.
     """
     deadline = time.monotonic() + seconds
     newest = len(read_migrations())
@@ -209,7 +208,7 @@ def _damage(db: sqlite3.Connection) -> str | None:
 
 
 def lock_holder(path: Path, locks: Path = Path("/proc/locks")) -> int | None:
-    """Return the process that has the database for itself; None: nobody, or it cannot be told."""
+    """Return the process with the database's lock. None: nobody, or unknown."""
     try:
         lock = Path(f"{path}.lock").stat()
         lines = locks.read_text("ascii").splitlines()

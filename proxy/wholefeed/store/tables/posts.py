@@ -113,7 +113,7 @@ _MOST_OWNERS: Final = 4
 
 
 def find_owners(db: Database, feed: int, traits: Iterable[Traits]) -> dict[int, set[EntryId]]:
-    """Return the identities in a feed that have these traits."""
+    """Return the identities with these traits, or nothing if there are more than `_MOST_OWNERS` a trait."""
     keys = {key for each in traits for key in (*each.ids, *each.links, *each.titles)}
     most = _MOST_OWNERS * len(keys)
     rows = (
