@@ -1,1 +1,1 @@
-"""What is kept, by the names of what the service wants."""
+"""The database of the service: an interface, two engines, and tables."""

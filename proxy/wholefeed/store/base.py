@@ -3,9 +3,8 @@
     row = fetch_one(db, "SELECT id FROM feed WHERE url = :url", {"url": url})
     run(db, either(sqlite="...", postgres="..."), values)
 
-A `Database` is a connection within a transaction: the part of DB-API 2.0 (PEP 249) that a `sqlite3`
-connection offers itself. Statements are SQLite's, in the subset that PostgreSQL accepts too, with parameters
-`:name` or `?`. The functions here run in the connection's thread.
+Statements are SQLite's, in the subset that PostgreSQL accepts too, with parameters `:name` or `?`. The
+functions here run in the connection's thread.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ _T = TypeVar("_T")
 
 
 class Database(Protocol):
-    """A connection within a transaction, for functions in its thread."""
+    """A connection within a transaction: the part of DB-API 2.0 that a `sqlite3` connection has itself."""
 
     def execute(self, sql: str, parameters: Any = ..., /) -> Cursor: ...
 
@@ -73,13 +72,11 @@ def fetch_one(db: Database, sql: str, parameters: Parameters | None = None) -> R
 
 
 def fetch_value(db: Database, sql: str, parameters: Parameters | None = None) -> Any:
-    """Return the first column of a query's first row, or None."""
     row = fetch_one(db, sql, parameters)
     return None if row is None else row[0]
 
 
 def run(db: Database, sql: str, parameters: Parameters | None = None) -> None:
-    """Execute a statement without rows, and do not wait for it."""
     db.execute(sql, parameters or {})
 
 
@@ -103,10 +100,10 @@ TWINS: Final[dict[str, str]] = {}
 
 
 def either(*, sqlite: str, postgres: str) -> str:
-    """Return SQLite's version of a statement; PostgreSQL executes the other one.
+    """Return SQLite's version of a whole statement; PostgreSQL executes the other one.
 
-    Both are whole statements. Inside another statement the SQLite one would reach both engines, so
-    `wholefeed.store.postgres_connection.translate` refuses that.
+    `wholefeed.store.postgres_connection.translate` refuses it inside another statement, where SQLite's would
+    reach both engines.
     """
     TWINS[sqlite] = postgres
     return sqlite
@@ -128,9 +125,9 @@ NOW: Final = (":now", "clock_seconds()")
 def inserting(table: str, columns: str, rows: int, row: str = "") -> str:
     """Return a statement that inserts this number of rows, with all values as parameters.
 
-    Each step of a statement lets other threads run and then waits for its turn, so one statement for many
-    rows is cheaper. Each number of rows needs a prepared statement of its own, so there should be few. `row`
-    has the SQL values of a row where they are not plain parameters.
+    Each step of a statement lets other threads run, so one for many rows is cheaper. Each number of rows
+    needs a prepared statement, so there should be few. `row` has a row's SQL values where they are not plain
+    parameters.
     """
     row = row or ", ".join("?" * (columns.count(",") + 1))
     return f"INSERT INTO {table} ({columns}) VALUES {', '.join([f'({row})'] * rows)}"  # noqa: S608 - names
@@ -160,7 +157,6 @@ class Condition:
 
     def __init__(self) -> None:
         self.is_full = False
-        """Whether the last write found the volume full or read-only."""
         self._damage = ""
 
     @property
@@ -169,7 +165,6 @@ class Condition:
         return not (self.is_full or self._damage)
 
     def require_sound(self) -> None:
-        """Raise `StoreDamagedError` if the database is known to be damaged."""
         if self._damage:
             raise StoreDamagedError(self._damage)
 
@@ -188,12 +183,10 @@ class Condition:
 
 
 class Sizes(NamedTuple):
-    """Sizes of a store."""
-
     used_bytes: int
-    """Stored data, without segments that await deletion."""
+    """Without segments that await deletion."""
     file_bytes: int
-    """Files, including data not yet in them and free space within."""
+    """With data not yet in the files, and free space in them."""
     free_bytes: int | None
     """Free space on the volume. None: unknown."""
 
@@ -206,14 +199,10 @@ class Traffic:
     """
 
     connections: int = 0
-    """Open connections."""
     busy: int = 0
-    """Connections at work."""
     waiting: int = 0
-    """Pieces of work waiting for a connection."""
+    """Pieces of work without a connection."""
     repeated: int = 0
     """Repeated transactions."""
     lost: int = 0
-    """Broken or failed connections."""
     notices_lost: int = 0
-    """Breaks of the connection that listens."""

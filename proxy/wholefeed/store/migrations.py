@@ -1,7 +1,7 @@
 """The migrations of each engine: numbered SQL files, in the wheel or the source tree.
 
-SQLite's are 0001, 0002, …; PostgreSQL's begin later, with one file for the tables of that time. From there on
-numbers are the same, so that one number names the schema of either engine.
+SQLite's begin with 0001, PostgreSQL's later, with the tables of that time. From there on a number names the
+same schema.
 """
 
 from __future__ import annotations

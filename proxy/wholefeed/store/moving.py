@@ -3,9 +3,8 @@
     with opened_source(path) as source, opened_target(url) as target:
         moved = move(source, target, say=print)      # Moved(tables=…, rows=…)
 
-A table follows the tables it refers to, and rows follow the order of a key, so the last copied key records
-the progress. At the end both sides are read and compared, table by table; only then do servers open the new
-database.
+Tables follow those they refer to, and rows a key, so the last copied key records the progress. Servers open
+the new database only after a comparison of all rows.
 """
 
 from __future__ import annotations
@@ -40,15 +39,11 @@ _SAY_SECONDS: Final = 2.0
 
 
 class Moved(NamedTuple):
-    """The totals of a transfer."""
-
     tables: int
     rows: int
 
 
 class Stand(NamedTuple):
-    """Progress of copying one table."""
-
     rows: int = 0
     last: str | None = None
     """Key of the last row, as `write_key` writes it."""
@@ -94,7 +89,6 @@ def _copy(source: Source, target: Target, table: Table, stand: Stand, say: Say, 
 
 
 def _compare(source: Source, target: Target, table: Table, say: Say) -> int:
-    """Compare a table on both sides; return its number of rows."""
     ours = digest_of(row[: len(table.columns)] for row in source.rows(table))
     theirs = digest_of(target.rows(table))
     if ours != theirs:
@@ -111,14 +105,11 @@ def _compare(source: Source, target: Target, table: Table, say: Say) -> int:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Table:
-    """A table to copy."""
-
     name: str
     columns: tuple[str, ...]
     key: tuple[str, ...]
     """Columns of a unique key, or else SQLite's row number."""
     parents: frozenset[str] = frozenset()
-    """Tables that its rows refer to."""
 
 
 def in_order(tables: Iterable[Table]) -> list[Table]:
@@ -129,10 +120,7 @@ def in_order(tables: Iterable[Table]) -> list[Table]:
 
 
 def rows_after(table: Table, key: Values | None) -> tuple[str, Values]:
-    """Return the query for the rows after a key, in key order, and its parameters; None: all rows.
-
-    Each row has the table's columns followed by its key.
-    """
+    """Return the query for the rows after a key, in key order; each row ends with its key."""
     order, values = ", ".join(table.key), key or ()
     # sqlite3 takes no lone surrogates in a text, but in bytes
     marks = ", ".join("CAST(? AS TEXT)" if isinstance(each, str) else "?" for each in values)
@@ -144,7 +132,6 @@ def rows_after(table: Table, key: Values | None) -> tuple[str, Values]:
 
 _BYTES_AT_MOST: Final = 4 << 20
 _VALUE_BYTES: Final = 8
-"""Estimated size of a number."""
 
 
 def batches(
@@ -185,9 +172,9 @@ class Digest(NamedTuple):
 
 
 def digest_of(rows: Iterable[Iterable[Any]]) -> Digest:
-    """Return the sum of the rows' SHA-256 (modulo 2**256), since the two databases sort texts differently.
+    """Return the sum of the rows' SHA-256 (modulo 2**256), independent of the order of rows.
 
-    The sum detects every accident; it is no proof against deliberately chosen rows.
+    It detects every accident, but not deliberately chosen rows.
     """
     number = total = 0
     for row in rows:
@@ -273,7 +260,6 @@ class Source:
         self._db = db
         names = [name for (name,) in db.execute(_TABLES) if name not in _LEFT_OUT]
         self.tables = in_order(self._table(name) for name in names)
-        """Tables in an order for copying."""
         numbers = db.execute("SELECT name, seq FROM sqlite_sequence ORDER BY name").fetchall()
         told = repr([version, *db.execute(_STATE).fetchone(), *numbers])
         self.mark = hashlib.sha256(told.encode()).hexdigest()[:32]
@@ -362,15 +348,14 @@ _ROWS_AT_ONCE: Final = 500
 class Target:
     """A database with this version's schema and no other transfer into it.
 
-    The table `moving` exists during an unfinished transfer, and no server opens a database with it. It has
-    the number of copied rows and the last key of each table, updated in the transaction of the rows.
+    Servers open no database with the table `moving`. Its rows have number and last key of the copied rows of
+    each table, updated in the same transaction.
     """
 
     def __init__(self, db: psycopg.Connection[Any]) -> None:
         self._db = db
         self._types: dict[str, dict[str, str]] = {}
         self.numbered: dict[str, list[str]] = {}
-        """Columns with numbers assigned by the database, by table."""
         self._mark = ""
         for table, column, kind, is_numbered in db.execute(_COLUMNS).fetchall():
             self._types.setdefault(table, {})[column] = kind
@@ -419,7 +404,6 @@ class Target:
             cursor.execute(_PUT_STAND, (self._mark, table.name, stand.rows, stand.last, int(stand.is_whole)))
 
     def rows(self, table: Table) -> Iterator[Values]:
-        """Yield the stored rows of a table."""
         query = sql.SQL("SELECT {} FROM {}").format(
             sql.SQL(", ").join(map(sql.Identifier, table.columns)), sql.Identifier(table.name)
         )

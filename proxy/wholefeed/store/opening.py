@@ -30,14 +30,12 @@ def open_store(settings: StoreConfig) -> AbstractAsyncContextManager[Store]:
 
 @asynccontextmanager
 async def open_file(path: Path | str, *, readers: int = sqlite.READERS) -> AsyncIterator[Store]:
-    """Open the store in a SQLite file."""
     async with sqlite.open_engine(Path(path), readers=readers) as engine, Store.on(engine) as store:
         yield store
 
 
 @asynccontextmanager
 async def open_shared(url: str, *, connections: int) -> AsyncIterator[Store]:
-    """Open the store in a PostgreSQL database."""
     try:
         from wholefeed.store import postgres  # noqa: PLC0415 - needs an extra
     except ImportError as exc:

@@ -4,9 +4,7 @@
         await engine.read(lambda db: ...)
         engine.listen("drop", on_drop)          # called with "12 a" when a replica sends "drop 12 a"
 
-psycopg_pool manages the connections. From top to bottom: the engine; the queue for threads and their work
-(`Pool`); the transactions (`Read`, and `Write`, which finds out the outcome of its COMMIT); and the notices
-between replicas (`Notices`).
+psycopg_pool manages the connections.
 """
 
 from __future__ import annotations
@@ -93,10 +91,9 @@ _LEFT_TO_READERS: Final = 4
 
 
 class PostgresEngine(Engine):
-    """The engine of a PostgreSQL database, from `open_engine`.
+    """The engine of a PostgreSQL database.
 
-    Writes of one feed wait for each other here: in the database each would occupy a connection. Some
-    connections are reserved for reads.
+    Writes of one feed wait for each other here: in the database each would occupy a connection.
     """
 
     is_shared = True
@@ -157,9 +154,9 @@ class PostgresEngine(Engine):
         return await asyncio.shield(task)
 
     async def write_at_once(self, work: Callable[[Database], _T]) -> _T:
-        """Run a function that writes, on a connection reserved for such calls.
+        """Run a function that writes, on a reserved connection.
 
-        Cancelling the caller ends it, so that the next call does not wait behind it for a silent server.
+        Cancelling ends it, so that the next call does not wait behind a silent server.
         """
         return await self._spare.done(Write(work, PATIENCE_SECONDS, is_lasting=False))
 
@@ -186,7 +183,6 @@ class PostgresEngine(Engine):
         self._notices.on_replaced(callback)
 
     async def close(self) -> None:
-        """Finish pending writes within `CLOSE_SECONDS`, then close the connections."""
         self.pool.is_closing = self._spare.is_closing = True
         if self._tasks:
             seconds = CLOSE_SECONDS if self._notices.is_listening else 0.0
@@ -234,17 +230,13 @@ _CONNECT_AGAIN_SECONDS: Final = 1.0
 _POOL_CLOSE_SECONDS: Final = 1.0
 """Longest wait for the pool's own threads, which may be connecting to a silent server."""
 _IN_THREAD_SECONDS: Final = 2.0
-"""Longest wait of a calling thread."""
 
 
 class Pool:
     """A pool of connections with as many threads, which run whole functions; close it with `close`.
 
     A job may run twice: after a concurrent transaction ended its own, and after its connection broke before
-    COMMIT was sent.
-
-    A server may fall silent: its processes stop, its disk hangs, somebody holds a lock. When a job's time is
-    over, its connection is cut.
+    COMMIT. A server may fall silent, so a job's connection is cut when its time is over.
     """
 
     def __init__(self, url: str, size: int) -> None:
@@ -267,9 +259,7 @@ class Pool:
         self._jobs = set[Job[Any]]()
 
     async def done(self, job: Job[_T], *, is_first: bool = False) -> _T:
-        """Run a job in a thread.
-
-        New requests (`is_first`) queue apart, so that few compete with requests in progress.
+        """Run a job in a thread; new requests (`is_first`) let those in progress go first.
 
         A read ends when its caller is cancelled or its seconds are over. For a write the seconds limit each
         run.
@@ -288,13 +278,11 @@ class Pool:
             return self._tried(job)
 
     def counted(self) -> Traffic:
-        """Return the traffic, with the current number of connections."""
         self.traffic.busy = len(self._jobs)
         self.traffic.connections = self._connections.get_stats()["pool_size"]
         return self.traffic
 
     async def close(self) -> None:
-        """Stop the current jobs, and close the connections."""
         self.is_closing = True
         for job in tuple(self._jobs):
             job.cut()
@@ -302,7 +290,6 @@ class Pool:
         await in_daemon(lambda: self._connections.close(_POOL_CLOSE_SECONDS))
 
     async def _turn(self, turns: asyncio.Semaphore) -> None:
-        """Wait for a turn; the caller must release it."""
         if not turns.locked():  # a deadline would cost more than the turn
             await turns.acquire()
             return
@@ -346,7 +333,6 @@ class Pool:
     # In a thread
 
     def _tried(self, job: Job[_T]) -> _T:
-        """Run a job, and again where that may help."""
         while True:
             try:
                 return self._tried_once(job)
@@ -360,7 +346,6 @@ class Pool:
             time.sleep(pause * random.uniform(0.5, 1.0))  # noqa: S311 - so that two do not meet again
 
     def _tried_once(self, job: Job[_T]) -> _T:
-        """Run a job once on a connection of its own, new if none is idle."""
         raw = self._connection(time.monotonic() + PATIENCE_SECONDS if job.is_write else job.until)
         try:
             return job.run(PostgresDatabase(raw))
@@ -410,18 +395,15 @@ class Job(Generic[_T]):
     def __init__(self, work: Callable[[Database], _T], seconds: float) -> None:
         self.work = work
         self.seconds = seconds
-        """Longest wait; for a write, the longest wait for each run."""
         self.until = time.monotonic() + seconds
         self.is_cut = False
         self.is_lost = False
-        """Whether its last connection broke."""
         self.repeated = self.lost = 0
         """Repeated runs, and broken connections."""
         self._changing = threading.Lock()
         self._raw: PostgresConnection | None = None
 
     def run(self, db: PostgresDatabase) -> _T:
-        """Run the transaction, all of it or nothing."""
         with self._changing:
             self._raw = db.raw
         try:
@@ -456,8 +438,6 @@ _BEGIN_READ: Final = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 
 
 class Read(Job[_T]):
-    """A transaction that only reads; it sees one moment of the database."""
-
     def __init__(self, work: Callable[[Database], _T], seconds: float, *, is_single: bool) -> None:
         super().__init__(work, seconds)
         self._is_single = is_single
@@ -509,7 +489,7 @@ class Write(Job[_T]):
     """A transaction that writes, with its progress. It never takes effect twice.
 
     Args:
-        feed: The feed that changes; its row is locked first. None: no known feed.
+        feed: The feed that changes; its row is locked first.
         is_lasting: Whether COMMIT waits for the server's disk.
     """
 
@@ -558,8 +538,7 @@ class Write(Job[_T]):
             The result of the work if it was committed. None: it was undone.
 
         Raises:
-            OverloadedError: The outcome is unknown: a standby replaced the server, or the server forgot the
-                transaction, or has not ended it yet.
+            OverloadedError: Unknown: another server, a forgotten transaction, or one not ended yet.
         """
         assert self._ending is not None
         history, number, result = self._ending
@@ -580,10 +559,7 @@ class Write(Job[_T]):
 
 
 class SingleWrite(Write[_T]):
-    """A single statement that writes and may run twice.
-
-    The statement itself says if its commit needs no disk.
-    """
+    """A single statement that may run twice. It says itself if its commit needs no disk."""
 
     def transact(self, db: PostgresDatabase) -> _T:
         return self.work(_Single(db, "SELECT", "WITH"))
@@ -621,24 +597,20 @@ class Notices:
             notices.on_replaced(forget_everything)       # the database may be another one
             rows = await notices.ask("SELECT id FROM feed WHERE url = :url", {"url": url})
 
-    A notice is sent in the transaction of the change, in at most 7,999 bytes:
+    A notice, at most 7,999 bytes, is sent in the transaction of the change:
 
         SELECT pg_notify('wholefeed', 'drop 12 a')
 
-    It arrives after the commit, in the order of commits, at every replica including its sender. It may arrive
-    after the change can be read: PostgreSQL shows a commit to others before it signals listeners. Notices
-    therefore make replicas react fast; certainty takes a query.
+    It arrives in the order of commits, also at its sender, perhaps after the change can be read. Certainty
+    takes a query.
 
-    Anybody who may connect to the database may send notices, without any right. Listeners ignore unknown
-    texts silently (docs/faults.md row 100).
-
-    After some seconds of silence the connections are dropped and the server is looked for again.
+    Anybody who may connect to the database may send notices. Listeners ignore unknown texts (docs/faults.md
+    row 100).
     """
 
     def __init__(self, url: str) -> None:
         self._url = url
         self.lost_times = 0
-        """Number of broken connections."""
         self._listeners: defaultdict[str, list[Callable[[str], None]]] = defaultdict(list)
         self._lost: list[Callable[[], None]] = []
         self._replaced: list[Callable[[], None]] = []
@@ -662,19 +634,15 @@ class Notices:
 
     @property
     def is_listening(self) -> bool:
-        """Whether the last known state of the server permits listening."""
         return self._links is not None
 
     def listen(self, kind: str, callback: Callable[[str], None]) -> None:
-        """Call a function on the event loop with the words of each notice of a kind."""
         self._listeners[kind].append(callback)
 
     def on_lost(self, callback: Callable[[], None]) -> None:
-        """Call a function when listening resumes after a gap."""
         self._lost.append(callback)
 
     def on_replaced(self, callback: Callable[[], None]) -> None:
-        """Call a function before those of `on_lost`, when the database may be another one."""
         self._replaced.append(callback)
 
     async def ask(self, sql: str, parameters: Mapping[str, Any] | None = None) -> list[Any]:
@@ -757,7 +725,6 @@ class Notices:
         self._links = links[0], links[1]
 
     async def _set_up(self, listening: _Link, asking: _Link) -> str:
-        """Begin to listen; return the identity of the database."""
         # A statement that waits for a lock would keep the beat waiting: the server would seem to be silent.
         await asking.execute("SET statement_timeout = '2s'")
         await listening.execute(f"LISTEN {CHANNEL}")
@@ -805,7 +772,6 @@ _IDENTITY: Final = f"SELECT ({HISTORY}) || '/' || ({_DATABASE})"
 _FEED_BYTES: Final = 2048
 _DOCUMENT_BYTES: Final = 1024
 _ENTRY_BYTES: Final = 256
-"""Size of a row with its indexes."""
 _USED_BYTES: Final = f"""
     SELECT (SELECT coalesce(sum(octet_length(coded)), 0) FROM body)
         + (SELECT coalesce(sum(deflated_bytes), 0) FROM segment WHERE retired_at IS NULL)
@@ -818,9 +784,8 @@ _FILE_BYTES: Final = "SELECT pg_database_size(current_database())"
 def measure_sizes(db: Database) -> Sizes:
     """Return the size of the stored rows, without segments that await deletion, and of the files.
 
-    Files never shrink: vacuum makes deleted space usable again. File sizes therefore say nothing about the
-    stored data, so rows count: large values by length, which PostgreSQL knows without reading them, others by
-    estimate. That reads every row, so callers ask seldom and continue with single feeds (`measure_feed`).
+    Files never shrink, so rows count: large values by length, which PostgreSQL knows without reading them,
+    others by estimate. That reads every row, so callers ask seldom and continue with `measure_feed`.
     """
     return Sizes(
         used_bytes=int(fetch_value(db, _USED_BYTES)),

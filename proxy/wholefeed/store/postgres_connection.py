@@ -3,8 +3,7 @@
     db = PostgresDatabase(raw)                  # set up by `configure`
     db.execute("SELECT url FROM feed WHERE id = :feed", {"feed": 1}).fetchall()[0]["url"]
 
-psycopg does the work. This module translates statements, texts, values, rows and errors, so that tables see
-SQLite's conventions. It begins and ends no transaction.
+It translates statements, texts, values, rows and errors, so that tables see SQLite's conventions.
 """
 
 from __future__ import annotations
@@ -42,24 +41,19 @@ PARAMETERS: Final[dict[str, Any]] = {
     "keepalives_count": 3,
     "tcp_user_timeout": 10_000,
 }
-"""psycopg's settings for each connection, besides the URL."""
 
 
 class PostgresConnection(psycopg.Connection["PostgresRow"]):
-    """psycopg's connection with some state."""
-
     history: str = ""
     """The history that transaction numbers belong to; empty if unknown."""
     writes: int = 0
-    """Number of write transactions begun."""
     _pipe: psycopg.Pipeline | None = None
 
     @contextmanager
     def pipelined(self) -> Iterator[None]:
-        """Send each statement at once inside the block, and wait only when a result is read.
+        """Send statements at once inside the block, and wait only when a result is read.
 
-        Statements after a failed one are skipped. The error is raised at the next reading of a result, or at
-        the end.
+        Statements after a failed one are skipped; its error comes with the next result, or at the end.
         """
         with self.pipeline() as pipe:
             self._pipe = pipe
@@ -73,7 +67,6 @@ class PostgresConnection(psycopg.Connection["PostgresRow"]):
         return self._pipe is not None
 
     def wait_for_results(self) -> None:
-        """Wait for all sent statements, or raise the error of a failed one."""
         if self._pipe is not None and self._pipe.result_queue:
             self._pipe.sync()
 
@@ -95,13 +88,11 @@ HISTORY: Final = """
     END
 """
 _PREPARED: Final = 512
-"""Most prepared statements; more than the program has."""
 _SET_UP_SECONDS: Final = 3.0
 """Longest wait for a connected server to answer the setup."""
 
 
 def configure(raw: PostgresConnection) -> None:
-    """Set up a new connection, or raise `psycopg.Error`."""
     raw.prepared_max = _PREPARED
     raw.row_factory = row_maker
     raw.cursor_factory = PostgresCursor
@@ -144,8 +135,6 @@ class PostgresCursor(psycopg.Cursor["PostgresRow"]):
 
 
 class PostgresDatabase:
-    """A connection as a `wholefeed.store.base.Database`."""
-
     __slots__ = ("raw",)
 
     def __init__(self, raw: PostgresConnection) -> None:
@@ -164,7 +153,6 @@ class PostgresDatabase:
             cursor.execute(translated_sql, each)
 
     def executescript(self, script: str) -> None:
-        """Run a script in PostgreSQL's own SQL, without parameters and results."""
         self.raw.execute(TWINS.get(script, script))
 
     def close(self) -> None:
@@ -241,7 +229,6 @@ def _placeholder(found: re.Match[str]) -> str:
 
 
 _MARK: Final = "\x7f"
-"""Character in each escaped text."""
 _REFUSED: Final = re.compile("[\0\x7f\ud800-\udfff]")
 _WRITTEN: Final = re.compile("\x7f([0-9a-f]{4})")
 
@@ -252,9 +239,8 @@ def encode_text(text: str) -> bytes:
         encode_text("a\0b")                 # b"a\x7f0000b"
         unescape_text("a\x7f0000b")         # "a\0b"
 
-    PostgreSQL's texts are valid UTF-8 without NUL. Texts of publishers may have NUL and lone surrogates,
-    which SQLite stores. Each such character becomes DEL and four hexadecimal digits, and so does DEL itself.
-    JSON permits DEL, so the output of `json.dumps` stays JSON.
+    PostgreSQL refuses NUL and lone surrogates, which texts of publishers may have. Each such character
+    becomes DEL and four hexadecimal digits, and so does DEL itself. JSON stays JSON, since it permits DEL.
     """
     try:
         data = text.encode()
@@ -264,7 +250,6 @@ def encode_text(text: str) -> bytes:
 
 
 def escape_text(text: str) -> str:
-    """Return the text without characters that PostgreSQL refuses."""
     return _REFUSED.sub(lambda found: f"{_MARK}{ord(found[0]):04x}", text)
 
 
@@ -279,8 +264,7 @@ def unescape_text(text: str) -> str:
 def _register_adapters(context: AdaptContext) -> None:
     """Make a connection convert values as SQLite does.
 
-    Numbers go as `bigint` and `double precision` of any size, so that a statement is prepared once; true and
-    false as 1 and 0. Sums return as int. Texts are escaped here and unescaped in rows (`row_maker`).
+    Numbers go as `bigint` and `double precision` of any size, so that a statement is prepared once.
     """
     adapters = context.adapters
     if adapters is None:
@@ -327,7 +311,6 @@ class PostgresRow(tuple[Any, ...]):
         return list(self.names)
 
     def __getitem__(self, key: SupportsIndex | slice | str) -> Any:
-        """Return a value by position or column name."""
         if isinstance(key, str):
             try:
                 return tuple.__getitem__(self, self.places[key])
@@ -403,7 +386,6 @@ _BUSY: Final = frozenset({"55P03", "25P03", "40001", "40P01", "40003"})
 
 
 def translated(error: psycopg.Error) -> WholefeedError:
-    """Return the service's error for one of psycopg."""
     state = error.sqlstate or ""
     if state in _FULL:
         return StorageFullError(f"the database cannot be written: {_message(error)}")
@@ -419,7 +401,6 @@ _RETRY_AFTER_SECONDS: Final = 10
 
 
 def overloaded(message: str) -> OverloadedError:
-    """Return the error for a database that cannot be asked now."""
     return OverloadedError(message, retry_after_seconds=_RETRY_AFTER_SECONDS)
 
 
@@ -429,7 +410,6 @@ def _is_lost(error: psycopg.Error) -> bool:
 
 
 def on_one_line(error: Exception) -> str:
-    """Return an error's text on one line; libpq's have several."""
     return _joined(str(error)) or type(error).__name__
 
 

@@ -2,9 +2,8 @@
 
     applied = await migrate_database("postgresql://…")      # ["0013_store", …]
 
-Replicas that start together all run this. Each migration is a transaction that takes the same lock and then
-looks again which migration is due, so each is applied once. A database with another program's tables, or with
-a newer schema, is refused and stays unchanged.
+Replicas may start together: each migration takes the same lock and then looks again which one is due. A
+database with another program's tables, or with a newer schema, is refused and stays unchanged.
 """
 
 from __future__ import annotations
@@ -28,17 +27,14 @@ _Connection = psycopg.Connection[Any]
 async def migrate_database(
     url: str, migrations: Sequence[Migration] | None = None, *, is_moving: bool = False
 ) -> list[str]:
-    """Create the tables, or migrate them to the newest schema, in one transaction a migration.
+    """Migrate to the newest schema, in one transaction a migration; return the names, oldest first.
 
     `is_moving`: accept the unfinished copy of a SQLite database, which no server opens.
 
-    Return the names of the migrations applied by this call, oldest first.
+    Cancelling the caller leaves a thread behind, since the server may be silent.
 
     Raises:
         StoreUnusableError: A migration was not applied; earlier ones stay.
-
-    Cancelling the caller leaves a thread behind, since the server may be silent. Transactions without a
-    commit are undone when the process ends.
     """
     return await in_daemon(lambda: _migrate(url, migrations, is_moving))
 

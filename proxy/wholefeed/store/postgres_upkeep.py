@@ -22,19 +22,14 @@ _T = TypeVar("_T")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExaminedDatabase:
-    """The results of examining a PostgreSQL database."""
-
     place: str
     """Name for display, without the password."""
     server: int
-    """Major version of PostgreSQL."""
     encoding: str
     version: int
     """Version of its schema; 0: none yet."""
     newest: int
-    """Schema of this program."""
     is_moving: bool
-    """Whether it is the unfinished copy of a SQLite database."""
     is_standby: bool
     is_durable: bool
     """Whether it survives a power cut (fsync, full_page_writes)."""
@@ -44,15 +39,12 @@ class ExaminedDatabase:
     can_create: bool
     """Whether the user may create tables, which `wholefeed migrate` needs and `serve` does not."""
     lacking: tuple[str, ...]
-    """Missing rights that a server needs."""
     connections_left: int
     """Further connections that the server, or the role, permits."""
     round_trip_seconds: float
     clock_ahead_seconds: float
-    """Lead of its clock over this machine's."""
     bytes: int
     replicas: int
-    """Number of live replicas."""
     checked_at: float | None
     """Time of the last request to a publisher. None: no request yet."""
     url: str

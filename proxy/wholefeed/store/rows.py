@@ -1,7 +1,6 @@
-"""Rows and values that the store returns and accepts. Times are seconds since the epoch, UTC.
+"""Rows and values that the store returns and accepts. Times are epoch seconds.
 
-Rows that are read by the thousand are not frozen, since creation would take three times as long. Nobody sets
-a field of one all the same (`dataclasses.replace`).
+Frequent rows are not frozen, since creation would take three times as long. Nobody sets their fields.
 """
 
 from __future__ import annotations
@@ -29,8 +28,6 @@ NoteDict = Mapping[str, str]
 
 @dataclass(slots=True, kw_only=True)
 class FeedRow(StoredFeed):
-    """A feed: its source and its publication."""
-
     published_family: Family
     """Family of the publication; `family` is that of the stored subscription document."""
     version: str
@@ -50,9 +47,7 @@ class FeedRow(StoredFeed):
     """Time of the latest failure to reach the publisher. None: it has answered since."""
     fresh_until: float | None
     modified_at: float | None
-    """None: never published."""
     ending: str
-    """Reason for the end of the last walk, as the service's JSON."""
     title: str | None
     """The feed's title in the publication. None: never published, or before titles were stored."""
     site: str
@@ -65,9 +60,9 @@ class FeedRow(StoredFeed):
     lines_begun: int | None
     """Number of lines when numbering began (P1). None: nobody has requested a replay."""
     renamed_since: float | None
-    """Time of the first such look, epoch seconds."""
+    """Time of the first look that brought new ids for most known entries."""
     renaming_looks: int
-    """Number of successive looks that brought new ids for most known entries."""
+    """Successive such looks."""
 
     @property
     def since(self) -> float:
@@ -104,21 +99,15 @@ class ListedFeed:
     documents: int
     entries: int
     since: float
-    """See `FeedRow`."""
     checked_at: float | None
     noted_at: float | None
-    """See `FeedRow`."""
     fresh_until: float | None
     digest: bytes | None
-    """See `StoredFeed`."""
     title: str | None
-    """See `FeedRow`."""
     site: str
 
 
 class FeedChanges(TypedDict, total=False):
-    """Columns that `tables.feeds.update` may change."""
-
     fetch_url: str
     moved_to: str | None
     moved_since: float | None
@@ -157,7 +146,6 @@ class DocumentRow(StoredDocument):
     """Creation time of a page that an adapter requested, by its publisher's clock."""
     live_bytes: int
     notes: tuple[NoteDict, ...]
-    """Notes from reading the document."""
 
 
 class DocumentChanges(TypedDict, total=False):
@@ -182,8 +170,7 @@ NewEntries = Sequence[NewEntry] | PackedEntries
 class NewDocument:
     """A document to store, with its body and entries.
 
-    Fields with the name of a column are stored there, and copied by `of`. A new column is named here and in
-    `DocumentRow`, and gets a value where a document is described to the store.
+    Fields with the name of a column are stored there, and copied by `of`.
     """
 
     url: str
@@ -201,8 +188,7 @@ class NewDocument:
     parser_version: int
     entries: NewEntries
     is_doubtful: bool = False
-    """Whether entries missing from the new version of an archive may have moved: they stay as remembered
-    (R35)."""
+    """Whether entries missing from a new archive version may have moved, and stay remembered (R35)."""
     in_memory: DocumentInMemory | None = field(default=None, compare=False)
     """Source for answers before the body is read again; unused by the store."""
     coded: bytes | None = None
@@ -223,9 +209,8 @@ class NewDocument:
     keys: PackedKeys = field(default_factory=PackedKeys)
     """Keys of entries without an id of their own. Storing settles which key identifies each (R9)."""
     ambiguous: Collection[EntryId] = ()
-    """See `FeedDocument.ambiguous`."""
     own: Mapping[int, EntryId] = field(default_factory=dict)
-    """See `DocumentFacts`, also for the next two."""
+    """See `DocumentFacts`."""
     traits: Mapping[int, Traits] = field(default_factory=dict)
     pairs: Mapping[EntryId, EntryId] = field(default_factory=dict)
     notes: Sequence[NoteDict] = ()
@@ -255,14 +240,11 @@ PUT_COLUMNS: Final = tuple(
 
 @dataclass(slots=True, kw_only=True)
 class SegmentRow:
-    """A segment, without its block (see `wholefeed.core.compose.segments`)."""
-
     id: int
     length: int
     crc32: int
     crc_shift: int
     deflated_bytes: int
-    """Size of its block."""
     digest: bytes
     prefixes: int
     newest_at: float | None
@@ -277,7 +259,6 @@ class NewSegment:
     """A segment to publish: the live entries of `documents`, or `members`, sealed."""
 
     documents: tuple[int, ...]
-    """Documents wholly in the segment."""
     sealed: Sealed
     prefixes: int
     newest_at: float | None
@@ -304,7 +285,6 @@ class Publication:
     is_walking: bool = False
     """Whether the walk continues and may add documents."""
     ending: str | None = None
-    """Reason for the end of the walk. None: leave the stored one."""
     missing: Sequence[Attempt] | None = None
     """All missing documents. None: leave the stored ones."""
     title: str
@@ -329,8 +309,6 @@ class Publication:
 
 
 class Failures(NamedTuple):
-    """The failed attempts of a feed."""
-
     missing: tuple[Attempt, ...]
     """The documents that make the feed partial, oldest failure first."""
     subscription: Attempt | None
@@ -339,7 +317,7 @@ class Failures(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """A whole feed as published. Its segments stay readable for the lifetime of the snapshot."""
+    """A whole feed as published. Its segments stay readable for its lifetime."""
 
     feed: FeedRow
     segments: tuple[SegmentRow, ...]
@@ -348,8 +326,6 @@ class Snapshot:
 
 @dataclass(frozen=True, slots=True)
 class Overview:
-    """A feed at one moment, without its documents."""
-
     feed: FeedRow
     failures: Failures
     stored_bytes: int
@@ -360,7 +336,7 @@ class Overview:
 def match_origins(origins: Iterable[Origin], column: str = "origin") -> str:
     """Return the SQL condition that a document has one of these origins.
 
-    The condition names them, or all others if these are fewer: SQLite builds a table for more than two.
+    It names the fewer: these or all others. SQLite builds a table for more than two.
     """
     wanted = list(origins)
     others = [each for each in Origin if each not in wanted]
@@ -441,7 +417,6 @@ def _json(text: str) -> Any:
 
 
 segment_row: Final = _row_reader(SegmentRow, {})
-"""Convert a row of `SEGMENT_COLUMNS`."""
 feed_row: Final = _row_reader(
     FeedRow,
     {
@@ -452,7 +427,6 @@ feed_row: Final = _row_reader(
         "warning": member(Warned),
     },
 )
-"""Convert a row of `FEED_COLUMNS`."""
 listed_feed: Final = _row_reader(
     ListedFeed,
     {
@@ -462,7 +436,6 @@ listed_feed: Final = _row_reader(
         "published_family": member(Family),
     },
 )
-"""Convert a row of `LISTED_COLUMNS`."""
 document_row: Final = _row_reader(
     DocumentRow,
     {
@@ -474,4 +447,3 @@ document_row: Final = _row_reader(
         "notes": lambda text: tuple(_json(text)),
     },
 )
-"""Convert a row of `DOCUMENT_COLUMNS`."""

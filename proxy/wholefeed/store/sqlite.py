@@ -71,10 +71,8 @@ def _keep_others_out(path: Path) -> None:
 class SqliteEngine(Engine):
     """An engine with one writing connection and its `readers`; close it with `close`.
 
-    Each write is a transaction. Cancelling the caller ends only its waiting.
-
-    Writes that wait during a transaction are committed together in their order, each in a savepoint, so that
-    a failure undoes only its own work. Nobody gets a result before the COMMIT.
+    Writes that wait during a transaction are committed together, each in a savepoint, so that a failure
+    undoes only its own work. Cancelling a caller ends only its waiting.
 
     Work without `is_lasting` is in the file at once for readers, and on disk with the next lasting write. A
     killed process loses nothing; a power cut loses the work after the last lasting write.
@@ -110,7 +108,6 @@ class SqliteEngine(Engine):
         is_lasting: bool = True,
         tell: Callable[[_T], None] | None = None,
     ) -> _T:
-        """Run `work` in BEGIN IMMEDIATE ... COMMIT and return its result."""
         if self._is_closing or self._task.done():
             raise _closed()
         done: asyncio.Future[_T] = asyncio.get_running_loop().create_future()
@@ -247,8 +244,6 @@ class _Job(NamedTuple):
 
 
 class _Outcome(NamedTuple):
-    """The outcome of one piece of work."""
-
     result: Any = None
     error: Exception | None = None
     has_changed: bool = False
@@ -259,7 +254,6 @@ class _Outcome(NamedTuple):
 
 _TRIES: Final = 3
 _TOGETHER: Final = 32
-"""Most pieces of work in one commit."""
 
 
 def _outcome(db: sqlite3.Connection, work: _Work) -> _Outcome:
@@ -292,11 +286,8 @@ def _fail(job: _Job, error: Exception) -> None:
 class Readers:
     """The reading connections; close them with `close`.
 
-        row = await readers.run(lambda db: fetch_one(db, sql))
-
-    Work is a function that runs in the connection's thread within one read transaction, so it sees one
-    moment. A cancelled read is interrupted, so that the next one need not wait. An interrupt ends a
-    statement, so work must not compute for long between two statements.
+    Work runs in the connection's thread within one read transaction. A cancelled read is interrupted, which
+    ends a statement: work must not compute for long between two.
     """
 
     def __init__(self, condition: Condition) -> None:
@@ -304,7 +295,6 @@ class Readers:
         self._connections: list[Connection] = []
         self._idle: list[Connection] = []
         self._turns = asyncio.Semaphore(0)
-        """One turn for each idle connection; first come, first served."""
         self._reclaiming: set[asyncio.Task[None]] = set()
         self._is_closing = False
 
@@ -313,7 +303,6 @@ class Readers:
         self._give(connection)
 
     async def run(self, work: Callable[[sqlite3.Connection], _T]) -> _T:
-        """Run `work` on a connection of its own, and return its result."""
         if self._is_closing:
             raise _closed()
         await self._turns.acquire()
@@ -336,7 +325,6 @@ class Readers:
         return result
 
     async def close(self) -> None:
-        """Stop current reads and close the connections."""
         self._is_closing = True
         if self._reclaiming:
             await asyncio.wait(self._reclaiming)

@@ -5,12 +5,12 @@
         check_current(path)
         writer = await open_writer(path, script)
 
-SQLite before 3.51.3 can damage a WAL database when two connections write or checkpoint at once, so exactly
-one connection does either. An unclosed connection hangs the process at its end.
+SQLite before 3.51.3 can damage a WAL database when two connections write or checkpoint at once, so one
+connection does both. An unclosed connection hangs the process at its end.
 
-A file is inspected before SQLite may write to it, since opening a foreign database can already change it. A
-new database is built beside its place and moved there whole. An empty, foreign or damaged file therefore
-never comes from this program: it is refused and stays unchanged.
+A file is inspected before SQLite may write to it, since opening a foreign database can change it. A new
+database is built beside its place and moved there whole, so an empty, foreign or damaged file is never this
+program's: it is refused.
 """
 
 from __future__ import annotations
@@ -75,8 +75,6 @@ _READER_PRAGMAS: Final = ("PRAGMA query_only = ON", "PRAGMA wal_autocheckpoint =
 
 
 async def open_reader(path: Path) -> Connection:
-    """Open a connection that reads, and neither writes nor checkpoints."""
-
     def prepare(db: sqlite3.Connection) -> None:
         for pragma in _READER_PRAGMAS:
             run(db, pragma)
@@ -90,8 +88,7 @@ _INTERRUPT_SECONDS: Final = 0.005
 async def settle(db: Connection) -> None:
     """Stop the connection's work and leave its transaction (docs/design.md#the-store).
 
-    Cancelling the waiting task does not stop the function. An interrupt ends only a statement that has begun,
-    so it is repeated until all queued work has ended.
+    An interrupt ends only a statement that has begun, so it is repeated until all queued work has ended.
     """
     while True:
         barrier = asyncio.ensure_future(db.rollback())
@@ -108,8 +105,7 @@ async def settle(db: Connection) -> None:
 async def close(db: Connection) -> None:
     """Close the connection, even in the middle of work.
 
-    An interrupt between statements stays pending until the next one, and would keep the last connection from
-    checkpointing at its close; hence one more statement.
+    A pending interrupt would keep the last connection from checkpointing; hence one more statement.
     """
     try:
         await settle(db)
@@ -147,7 +143,6 @@ _ROWS_AT_ONCE: Final = 64
 
 
 async def connect(database: str, **options: Any) -> Connection:
-    """Open a connection with these options of `sqlite3.connect`."""
     db = Connection(lambda: sqlite3.connect(database, **options), _ROWS_AT_ONCE)
     _ = await db
     return db
@@ -156,8 +151,8 @@ async def connect(database: str, **options: Any) -> Connection:
 class Connection(aiosqlite.Connection):
     """A connection with its own thread, which runs whole functions.
 
-    aiosqlite sends each statement to the thread separately and has no method for a function of many. So
-    `_execute` and `_conn` are used here, and only here (tests/store/test_sqlite_file.py).
+    aiosqlite has no method for that: `_execute` and `_conn` are used here alone
+    (tests/store/test_sqlite_file.py).
     """
 
     async def hop(self, work: Callable[[sqlite3.Connection], _T]) -> _T:
@@ -190,7 +185,6 @@ _BUSY: Final = frozenset({sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED})
 
 
 def is_busy(error: sqlite3.Error) -> bool:
-    """Whether another connection is in the way, so that another try may succeed."""
     return _primary_code(error) in _BUSY
 
 
@@ -207,7 +201,6 @@ _DAMAGED: Final = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB})
 
 
 def translated(error: sqlite3.Error) -> WholefeedError:
-    """Return the service's error for one of SQLite."""
     if is_busy(error):
         return OverloadedError(f"the database is busy: {error}")
     if _primary_code(error) in _FULL or _extended_code(error) in _FULL_EXTENDED:
@@ -249,7 +242,7 @@ _LOOK_BUSY_SECONDS: Final = 5.0
 
 
 def inspect(path: Path, newest: int, uri: str = "") -> int:
-    """Return the schema version of an existing file, without writing to it; by `uri` if given.
+    """Return the schema version of an existing file, without writing to it.
 
     Raises:
         StoreUnusableError: The file is another program's, damaged, or newer than `newest`.
@@ -303,8 +296,8 @@ def _newer(path: Path, version: int, newest: int) -> StoreUnusableError:
 def locked(path: Path) -> Iterator[None]:
     """Reserve the database file for this process, by a lock on `<path>.lock`. Blocks, briefly.
 
-    The lock file stays: its removal would let two processes lock two different files. On a read-only volume
-    nobody writes the database either, so there is no lock.
+    The lock file stays: its removal would let two processes lock two files. On a read-only volume there is no
+    lock.
 
     Raises:
         StoreUnusableError: Another process has the lock, or the directory does not exist.
@@ -355,12 +348,10 @@ def is_writable(path: Path) -> bool:
 
 
 def _writing_uri(path: Path) -> str:
-    """Return the URI that opens the existing database for writing. Blocks."""
     return f"{path.absolute().as_uri()}?mode=rw"
 
 
 def readonly_uri(path: Path) -> str:
-    """Return the URI that opens the database for reading, even on a read-only volume. Blocks."""
     uri = f"{path.absolute().as_uri()}?mode=ro"
     has_wal = _size(Path(f"{path}-wal")) > 0
     return uri if has_wal or is_writable(path) else f"{uri}&immutable=1"
@@ -382,8 +373,8 @@ async def migrate_file(path: Path | str, migrations: Sequence[Migration] | None 
     An existing database is first copied to `<path>.before-NNNN`, where NNNN is its first missing migration.
 
     Raises:
-        StoreUnusableError: The file is foreign, empty, damaged, newer than this program or in use by another
-            process, or a migration failed. The database is unchanged.
+        StoreUnusableError: The file is foreign, empty, damaged, newer or in use, or a migration failed. The
+            database is unchanged.
     """
     return await asyncio.to_thread(_migrate_file, Path(path), migrations)
 
@@ -443,11 +434,7 @@ _COMPLETE: Final = "UPDATE segment SET digest = :digest WHERE id = :segment"
 
 
 def _complete_digests(db: sqlite3.Connection, path: Path) -> None:
-    """Add the Adler-32 of its text to the digest of each segment from wholefeed 0.1.
-
-    Later versions derive ETags from it. Without it an unchanged segment's ETag would differ until the next
-    sealing.
-    """
+    """Add the Adler-32 of its text, which later ETags contain, to each digest from wholefeed 0.1."""
     try:
         tables = {name for (name,) in db.execute(_TABLES)}
         rest = _BLOCK_REST if "block_rest" in tables else ""
@@ -468,7 +455,6 @@ def _complete_digests(db: sqlite3.Connection, path: Path) -> None:
 
 
 _INFLATED_BYTES: Final = 1 << 20
-"""Bytes of a segment's text inflated at once."""
 
 
 def _apply(db: sqlite3.Connection, migrations: Sequence[Migration], path: Path) -> list[str]:
@@ -494,8 +480,6 @@ def _apply(db: sqlite3.Connection, migrations: Sequence[Migration], path: Path) 
 
 
 class Tightened(NamedTuple):
-    """A database file that other users could access."""
-
     path: Path
     problem: str = ""
     """Reason for remaining access; empty: access was removed."""
@@ -574,7 +558,6 @@ _SIZED_ENDS: Final = ("", "-wal")
 
 
 def measure_sizes(db: Database) -> Sizes:
-    """Return the size of the pages in use, without segments that await deletion, and of the file."""
     pages = fetch_value(db, "PRAGMA page_count")
     free = fetch_value(db, "PRAGMA freelist_count")
     page_bytes = fetch_value(db, "PRAGMA page_size")

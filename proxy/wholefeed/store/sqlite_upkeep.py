@@ -25,9 +25,8 @@ from wholefeed.store.sqlite_file import APPLICATION_ID, inspect, is_writable, sy
 def back_up(path: Path, target: Path, *, replace: bool = False) -> Backup:
     """Copy the database, also while a server uses it. Blocks.
 
-    The copy is made in one read transaction of its own connection: it shows one moment, delays no reader or
-    writer, and never starts over. Only the log grows by writes meanwhile. The copy gets its name when it is
-    whole, checked and on disk.
+    The copy shows one moment and delays no reader or writer. It gets its name when it is whole, checked and
+    on disk.
 
     Raises:
         StoreUnusableError: The database does not exist, or is another program's.
@@ -79,7 +78,6 @@ def _check_target(path: Path, target: Path, *, replace: bool) -> None:
 
 
 def _draft(target: Path) -> Path:
-    """Create an empty file beside the target, for its owner alone."""
     try:
         descriptor, name = tempfile.mkstemp(
             dir=target.absolute().parent, prefix=f".{target.name}.", suffix=".new"
@@ -123,7 +121,6 @@ def _reader(path: Path) -> sqlite3.Connection:
 
 
 def _checked(draft: Path, version: int) -> int:
-    """Check that the copy is whole, and return its number of feeds."""
     uri = f"{draft.as_uri()}?mode=ro&immutable=1"
     with closing(sqlite3.connect(uri, uri=True)) as db:
         (found,) = db.execute("PRAGMA quick_check(1)").fetchone()
@@ -143,12 +140,8 @@ def _checked(draft: Path, version: int) -> int:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Examined:
-    """The results of examining a database file."""
-
     version: int
-    """Version of its schema."""
     newest: int
-    """Schema of this program."""
     damage: str | None
     """Empty: none found. None: no time to look everywhere."""
     checked_at: float | None

@@ -9,10 +9,10 @@
 
 The functions of `wholefeed.store.tables` read and write; each takes the connection. One function calls all
 that belong together: one transaction, and one trip to the connection's thread. Cancelling a caller does not
-stop its transaction.
+stop it.
 
-All methods raise `StoreError`, `StorageFullError` when the volume cannot be written, `OverloadedError` when
-the database stays busy or closes, and `UnknownFeedError` when the feed was forgotten meanwhile.
+All methods raise `StoreError`, `StorageFullError`, `OverloadedError` when the database stays busy or closes,
+and `UnknownFeedError` when the feed was forgotten meanwhile.
 """
 
 from __future__ import annotations
@@ -43,24 +43,18 @@ _TELL: Final = """
 
 
 class Store:
-    """The store on either engine; create it with `on`."""
-
     def __init__(self, engine: Engine) -> None:
         self.engine = engine
-        """The engine. Callers use it directly for notices, versions, traffic, and writes before which no
-        deferred check needs to be written."""
+        """For notices, versions, traffic, and writes that no deferred check must precede."""
         self._deferred = _DeferredChecks(engine)
         self._name = secrets.token_hex(8)
-        """Random name by which the store recognises its own notices."""
         engine.listen("drop", self._take_drop)
         self.pins = Pins()
-        """Segments in use by answers."""
         self.upkeep = Upkeep(engine, self.pins)
 
     @classmethod
     @asynccontextmanager
     async def on(cls, engine: Engine) -> AsyncIterator[Self]:
-        """Create a store on an open engine, until exit."""
         store = cls(engine)
         with suppress(StorageFullError):  # reading still works on a full volume
             await store.upkeep.sweep()
@@ -71,7 +65,6 @@ class Store:
 
     @property
     def is_shared(self) -> bool:
-        """Whether other processes change the database."""
         return self.engine.is_shared
 
     async def check(self) -> None:
@@ -83,7 +76,6 @@ class Store:
 
     @property
     def is_writable(self) -> bool:
-        """Whether the last known state of the database permits writing."""
         return self.engine.condition.is_sound
 
     async def read(
@@ -93,12 +85,12 @@ class Store:
         feed: int | None = None,
         is_single: bool = False,
     ) -> _T:
-        """Return the result of a function. It sees one moment of the database.
+        """Return the result of `work`, as `Engine.read` does.
 
         Args:
             work: A function that does nothing but SQL.
-            feed: The only feed that `work` reads; the read does not wait for pending writes of other feeds.
-            is_single: Whether `work` is one SELECT: one round trip to a remote database instead of three.
+            feed: The only feed that `work` reads; pending writes of other feeds are not waited for.
+            is_single: One SELECT: one round trip to a remote database instead of three.
         """
         if feed is None or feed in self._deferred.checks:
             await self._deferred.written(within_seconds=READ_SECONDS)
@@ -119,15 +111,14 @@ class Store:
         comes_more: bool = False,
         tell: Callable[[_T], None] | None = None,
     ) -> _T:
-        """Run a function that writes, all of it or nothing, and return its result.
+        """Run a function that writes, as `Engine.write` does.
 
         Args:
             work: A function that does nothing but SQL, since it may run twice.
             feed: The feed that changes. None: no feed, or one not known yet.
-            comes_more: Whether another write follows before anybody learns of this one. With a local database
-                nothing waits for the disk then: a power cut that undoes the write also ends this process.
-            tell: Called with the result, instead of `engine.on_change`, when the caller knows which parts
-                of the feed stay as they were.
+            comes_more: Another write follows before anybody learns of this one. With a local database nothing
+                waits for the disk then: a power cut that undoes the write also ends this process.
+            tell: Called with the result instead of `engine.on_change`, by a caller that knows more.
         """
         await self._deferred.written()
         is_lasting = self.is_shared or not comes_more
@@ -147,16 +138,15 @@ class Store:
     def note_unchanged(self, row: FeedRow, document: int) -> bool:
         """Record that a publisher reported no change, and for how long that holds.
 
-        Later reads and writes include the record. A shared transaction writes it a moment later. A read
-        during a long transaction may miss it. No listener is called.
+        A shared transaction writes the record a moment later. Later reads and writes include it, except for
+        reads during a long transaction. No listener is called.
 
         Args:
-            row: The feed's row, with the check already in it and otherwise as stored.
+            row: The feed's row, as stored except for this record.
             document: The unchanged document.
 
         Returns:
-            False if the caller must write the record at once: where other processes read the store, or where
-            the database is not known to be writable.
+            False if the caller must write at once: other processes read the store, or it may be unwritable.
         """
         if self.engine.is_shared or not self.engine.condition.is_sound:
             return False
@@ -167,7 +157,6 @@ class Store:
         return True
 
     async def forget(self, feed_id: int, *, now: float) -> bool:
-        """Delete a feed with all its data. Answers in progress can finish."""
         is_gone = await self.write(partial(feeds.forget, feed=feed_id, now=now), feed=feed_id)
         await self.tell_others(feed_id)
         await self.upkeep.sweep()
@@ -202,9 +191,9 @@ class Store:
     async def tell_others(self, feed: int) -> None:
         """Tell other processes to drop their copy of a changed feed.
 
-        Sent after the change, by itself, and not for every change: PostgreSQL lets one notifying transaction
-        commit at a time, and a durable one holds that turn until its disk write ends. A lost notice does no
-        harm, since a process asks for `versions` before it uses its copy.
+        Sent after the change and by itself: PostgreSQL lets one notifying transaction commit at a time, and a
+        durable one holds that turn until its disk write ends. A lost notice does no harm, since `versions`
+        precedes each use of a copy.
         """
         if self.engine.is_shared:
             payload = {"payload": f"drop {feed} {self._name}"}
@@ -232,24 +221,18 @@ class _DeferredChecks:
         await deferred.written()                    # before anything else is written
         await deferred.written(within_seconds=1)    # before anything is read of these feeds
 
-    A transaction of its own, with its commit on disk, is a third of the cost of a refresh without news. A
-    crash loses the pending checks: those publishers are asked once more.
+    A transaction of its own would be a third of the cost of a refresh without news. A crash loses the pending
+    checks: those publishers are asked once more. So does a read that waits only briefly because a long
+    transaction runs.
 
-    A read waits only briefly, since a transaction of seconds may run before the write. The read then sees the
-    older state, which costs at most another request.
-
-    If a check fails to be written, or is late, `on_change` is called for its feed: memory may hold a check
-    that the store does not have, or lack one that the store has.
+    After a failed or late write `on_change` is called, since memory may differ from the store.
     """
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
         self.checks: dict[int, Check] = {}
-        """Pending checks by feed."""
         self._task: asyncio.Task[None] | None = None
-        """The task that writes the pending checks."""
         self._is_wanted = asyncio.Event()
-        """Whether somebody waits for the task."""
         self._is_late = False
         """Whether a read went ahead without waiting for the task."""
 
@@ -300,26 +283,22 @@ _KEEP_SENT_SECONDS: Final = 600.0
 _SUMMARY_SECONDS: Final = 5.0
 """Lifetime of a summary; making one counts all feeds."""
 SUM_UP_SECONDS: Final = 3.0
-"""Longest wait for a new summary. Clients give up after ten seconds."""
+"""Longest wait for a new summary; clients give up after ten seconds."""
 REST: Final = 20.0
-"""Pause after a measurement, as a multiple of its duration. After a failure the factor is one."""
+"""Pause after a measurement, in multiples of its duration; after a failure, one."""
 ANSWER_SECONDS: Final = 2.0
 """Time after which a silent store counts as unreadable."""
 _LEAST_ASKED: Final = "SELECT id, asked_at FROM feed ORDER BY asked_at, id"
 
 
 class Upkeep:
-    """Maintenance of the store as a whole: deleting old data and measuring size.
-
-    Later writes use the freed space; the files of a database do not shrink.
-    """
+    """Maintenance of the whole store: deleting old data, which shrinks no file, and measuring size."""
 
     def __init__(self, engine: Engine, pins: Pins) -> None:
         self._engine = engine
         self.pins = pins
         self._summing_up: asyncio.Task[Summary] | None = None
         self._summary: Summary | None = None
-        """The latest summary."""
         self._good_until = 0.0
 
     async def purge(self, *, now: float) -> int:
@@ -342,7 +321,6 @@ class Upkeep:
                     await self.keep(now())
 
     async def keep(self, now: float) -> None:
-        """Protect segments in use for another hour from deletion by any process."""
         await self._engine.write(lambda db: segments.keep_retired(db, self.pins, now))
 
     async def used_bytes(self) -> int:
@@ -363,10 +341,10 @@ class Upkeep:
             raise OverloadedError("the database does not answer in time") from exc
 
     async def summary(self) -> Summary | None:
-        """Return the size of the store, perhaps of some time ago. Measuring goes on after the wait ends.
+        """Return the size of the store, perhaps of some time ago.
 
         Returns:
-            None if the first measurement did not end in time.
+            None if the first measurement is still running.
 
         Raises:
             OverloadedError, StoreError: The measurement failed.
@@ -386,7 +364,6 @@ class Upkeep:
         return [(row["id"], row["asked_at"]) for row in rows]
 
     def is_being_sent(self, feed_id: int) -> bool:
-        """Whether an answer with this feed is in progress."""
         return feed_id in self.pins.feeds or feed_id in self.pins.sent
 
     async def _sum_up(self) -> Summary:
@@ -412,7 +389,6 @@ class Summary(NamedTuple):
     used_bytes: int
     file_bytes: int
     free_bytes: int | None
-    """See `Sizes`."""
 
 
 # Engines: SQLite in a file of this process, or PostgreSQL for several replicas
@@ -421,9 +397,8 @@ class Summary(NamedTuple):
 class Engine:
     """An open database. Work is a function over a connection and runs in that connection's thread.
 
-    Reads and writes raise `StoreError`; `StorageFullError` when nothing can be written; `StoreDamagedError`;
-    and `OverloadedError` when the database cannot be asked now or the store closes. Notices and versions of
-    other processes exist on shared databases only.
+    Reads and writes raise `StoreError`, `StorageFullError` when nothing can be written, `StoreDamagedError`,
+    and `OverloadedError` when the database cannot be asked now or the store closes.
     """
 
     is_shared = False
@@ -434,15 +409,12 @@ class Engine:
 
     def __init__(self) -> None:
         self.condition = Condition()
-        """Known state of the database."""
         self.on_change: Callable[[int], None] = lambda _: None
         """Called on the event loop with the number of each changed feed, before the writer gets its result.
-        Also called after a failed COMMIT, which may have succeeded. Not called for earlier failures: they
-        changed nothing."""
+        Also called after a failed COMMIT, which may have succeeded; not after earlier failures."""
 
     @property
     def traffic(self) -> Traffic:
-        """Counts of the traffic with the database."""
         return Traffic()
 
     async def read(
@@ -453,13 +425,13 @@ class Engine:
         is_long: bool = False,
         is_single: bool = False,
     ) -> _T:
-        """Return the result of a function. It sees one moment of the database.
+        """Return the result of a function, which sees one moment of the database.
 
         Args:
             work: A function that changes nothing.
-            is_first: Whether the caller is a new request, which waits behind requests in progress.
-            is_long: Whether `work` reads the whole store. That may take minutes; no reader waits for it.
-            is_single: Whether `work` is one SELECT, which needs no transaction.
+            is_first: A new request, which waits behind those in progress.
+            is_long: Reads the whole store, perhaps for minutes; no reader waits.
+            is_single: One SELECT, which needs no transaction.
         """
         raise NotImplementedError
 
@@ -477,26 +449,23 @@ class Engine:
         Args:
             work: A function that does nothing but SQL, since it may run twice.
             feed: The feed that changes. None: no feed that is known yet.
-            is_alone: Whether the work needs a transaction of its own.
-            is_lasting: Whether the change must survive a crash of the database's machine. Otherwise nothing
-                waits for the disk. A lasting write makes all earlier ones last.
+            is_alone: Needs a transaction of its own.
+            is_lasting: Must survive a crash of the database's machine, and earlier writes with it. Otherwise
+                nothing waits for the disk.
             tell: Called with the result, instead of `on_change`.
         """
         raise NotImplementedError
 
     async def write_single(self, work: Callable[[Database], _T]) -> _T:
-        """Run one statement as `write` does; it may run twice. For a shared database."""
+        """Run one statement, perhaps twice. Shared databases only."""
         raise NotImplementedError
 
     def write_in_thread(self, work: Callable[[Database], _T]) -> _T:
-        """Run a function as `write_at_once` does, in the calling thread. For a shared database."""
+        """Run a function as `write_at_once` does, in the calling thread. Shared databases only."""
         raise NotImplementedError
 
     async def write_at_once(self, work: Callable[[Database], _T]) -> _T:
-        """Run a function as `write` does, ahead of other work. For a shared database.
-
-        Such work is worthless when late.
-        """
+        """Run a function ahead of other work, since it is worthless when late. Shared databases only."""
         raise NotImplementedError
 
     def listen(self, kind: str, callback: Callable[[str], None]) -> None:

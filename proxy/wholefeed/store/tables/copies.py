@@ -37,7 +37,6 @@ def read(db: Database, documents: Iterable[int]) -> list[Row]:
 
 
 def ask_for(db: Database, documents: Iterable[int]) -> Callable[[], list[Row]]:
-    """Ask for the result of `read`."""
     return ask(
         db,
         _ROWS,

@@ -4,8 +4,7 @@
     arrange(db, feed, {number: 0}, [], now, is_withdrawn=False)     # its rank: the order of the output
     body = read_body(db, number)
 
-Feed, URL and role identify a document; its number stays when another version replaces it. Each change to the
-documents of a feed is one `Change` (`wholefeed.store.tables.live`), which chooses the live copies of entries.
+Feed, URL and role identify a document; its number stays when another version replaces it.
 """
 
 from __future__ import annotations
@@ -70,12 +69,10 @@ _LIST: Final = f"SELECT {DOCUMENT_COLUMNS} FROM document WHERE feed = :feed {_OR
 
 
 def list_all(db: Database, feed: int) -> list[DocumentRow]:
-    """Return the documents in output order (R20), then the detached ones."""
     return ask_all(db, feed)()
 
 
 def ask_all(db: Database, feed: int) -> Callable[[], list[DocumentRow]]:
-    """Ask for the result of `list_all`."""
     return ask(db, _LIST, {"feed": feed}, lambda rows: [document_row(row) for row in rows])
 
 
@@ -108,7 +105,6 @@ _LIVE_ORDINALS: Final = """
 
 
 def live_ordinals(db: Database, documents: Iterable[int]) -> dict[int, tuple[int, ...]]:
-    """Return the ordinals of the live entries of each document, from the top."""
     wanted = list(documents)
     found: dict[int, list[int]] = {document: [] for document in wanted}
     for document, ordinal in fetch_all(db, _LIVE_ORDINALS, {"documents": json_ids(wanted)}):
@@ -124,7 +120,6 @@ _LIVE_COUNTS: Final = """
 
 
 def live_counts(db: Database, documents: Iterable[int]) -> dict[int, int]:
-    """Return the number of live entries of each document with any."""
     rows = fetch_all(db, _LIVE_COUNTS, {"documents": json_ids(documents)})
     return {row[0]: row[1] for row in rows}
 
@@ -137,7 +132,6 @@ _SUPERSEDED: Final = """
 
 
 def superseded(db: Database, feed: int) -> dict[int, int]:
-    """Return the number of superseded entries of each attached document with any."""
     return {row[0]: row[1] for row in fetch_all(db, _SUPERSEDED, {"feed": feed})}
 
 
@@ -148,7 +142,6 @@ _COPY_DATES: Final = """
 
 
 def copy_dates(db: Database, document: int) -> tuple[CopyDates, ...]:
-    """Return the dates of a document's copies, from the top."""
     return tuple(CopyDates(*row) for row in fetch_all(db, _COPY_DATES, {"document": document}))
 
 
@@ -164,7 +157,6 @@ _IDENTITIES: Final = "SELECT identity FROM entry WHERE document = :document ORDE
 
 
 def identities_but(db: Database, document: int, but: Collection[EntryId]) -> list[EntryId]:
-    """Return the identities in a document, from the top, except those in `but`."""
     rows = fetch_all(db, _IDENTITIES, {"document": document})
     return [EntryId(row["identity"]) for row in rows if row["identity"] not in but]
 
@@ -173,10 +165,7 @@ _ASKED_AT_ONCE: Final = 256
 
 
 def _parts(identities: Sequence[EntryId]) -> Iterator[Sequence[EntryId]]:
-    """Yield identities in parts of one size, so that one prepared statement serves all.
-
-    The last identity pads the last part.
-    """
+    """Yield identities in parts of one size, padded, so that one prepared statement serves all."""
     for start in range(0, len(identities), _ASKED_AT_ONCE):
         asked = identities[start : start + _ASKED_AT_ONCE]
         yield [*asked, *[asked[-1]] * (_ASKED_AT_ONCE - len(asked))]
@@ -268,7 +257,6 @@ _ON_PAGES: Final = f"""
 
 
 def on_pages(db: Database, feed: int, identities: Sequence[EntryId]) -> frozenset[EntryId]:
-    """Return those of these entries that attached pages contain, live or not."""
     rows = (row for asked in _parts(identities) for row in db.execute(_ON_PAGES, (feed, *asked)))
     return frozenset(EntryId(row["identity"]) for row in rows)
 
@@ -312,7 +300,7 @@ def put_arranged(
 def put_again(db: Database, feed: int, documents: Sequence[NewDocument], now: float) -> None:
     """Store newly parsed versions of stored documents without losing facts of their entries (R8, R9, R19).
 
-    An entry with a new identity is matched by its place, if the number of entries is unchanged.
+    If the number of entries is unchanged, places match new identities to old ones.
     """
     change = Change.begin(db, feed)
     for each in documents:
@@ -351,7 +339,6 @@ def touch(db: Database, document: int, changes: DocumentChanges) -> None:
 
 _PLACE: Final = "SELECT id, rank, segment FROM document WHERE feed = :feed AND url = :url AND role = :role"
 _BROUGHT: Final = (*PUT_COLUMNS, "body_bytes", "entries")
-"""The columns with values from a `NewDocument`, for both insert and replace."""
 _PUT: Final = f"""
     INSERT INTO document (feed, detached_at, checked_at, is_dirty, live_bytes, {", ".join(_BROUGHT)})
     VALUES (:feed, :detached_at, :checked_at, 0, 0, {", ".join(f":{name}" for name in _BROUGHT)})
@@ -426,8 +413,8 @@ def _named_entries(
 ) -> tuple[PackedEntries, dict[int, EntryId], dict[EntryId, EntryId]]:
     """Return a document's entries under the identities of their posts (R36).
 
-    The second result maps ordinals to an entry's own identity where that differs from the post's; the third
-    maps own identities to those of posts. `named` has the current identities of entries without an id (R9).
+    With them, where they differ: an entry's own identity by ordinal, and the post's by own identity. `named`
+    has the identities of entries without an id (R9).
     """
     packed = _packed_entries(document)
     if not (change.has_renamed or document.own):
@@ -446,10 +433,7 @@ def _named_entries(
 def _put_traits(
     db: Database, change: Change, feed: int, documents: Iterable[tuple[NewDocument, PackedEntries]]
 ) -> None:
-    """Store the traits of entries that are new to the feed (R36).
-
-    Posts with several ids are included, until the feed's ids count as unstable.
-    """
+    """Store the traits of entries new to the feed (R36), except those of posts in an unstable feed."""
     for document, packed in documents:
         if not document.traits:
             continue
@@ -468,7 +452,6 @@ _FULL_IDENTITIES: Final = "SELECT identity FROM entry WHERE document = :document
 
 
 def _full_identities(db: Database, document: int) -> frozenset[EntryId]:
-    """Return the entries of a document with full content (R10)."""
     rows = fetch_all(db, _FULL_IDENTITIES, {"document": document})
     return frozenset(EntryId(row["identity"]) for row in rows)
 
@@ -507,7 +490,6 @@ def _unlink(db: Database, document: int, segment: int | None) -> None:
 
 
 def _document_row(feed: int, document: NewDocument, now: float) -> dict[str, Any]:
-    """Return the row of a new or replacing document, without its number."""
     own = {name: getattr(document, name) for name in PUT_COLUMNS} | {
         "links": json.dumps(dict(document.links)) if document.links else "{}",
         "notes": json.dumps([dict(note) for note in document.notes]) if document.notes else "[]",
@@ -529,18 +511,16 @@ def _packed_entries(document: NewDocument) -> PackedEntries:
 
 
 _MOST_DOCUMENTS: Final = 16
-"""Documents in one statement: the number that a walk collects."""
 _IF_NEW: Final = " ON CONFLICT (feed, url, role) DO NOTHING RETURNING id, url, role"
 
 
 def _put_arrivals(
     db: Database, change: Change, feed: int, documents: Sequence[NewDocument], now: float
 ) -> dict[int, int]:
-    """Store together those documents that are new to the feed and need no special treatment.
+    """Store those documents together that are new to the feed and need no special treatment.
 
-    One by one, eight documents of a walk made SQLite's thread wait for its turn 250 times (`inserting`).
-
-    Return their numbers by their places among the documents.
+    One by one, eight documents made SQLite's thread wait for its turn 250 times (`inserting`). Return their
+    numbers by their places.
     """
     plain = dict[tuple[str, Role], int]()
     for place, document in enumerate(documents):
@@ -597,8 +577,6 @@ _ENTRY_VALUES: Final = "?, ?, ?, ?, ?, {0}, {0}, {0}, {0}, ?, ?"
 
 
 class _Coming(NamedTuple):
-    """Entries for a document without stored entries."""
-
     document: int
     entries: PackedEntries
     is_live: int | None
@@ -643,21 +621,19 @@ def _coded_body(document: NewDocument) -> bytes:
 
 
 _ZSTD_LEVEL: Final = 3
-"""Level 3 compresses Atom text to 28.7 % at 251 MB/s; level 2 of isal to 34.9 %. Bodies are read seldom and
-stored forever, so size counts (`benchmarks/deflate.py`)."""
+"""Level 3 compresses Atom text to 28.7 % at 251 MB/s; level 2 of isal to 34.9 %. Bodies stay forever, so size
+counts (`benchmarks/deflate.py`)."""
 _ZSTD_OPTIONS: Final[dict[int, int]] = {
     zstd.CompressionParameter.compression_level: _ZSTD_LEVEL,
     zstd.CompressionParameter.checksum_flag: 1,
 }
 _SMALL_BYTES: Final = 1 << 18
 """Largest body for a reused compressor. A new one clears 110 to 180 pages, twice the time of compressing 12
-KB; for larger bodies a reused one would occupy megabytes."""
+KB; one for larger bodies needs megabytes."""
 _idle_compressors: Final[list[zstd.ZstdCompressor]] = []
-"""Compressors to reuse, as many as ever worked at once; a body is one frame."""
 
 
 def encode_body(body: bytes) -> bytes:
-    """Compress a body for the store."""
     if len(body) > _SMALL_BYTES:
         return zstd.compress(body, options=_ZSTD_OPTIONS)
     try:
@@ -680,13 +656,10 @@ _GET_BODY: Final = "SELECT length, coded FROM body WHERE document = :document"
 
 
 def read_body(db: Database, document: int) -> bytes:
-    """Return a document's body as fetched, decoded."""
     return read_coded(db, document).decoded()
 
 
 class Coded(NamedTuple):
-    """A body in the store's encoding."""
-
     coded: bytes
     length: int
 
@@ -833,7 +806,6 @@ def _move(
 
 
 def _in_segments(order: Mapping[int, tuple[int, int]], places: Mapping[int, _Place]) -> dict[int, list[int]]:
-    """Return the documents of each segment, in order."""
     found: dict[int, list[int]] = {}
     for document in _ordered(order):
         if (segment := places[document].segment) is not None:
@@ -865,7 +837,6 @@ def moved_documents(
 
 
 def _tokens(places: Mapping[int, tuple[int, int]]) -> list[tuple[int, bool]]:
-    """Return the documents in order, each with whether it ties with the one before it."""
     order = _ordered(places)
     return [(d, at > 0 and places[d] == places[order[at - 1]]) for at, d in enumerate(order)]
 

@@ -1,8 +1,7 @@
-"""Failed attempts of a feed, and searches in a web archive for the missing documents.
+"""Failed attempts of a feed, and searches in a web archive for the missing documents (R33).
 
 An `Attempt` is for the subscription document (empty URL; the feed is stale), or for an archive document or
-page (the feed is partial). A `Search` records the progress of looking for one of them in a web archive, and
-when the search continues (R33).
+page (the feed is partial).
 """
 
 from __future__ import annotations
@@ -30,7 +29,6 @@ def read(db: Database, feed: int) -> Failures:
 
 
 def ask_for(db: Database, feed: int) -> Callable[[], Failures]:
-    """Ask for the result of `read`."""
     return ask(db, _LIST, {"feed": feed}, _failures_in)
 
 
@@ -101,7 +99,6 @@ def note_refetch(
 
 
 def overview(db: Database, feed: int) -> Overview:
-    """Return the state of a feed without its documents."""
     row = feeds.require(db, feed)
     return Overview(row, read(db, feed), feeds.body_bytes(db, feed), documents.imports(db, feed))
 
@@ -120,9 +117,7 @@ class Search:
     status: int | None
     attempts: int
     fetch_url: str
-    """The feed's."""
     kind: Kind
-    """The feed's."""
     is_begun: bool = False
     """Whether a memento already replaces the subscription document."""
     position: str = ""
@@ -136,7 +131,6 @@ class Search:
 
     @property
     def target(self) -> str:
-        """The URL to look for."""
         return self.url or self.fetch_url
 
 
@@ -204,7 +198,6 @@ _POSTPONE: Final = varied(
 
 
 def postpone_search(db: Database, search: Search, *, next_at: float) -> None:
-    """Postpone a search without progress."""
     run(db, _POSTPONE, {"feed": search.feed, "url": search.url, "next_at": next_at})
 
 

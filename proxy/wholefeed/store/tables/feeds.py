@@ -58,12 +58,10 @@ _BY_ID: Final = f"SELECT {FEED_COLUMNS} FROM feed WHERE id = :feed"  # noqa: S60
 
 
 def find(db: Database, feed: int) -> FeedRow | None:
-    """Return the feed. None: it was forgotten."""
     return ask_for(db, feed)()
 
 
 def ask_for(db: Database, feed: int) -> Callable[[], FeedRow | None]:
-    """Ask for the result of `find`."""
     return ask(db, _BY_ID, {"feed": feed}, lambda rows: next(map(feed_row, rows), None))
 
 
@@ -84,7 +82,6 @@ def require_known(db: Database, feed: int) -> None:
 
 
 def unknown(feed: int) -> UnknownFeedError:
-    """Return the error for a forgotten feed."""
     return UnknownFeedError(f"no feed is stored under the number {feed}")
 
 
@@ -92,7 +89,6 @@ _LIST: Final = f"SELECT {LISTED_COLUMNS} FROM feed ORDER BY url LIMIT :limit OFF
 
 
 def list_feeds(db: Database, limit: int, offset: int) -> list[ListedFeed]:
-    """Return a range of the feeds, ordered by URL."""
     return [listed_feed(row) for row in fetch_all(db, _LIST, {"limit": limit, "offset": offset})]
 
 
@@ -100,11 +96,8 @@ class Search(NamedTuple):
     """A search for feeds, with the order of the results."""
 
     words: str = ""
-    """Part of the URL or the title, in any case of ASCII letters; empty: any."""
     state: str = ""
-    """The visible state, or `stale`; empty: any."""
     sort: str = "asked"
-    """One of `ORDERS`."""
 
 
 ORDERS: Final = ("asked", "title", "url", "state", "entries")
@@ -155,7 +148,6 @@ _KEEP_HEADING: Final = "UPDATE feed SET title = ?, site = ? WHERE id = ? AND tit
 
 
 def find_unnamed(db: Database, feed: int) -> FeedRow | None:
-    """Return the feed. None: it was forgotten, or has a title."""
     row = fetch_one(db, _HEADED, {"feed": feed})
     return None if row is None else feed_row(row)
 
@@ -173,7 +165,6 @@ _STATES: Final = f"""
 
 
 def count_states(db: Database) -> dict[str, tuple[int, int]]:
-    """Return by visible state the number of feeds and the number of stale ones."""
     return {row["state"]: (row["feeds"], row["stale"]) for row in fetch_all(db, _STATES)}
 
 
@@ -184,7 +175,6 @@ _UNFINISHED: Final = f"""
 
 
 def list_unfinished(db: Database) -> list[FeedRow]:
-    """Return the feeds with an unfinished walk, oldest first."""
     return [feed_row(row) for row in fetch_all(db, _UNFINISHED)]
 
 
@@ -202,7 +192,6 @@ _NEXT_LIST: Final = "SELECT min(list_at) FROM feed WHERE list_at > :now"
 
 
 def next_list_at(db: Database, now: float) -> float | None:
-    """Return the time when the next feed is due."""
     found = fetch_value(db, _NEXT_LIST, {"now": now})
     return None if found is None else float(found)
 
@@ -211,7 +200,6 @@ _BODY_BYTES: Final = "SELECT coalesce(sum(body_bytes), 0) FROM document WHERE fe
 
 
 def body_bytes(db: Database, feed: int) -> int:
-    """Return the total size of a feed's bodies, decoded."""
     return int(fetch_value(db, _BODY_BYTES, {"feed": feed}))
 
 
@@ -223,7 +211,6 @@ _CREATE: Final = f"""
 
 
 def create(db: Database, *, url: str, fetch_url: str, family: Family, kind: Kind, now: float) -> FeedRow:
-    """Return the feed with this key or alias, created if missing."""
     found = find_by_url(db, url)
     if found is None:
         values = {"url": url, "fetch_url": fetch_url, "family": family, "kind": kind}
@@ -246,9 +233,7 @@ def add_alias(db: Database, url: str, feed: int) -> None:
 
 
 def update(db: Database, feed: int, changes: FeedChanges, *, is_known: bool = False) -> None:
-    """Set columns of a feed, or raise `UnknownFeedError`.
-
-    Column names come from the program, never from input.
+    """Set columns of a feed, named by the program, or raise `UnknownFeedError`.
 
     `is_known`: the same transaction checks the feed anyway, so this statement need not wait.
     """
@@ -272,7 +257,6 @@ _NOTE_WARNED: Final = """
 
 
 def note_warned(db: Database, feed: FeedRow) -> None:
-    """Record that a reader got the feed's warning in this version (R16)."""
     run(db, _NOTE_WARNED, {"feed": feed.id, "warned_at": feed.warned_at})
 
 
@@ -318,11 +302,7 @@ def forget(db: Database, feed: int, now: float) -> bool:
 
 
 class Version(NamedTuple):
-    """The part of a feed's row that answers or decisions depend on.
-
-    It changes when the feed is published, walked, stale or warned of. Check times and freshness are separate:
-    nothing derived from the feed depends on them.
-    """
+    """The part of a feed's row that answers or decisions depend on; check times are separate."""
 
     published: tuple[object, ...]
     ages: Ages
@@ -373,12 +353,10 @@ def version_of(feed: FeedRow) -> Version:
 
 
 def read_versions(db: Database, ids: Iterable[int]) -> dict[int, Version]:
-    """Return the versions of those feeds that exist."""
     return versions_in(db.execute(VERSIONS, {"feeds": json_ids(ids)}))
 
 
 def versions_in(rows: Iterable[Row]) -> dict[int, Version]:
-    """Return the versions in rows of `VERSIONS`."""
     return {number: _version(tuple(values)) for number, *values in rows}
 
 
@@ -391,10 +369,7 @@ def _version(values: tuple[Any, ...]) -> Version:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outlook:
-    """The feeds to poll."""
-
     feeds: int
-    """Number of known feeds."""
     due: tuple[tuple[int, str], ...]
     """Number and `fetch_url` of each feed that may be polled, least recently checked first."""
     next_at: float | None
@@ -443,11 +418,8 @@ def outlook(db: Database, times: Times) -> Outlook:
 
 
 class Check(NamedTuple):
-    """A publisher's report that nothing changed."""
-
     feed: int
     document: int
-    """The unchanged document."""
     checked_at: float
     fresh_until: float
     cache_control: str
@@ -474,7 +446,6 @@ _NOTE_DOCUMENT: Final = "UPDATE document SET checked_at = ? WHERE id = ?"
 
 
 def note_check(db: Database, checks: Sequence[Check]) -> None:
-    """Store the checks of feeds that still exist."""
     db.executemany(
         _NOTE_FEED,
         [(each.checked_at, each.fresh_until, each.cache_control, each.expires, each.feed) for each in checks],

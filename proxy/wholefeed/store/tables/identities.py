@@ -22,7 +22,6 @@ _AMBIGUOUS: Final = "SELECT key FROM ambiguous_key WHERE feed = :feed"
 
 
 def ambiguous(db: Database, feed: int) -> frozenset[EntryId]:
-    """Return the feed's ambiguous keys."""
     return frozenset(EntryId(row["key"]) for row in fetch_all(db, _AMBIGUOUS, {"feed": feed}))
 
 
@@ -72,7 +71,6 @@ _PUT_KEYS: Final = """
 
 
 def put(db: Database, feed: int, document: int, keys: PackedKeys) -> None:
-    """Store the possible keys of a document's entries."""
     if keys:
         rows = (
             (document, ordinal, feed, each.link, each.enclosure, each.content, each.enclosures)
@@ -85,7 +83,6 @@ _DELETE_KEYS: Final = "DELETE FROM entry_key WHERE document = :document"
 
 
 def remove(db: Database, document: int) -> None:
-    """Delete the keys of a document's entries, before the entries go."""
     run(db, _DELETE_KEYS, {"document": document})
 
 
@@ -148,13 +145,9 @@ _UNLIKE_OF_ENCLOSURE: Final = """
 
 
 def _clashing(db: Database, feed: int, keys: PackedKeys, known: Container[EntryId]) -> set[EntryId]:
-    """Return the keys that stored, unlike items have, too.
+    """Return the keys that stored, unlike items also have.
 
-    Args:
-        db: In the connection's thread.
-        feed: The feed.
-        keys: Keys of a document's entries.
-        known: Ambiguous keys. They are skipped, since any number of items may have them.
+    Keys in `known` are skipped, since any number of items may have them.
     """
     found: set[EntryId] = set()
     for _, each in keys:

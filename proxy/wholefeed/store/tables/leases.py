@@ -1,16 +1,15 @@
 """Leases, which assign work to replicas, and the list of live replicas. PostgreSQL only.
 
 A lease is one row, in force until it ends or its replica dies. Success deletes it; failure leaves its outcome
-for a while. Each taking has its own token, so that late actions of an earlier one have no effect. A lease on
-a feed changes hands under the lock of the feed's row, which every change of the feed takes. A transaction
-that sees its own lease therefore commits before another replica gets it.
+for a while. Each taking has its own token, so that late actions of an earlier one have no effect. Every
+change of a feed locks the feed's row, and so does a change of its lease: a transaction that sees its own
+lease commits before another replica gets it.
 
     looked = take(db, feed_lease(7), feed=7, replica=own, wants=wants)
     beat(db, own, progress)                             # a sign of life, every few seconds
     end(db, [(feed_lease(7), looked.token, outcome)])
 
-A replica is a process that shares the store, with its last sign of life. All times come from the database's
-clock (`clock_seconds`, created by a migration), since the processes' clocks may differ.
+All times come from the database's clock (`clock_seconds`), since the processes' clocks may differ.
 """
 
 from __future__ import annotations
@@ -37,7 +36,6 @@ class LeaseRow:
     replica: str
     token: str
     progress: str
-    """Progress as reported by its replica."""
     outcome: str
     """Failure, if any; empty while in force."""
     ended_seconds: float | None
@@ -61,12 +59,9 @@ def always(before: LeaseRow | None, feed: FeedRow | None) -> bool:
 
 
 class Looked(NamedTuple):
-    """The result of an attempt to take a lease."""
-
     token: str
     """Token of the taking; empty: not taken."""
     before: LeaseRow | None
-    """The lease before the attempt."""
     feed: FeedRow | None
     """None: the feed was forgotten, or the lease is on none."""
 
@@ -105,9 +100,8 @@ def take(
 ) -> Looked:
     """Take a lease if it is free and wanted, in a write transaction.
 
-    With `takes_own`, a lease of the same replica counts as free and restarts. Without it, nobody at work is
-    disturbed: a feed in another transaction is left alone, and the replica with any other lease is notified
-    of the wish.
+    With `takes_own`, a lease of the same replica counts as free. Without it, a feed in another transaction is
+    left alone, and the replica with any other lease is notified of the wish.
     """
     row = None
     if feed is None:
@@ -133,7 +127,6 @@ def take(
 
 
 def look(db: Database, name: str) -> LeaseRow | None:
-    """Return a lease, or None."""
     return look_all(db, [name]).get(name)
 
 
@@ -146,7 +139,6 @@ _LOOK: Final = """
 
 
 def look_all(db: Database, names: Iterable[str]) -> dict[str, LeaseRow]:
-    """Return those leases that exist, by name."""
     found = fetch_all(db, _LOOK, {"names": json.dumps(list(names))})
     return {row["name"]: LeaseRow(**{name: row[name] for name in row.keys()}) for row in found}  # noqa: SIM118 - a row
 
@@ -180,10 +172,9 @@ _TELL: Final = "SELECT pg_notify('wholefeed', :payload)"
 
 
 def end(db: Database, ends: Iterable[tuple[str, str, str]]) -> None:
-    """End leases, and notify waiting replicas. Leases taken by others meanwhile stay.
+    """End leases, and notify waiting replicas, in one statement that may run twice.
 
     Each has name, token and outcome: its failure, or empty for success or for a failure to be kept private.
-    One statement, which may run twice.
     """
     given = [{"name": name, "token": token, "outcome": outcome} for name, token, outcome in ends]
     fetch_all(db, _END, {"ends": json.dumps(given)})
@@ -195,9 +186,7 @@ class Beat(NamedTuple):
     was_known: bool
     """False: the replica is new, or the database lost its temporary data."""
     held: Mapping[str, str]
-    """Tokens of the replica's leases, by name."""
     replicas: int
-    """Number of live replicas, with this one."""
 
 
 _IS_KNOWN_REPLICA: Final = "SELECT 1 FROM replica WHERE name = :replica AND began_at > 0"
@@ -252,7 +241,6 @@ def unfinished(db: Database) -> list[int]:
 
 
 _KEPT_SECONDS: Final = 120.0
-"""Lifetime of a failed lease."""
 _FORGET_ENDED: Final = """
     DELETE FROM lease
     WHERE ended_at < clock_seconds() - CASE WHEN name LIKE 'host:%' THEN :host_seconds ELSE :kept_seconds END
@@ -264,7 +252,6 @@ _FORGET_ORPHANED: Final = """
         AND NOT EXISTS (SELECT 1 FROM replica AS r WHERE r.name = l.replica)
 """
 _FORGOTTEN_SECONDS: Final = 600.0
-"""Lifetime of a dead replica's row."""
 _FORGET_DEAD_REPLICAS: Final = "DELETE FROM replica WHERE beat_at < clock_seconds() - :forgotten_seconds"
 
 
@@ -284,7 +271,7 @@ _BEAT_AGAIN: Final = """
 def beat_replica_again(db: Database, name: str) -> bool:
     """Record a known replica's sign of life; return whether it is known.
 
-    A replica that has left or died stays so, however late this call: others may have taken its leases.
+    A dead replica stays dead, since others may have its leases.
     """
     return run_counting(db, _BEAT_AGAIN, {"name": name, "dead_seconds": DEAD_SECONDS}) > 0
 

@@ -25,19 +25,14 @@ Dates = Mapping[int, Sequence[float | None]]
 
 
 class Lines(NamedTuple):
-    """The lines of a feed."""
-
     begun: int | None
     """Number of lines when numbering began. None: it has not begun."""
     lines: Sequence[Line]
-    """By number, from 1."""
     numbers: Mapping[int, Sequence[int]]
     """Numbers of the entries of each segment, from the top. Segments without numbers are left out."""
 
 
 class Contents(NamedTuple):
-    """The entries of a segment."""
-
     segment: int
     documents: Sequence[int]
     """Documents wholly in the segment, in output order."""
@@ -54,10 +49,7 @@ _NUMBERS: Final = """
 
 
 def read(db: Database, feed: int) -> Lines:
-    """Return all lines of a feed, also of retired segments, since answers may use them.
-
-    Raises `UnknownFeedError` if the feed was forgotten.
-    """
+    """Return all lines of a feed, also of retired segments, or raise `UnknownFeedError`."""
     row = fetch_one(db, _BEGUN, {"feed": feed})
     if row is None:
         raise unknown(feed)
@@ -85,17 +77,13 @@ def without(db: Database, feed: int, documents: Iterable[int]) -> set[int]:
 
 
 class Plan(NamedTuple):
-    """A plan for numbering the entries of a feed."""
-
     revision: int
     """The feed's revision, which must not change."""
     rows: Sequence[_NewLine]
     numbers: Sequence[tuple[int, bytes]]
-    """Numbers by segment, packed."""
 
 
 _NewLine = tuple[int, int, bytes, int, float, int]
-"""Columns of a line, in the order of `_PUT`."""
 _STATE: Final = "SELECT lines_begun, revision, published_revision, is_walking FROM feed WHERE id = :feed"
 _UNNUMBERED: Final = """
     SELECT s.id, m.packed FROM segment AS s LEFT JOIN member AS m ON m.segment = s.id
@@ -111,10 +99,9 @@ _CLEAR: Final = "DELETE FROM line WHERE feed = :feed AND number >= :number"
 
 
 def plan(db: Database, feed: int, dates: Dates, now: float) -> Plan | None:
-    """Return a plan for the published entries without a number.
+    """Return a plan for the published entries without a number, or raise `UnknownFeedError`.
 
-    None: the stored entries differ from the published ones. Raises `UnknownFeedError` if the feed was
-    forgotten.
+    None: the stored entries differ from the published ones.
     """
     begun, revision, published, is_walking = _state(db, feed)
     if is_walking or revision != published:
@@ -186,7 +173,6 @@ _PUT_NUMBERS: Final = "INSERT INTO lined (segment, packed) VALUES (?, ?)"
 
 
 def _last(db: Database, feed: int) -> tuple[int, int]:
-    """Return number and arrival of the last line."""
     row = fetch_one(db, _LAST, {"feed": feed})
     return (0, 0) if row is None else (row[0], row[1])
 
@@ -203,7 +189,7 @@ def _numbered(
     """Return new lines for segments in output order, and the numbers of all their entries.
 
     Entries that arrive together are numbered from the oldest. One without a date goes next to its older
-    neighbour. For documents not in `dates`, the sort date of an entry counts.
+    neighbour.
     """
     entries = [list(_entries(db, feed, each)) for each in segments]
     numbers: dict[bytes, int] = {}

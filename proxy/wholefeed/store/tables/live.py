@@ -1,7 +1,7 @@
 """The choice of live copies, kept up to date while documents come, go and change places.
 
-`wholefeed.core.merge.choose` decides (rules R8 to R10, R19); this module finds the copies to compare. A
-change to the documents of a feed lies between `begin` and `finish`:
+`wholefeed.core.merge.choose` decides (rules R8 to R10, R19). A change to the documents of a feed lies between
+`begin` and `finish`:
 
     change = Change.begin(db, feed)
     change.concern(document)      # before its entries go, and after new ones came
@@ -11,10 +11,9 @@ change to the documents of a feed lies between `begin` and `finish`:
 The column `is_live` of an entry is 1 for the copy in answers, 0 for a copy that lost, and NULL in a detached
 document.
 
-**Cost.** The choice is a maximum, so a copy that lost to a winner still present needs no second look. Only
-contested identities are loaded, and of each only the winner so far and the new copies. All copies of an
-identity are compared when its winner leaves, or when the basis of the comparison moves: ranks, or the date of
-the subscription document (R10).
+**Cost.** The choice is a maximum, so a copy that lost to a winner still present needs no second look: only
+the winner and new copies of contested identities are loaded. All copies are compared when the winner leaves,
+or when ranks or the date of the subscription document (R10) change.
 """
 
 from __future__ import annotations
@@ -85,7 +84,6 @@ TEMPORARY_TABLES: Final = varied(
     # That took 8 of the 27 ms of a document.
     end=("", "ANALYZE concerned, changed, contested, decided;"),
 )
-"""Temporary tables of each writing connection, created once and emptied at the end of each change."""
 _SETTLING: Final = find_origins(lambda policy: policy.settles)
 _SETTLES: Final = match_origins(_SETTLING)
 _D_SETTLES: Final = match_origins(_SETTLING, "d.origin")
@@ -93,7 +91,6 @@ D_HOLDS: Final = match_origins(find_origins(lambda policy: policy.holds), "d.ori
 """The condition that a document d contains its entries itself, and does not only remember them."""
 _STANDINGS: Final = " ".join(f"WHEN '{each}' THEN {policy.standing:d}" for each, policy in POLICIES.items())
 _STANDING: Final = f"CASE d.origin {_STANDINGS} END"
-"""SQL for the `Standing` of a document d."""
 _SUBSCRIPTION_UPDATED_AT: Final = """
     SELECT updated_at FROM document
     WHERE feed = :feed AND role = 'subscription' AND rank IS NOT NULL
@@ -291,7 +288,6 @@ _COPY_COLUMNS: Final = f"""
         WHEN d.role = 'memory' THEN e.made_at
         ELSE coalesce(d.generated_at, d.fetched_at) END AS made_at
 """  # noqa: S608 - a constant
-"""Columns for `_copy_of_row`, of an entry e and its document d."""
 _COPIES: Final = f"""
     SELECT c.is_gone, {_COPY_COLUMNS}
     FROM contested AS c
@@ -311,17 +307,15 @@ class Change:
         self._feed = feed
         self._before: float | None = before[0]
         self.has_tombstones, self._has_settled, self.has_renamed = (bool(before[at]) for at in (1, 2, 3))
-        """Whether the feed has tombstones or settled identities, or is about to; and whether it has posts
-        with several ids (R36). If not, no query looks for them."""
+        """Flags that spare queries. `has_renamed`: some posts have several ids (R36)."""
         self.renaming_looks: int = before[4]
-        """Number of successive looks that brought new ids for most known entries (R36)."""
         self.ambiguous: frozenset[EntryId] | None = None
         """Keys that identify nothing in the feed (R9). None: not read yet."""
         self._marked: set[int] = set()
 
     @classmethod
     def begin(cls, db: Database, feed: int) -> Self:
-        """Begin a change, before anything changes; raise `UnknownFeedError` if the feed was forgotten."""
+        """Begin a change before anything changes, or raise `UnknownFeedError`."""
         row = fetch_one(db, _BEFORE, {"feed": feed})
         if row is None:
             raise unknown(feed)
@@ -334,10 +328,7 @@ class Change:
             run(self._db, _CONCERN_BURIED, {"document": document})
 
     def concern_new(self, documents: Iterable[int]) -> None:
-        """Choose among the copies in new, attached documents other than memory.
-
-        Documents whose entries all stand once, in a feed without tombstones, need no choice.
-        """
+        """Choose among the copies in new, attached documents other than memory."""
         new = list(documents)
         if not self.has_tombstones:
             of = {"feed": self._feed, "documents": json_ids(new)}
@@ -360,8 +351,6 @@ class Change:
     def withdraw(self, document: int, *, is_doubtful: bool = False) -> None:
         """Settle the entries that no other attached document contains (R8).
 
-        The publisher removes the document from its chain.
-
         If `is_doubtful`, an entry may have moved to another archive document, so its remembered copy stays
         (R35).
         """
@@ -375,7 +364,7 @@ class Change:
         run(self._db, _SETTLE_DOUBTFUL, {"feed": self._feed})
 
     def hold(self, documents: Iterable[int]) -> None:
-        """Unsettle the entries of attached documents, since the publisher has them again (R8)."""
+        """Unsettle the entries of documents that the publisher has again (R8)."""
         if not self._has_settled:
             return
         held = {"feed": self._feed, "documents": json_ids(documents)}
@@ -392,7 +381,6 @@ class Change:
 
     @cached_property
     def _were_doubtful(self) -> frozenset[EntryId]:
-        """Entries that were doubtful before this change. Read before the change adds any."""
         return doubtful(self._db, self._feed) if self._has_settled else frozenset()
 
     def believe(self, shortened: Collection[EntryId]) -> None:
@@ -426,7 +414,6 @@ class Change:
             run(self._db, f"DELETE FROM {table}")  # noqa: S608 - four constants
 
     def _decide(self, subscription_updated_at: float | None) -> bool:
-        """Choose among the contested copies; return whether any choice changed."""
         burials = _read_burials(self._db, self._feed) if self.has_tombstones else {}
         contest = _Contest(subscription_updated_at, burials)
         cursor = self._db.execute(_COPIES, {"feed": self._feed})
@@ -451,13 +438,10 @@ class _Contest:
     identity: bytes | None = None
     best: Copy | None = None
     place: tuple[int, int] = (0, 0)
-    """Document and ordinal of the best copy."""
     was_live: bool = False
     fallen: list[tuple[int, int]] = field(default_factory=list)
-    """Places of copies that were live and lost."""
 
     def take(self, rows: Sequence[Row]) -> Iterator[tuple[int, int, int]]:
-        """Yield changes as (document, ordinal, is_live) for each completed identity."""
         for identity, group in groupby(rows, key=lambda row: row["identity"]):
             if identity != self.identity:
                 yield from self.end()
@@ -465,7 +449,6 @@ class _Contest:
             self._compare(list(group))
 
     def end(self) -> Iterator[tuple[int, int, int]]:
-        """Yield the changes of the last identity."""
         for place in self.fallen:
             yield (*place, 0)
         if self.best is not None and not self.was_live:
@@ -517,7 +500,6 @@ def _copy_of_row(key: int, row: Row) -> Copy:
 
 
 def _fullness(row: Row) -> int:
-    """Return the fullness of a copy. The next refresh examines unknown ones."""
     fullness = row["fullness"]
     return Fullness.UNKNOWN if fullness is None else fullness
 
@@ -545,10 +527,9 @@ def held_as_good(
 ) -> set[EntryId]:
     """Return the identities with a better copy (R10) in another attached document.
 
-    In other documents, unknown fullness counts as such; in the document itself it counts as full. Entries
-    that leave a page have mostly moved to another page, so there a copy of equal rank is enough. Entries that
-    leave the subscription document are remembered before others of their rank, which may be earlier
-    revisions.
+    Unknown fullness of the document's own copy counts as full. From a page an equal rank is enough, since
+    entries mostly move to another page. Entries of the subscription document may be later revisions than
+    their equals.
     """
     wanted, found = list(identities), set[EntryId]()
     latest = subscription_updated_at(db, feed) if wanted else None
@@ -580,7 +561,7 @@ _DEPARTING: Final = f"""
 def departing(db: Database, feed: int, document: int, waiting: Iterable[int]) -> set[EntryId]:
     """Return the identities in an attached document and in no other document of the publisher (R8, R35).
 
-    Documents in `waiting` do not count: new versions will replace them.
+    `waiting` are documents that new versions will replace; they do not count.
     """
     named = {"feed": feed, "document": document, "documents": json_ids(waiting)}
     return {EntryId(row["identity"]) for row in fetch_all(db, _DEPARTING, named)}
@@ -595,7 +576,6 @@ def doubtful(db: Database, feed: int) -> frozenset[EntryId]:
 
 
 def settle_doubtful(db: Database, feed: int) -> None:
-    """Remove the doubtful entries of a feed: they were deleted (R35)."""
     change = Change.begin(db, feed)
     change.settle_doubtful()
     change.finish()
@@ -632,7 +612,7 @@ _KEEP_TOMBSTONE: Final = """
 def replace_tombstones(
     db: Database, feed: int, document: int, tombstones: Sequence[Tombstone], fetched_at: float
 ) -> None:
-    """Replace the tombstones of a document. A tombstone no longer in it stays stored, without a document.
+    """Replace the tombstones of a document; old ones stay stored, without a document.
 
     The instant of a deletion is limited to that of the fetch.
     """
@@ -679,15 +659,11 @@ _COUNTING_TOMBSTONES: Final = f"""
 
 
 def counting(db: Database, feed: int) -> list[Tombstone]:
-    """Return the publisher's effective tombstones of a feed.
-
-    Tombstones of detached documents take effect when the documents return.
-    """
+    """Return the publisher's tombstones of a feed, without those of detached documents."""
     return ask_counting(db, feed)()
 
 
 def ask_counting(db: Database, feed: int) -> Callable[[], list[Tombstone]]:
-    """Ask for the result of `counting`."""
     return ask(
         db,
         _COUNTING_TOMBSTONES,

@@ -1,12 +1,11 @@
 """Posts with more than one id (rule R36): how they are recognised, and the id of each in answers.
 
-    known = find(db, feed, ids)                     # which ids are known, and whose post each is
+    known = find(db, feed, ids)                     # known ids, and the posts they belong to
     owners = find_owners(db, feed, traits)          # which identities have the traits of new entries
     names = settle(db, change, feed, ids, pairs)    # own id -> identity, where they differ
 
-`entry.identity` is that of the post; `entry.own` is the copy's own identity where it differs. No id in a
-document is rewritten. A feed whose ids never changed pays one statement for each document with new entries,
-and the storage of their traits.
+`entry.identity` is that of the post; `entry.own` is the copy's own identity where it differs. No document is
+rewritten.
 """
 
 from __future__ import annotations
@@ -26,14 +25,11 @@ from wholefeed.store.tables.live import D_HOLDS, Change
 
 
 class KnownIds(NamedTuple):
-    """A feed's knowledge of some ids."""
-
     known: frozenset[EntryId]
     """Ids of stored entries, or seen for a post."""
     posts: Mapping[EntryId, EntryId]
     """Identities of the posts with several ids."""
     has_renamed: bool
-    """Whether the feed has any such post."""
 
 
 _FEW: Final = 16
@@ -57,7 +53,6 @@ _FIND_MANY: Final = _asking(_FIND, _MANY)
 
 
 def find(db: Database, feed: int, ids: Sequence[EntryId]) -> KnownIds:
-    """Return the known ids among those of a document's entries."""
     known, posts, has_renamed = set[EntryId](), dict[EntryId, EntryId](), False
     for asked in _parts(ids):
         sql = _FIND_FEW if len(asked) == _FEW else _FIND_MANY
@@ -81,13 +76,12 @@ _SERVED: Final = """
 
 
 def find_served(db: Database, feed: int, own: EntryId) -> EntryId | None:
-    """Return the live identity of the post with this id. None: no such entry."""
     identity = fetch_value(db, _SERVED, {"feed": feed, "own": own})
     return None if identity is None else EntryId(identity)
 
 
 def _parts(ids: Iterable[EntryId]) -> Iterator[Sequence[EntryId]]:
-    """Yield ids in parts of two sizes, the last one padded, so that few statements are prepared."""
+    """Yield ids in parts of two sizes, padded, so that few statements are prepared."""
     wanted = list(dict.fromkeys(ids))
     size = _FEW if len(wanted) <= _FEW else _MANY
     for start in range(0, len(wanted), size):
@@ -109,7 +103,6 @@ _OWNERS: Final = f"""
     LIMIT :most
 """  # noqa: S608 - a constant
 _MOST_OWNERS: Final = 4
-"""Owners per trait, on average. Beyond this, most traits distinguish nothing."""
 
 
 def find_owners(db: Database, feed: int, traits: Iterable[Traits]) -> dict[int, set[EntryId]]:
@@ -174,8 +167,7 @@ def settle(
 ) -> dict[EntryId, EntryId]:
     """Return by own id the identities of a document's entries, where they differ.
 
-    Two ids in one document are two posts, and become separate everywhere. In a document of remembered copies
-    this does not apply.
+    Two ids in one document are two posts, and become separate everywhere, except by remembered copies.
 
     Args:
         db: In the connection's thread.
@@ -209,7 +201,6 @@ _NAME_BY_ITSELF: Final = """
 
 
 def _part(db: Database, change: Change, feed: int, own: EntryId) -> None:
-    """Make an id a post of its own."""
     of = {"feed": feed, "own": own}
     run(db, _DROP_ID, of)
     _rename(db, change, _COPIES_OF_ID, _NAME_BY_ITSELF, of)
@@ -326,7 +317,6 @@ def look(
 
 
 def _count(db: Database, feed: int, now: float, *, looks: int) -> None:
-    """Update the feed's counters of ids, which save later reads of the ids."""
     run(db, _COUNT_RENAMED, {"feed": feed, "now": now, "day": DAY_SECONDS, "looks": looks})
 
 
@@ -349,11 +339,8 @@ def _ids_of(db: Database, feed: int, identities: Iterable[EntryId]) -> Iterator[
 
 
 class OwnId(NamedTuple):
-    """The own identity of an entry."""
-
     id: EntryId
     is_live: bool
-    """Whether this copy is live."""
 
 
 _OWN_OF_DOCUMENT: Final = """
@@ -363,7 +350,6 @@ _OWN_OF_DOCUMENT: Final = """
 
 
 def own_ids(db: Database, document: int) -> dict[EntryId, OwnId]:
-    """Return the own identities of a document's entries, by identity."""
     rows = fetch_all(db, _OWN_OF_DOCUMENT, {"document": document})
     return {EntryId(row["identity"]): OwnId(EntryId(row["own"]), bool(row["is_live"])) for row in rows}
 
@@ -378,7 +364,7 @@ SHARED: Final = """
         AND NOT EXISTS (SELECT 1 FROM tombstone AS d WHERE d.feed = :feed AND d.identity = t.identity)
     ORDER BY t.key
 """
-"""One row for each identity that shares a trait. Pairs could be millions."""
+"""One row for each identity that shares a trait, since pairs could be millions."""
 _TOGETHER: Final = f"""
     SELECT 1 FROM entry AS e CROSS JOIN document AS d ON d.id = e.document
     WHERE e.feed = :feed AND e.identity = :one AND {D_HOLDS} AND EXISTS (
@@ -399,7 +385,6 @@ def find_doubled(db: Database, feed: int) -> list[tuple[EntryId, EntryId]]:
 
 
 def is_due(db: Database, feed: int, now: float, *, joins: bool) -> bool:
-    """Return whether `settle_due` has work."""
     is_used = fetch_one(db, _DUE, {"feed": feed, "before": now - DAY_SECONDS}) is not None
     return is_used or (joins and bool(find_doubled(db, feed)))
 

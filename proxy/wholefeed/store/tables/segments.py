@@ -4,8 +4,8 @@
     found = snapshot(db, feed)                      # the feed, its segments in output order, what is missing
     piece(db, found.segments[0].id, 0)              # the first 128 KiB of one, deflated
 
-A segment outside the current publication is retired: it stays for answers in progress (`Pins`), and a later
-transaction deletes it (`sweep_retired`).
+A segment outside the current publication is retired: a later transaction deletes it (`sweep_retired`) when no
+answer uses it (`Pins`).
 """
 
 from __future__ import annotations
@@ -59,7 +59,6 @@ from wholefeed.store.tables.feeds import require, unknown
 
 
 def snapshot(db: Database, feed: int) -> Snapshot:
-    """Return a feed with its segments and its missing documents."""
     return shown(db, require(db, feed))
 
 
@@ -74,7 +73,6 @@ def shown(db: Database, feed: FeedRow) -> Snapshot:
 
 
 def ask_shown(db: Database, feed: int) -> Callable[[FeedRow], Snapshot]:
-    """Ask for the result of `shown`, which needs the feed's row."""
     segments = ask(db, _SEGMENTS_OF_FEED, {"feed": feed}, lambda rows: tuple(map(segment_row, rows)))
     failed = failures.ask_for(db, feed)
     return lambda row: Snapshot(row, segments(), failed().missing)
@@ -87,10 +85,7 @@ _PIECE: Final = "SELECT deflated FROM block_rest WHERE segment = :segment AND nu
 
 
 def piece(db: Database, segment: int, number: int) -> bytes:
-    """Return a piece of a segment's deflated text.
-
-    Pieces count from 0, and all but the last have `PIECE_BYTES`.
-    """
+    """Return a piece of a segment's deflated text; all but the last have `PIECE_BYTES`."""
     row = fetch_one(db, _PIECE if number else _FIRST_PIECE, {"segment": segment, "number": number})
     if row is None:
         raise StoreError(f"no segment is stored under the number {segment} with a piece {number}")
@@ -146,12 +141,10 @@ class Own(NamedTuple):
     """The entries in some segments that have a source besides the publisher's pages (H7)."""
 
     lists: int = 0
-    """Number of attached documents with listed entries."""
     masks: Mapping[int, bytes] = MappingProxyType({})
     """A mask for each segment with listed entries: one byte an entry, from the top, 1 for an own entry."""
 
     def entries(self, segment: SegmentRow) -> int:
-        """Return the number of own entries in a segment."""
         mask = self.masks.get(segment.id)
         return segment.entries if mask is None else mask.count(1)
 
@@ -183,12 +176,10 @@ _PLACED: Final = """
 
 
 def places(db: Database, feed: int) -> list[Placed]:
-    """Return the attached documents of a feed in output order, for a plan of segments."""
     return ask_places(db, feed)()
 
 
 def ask_places(db: Database, feed: int) -> Callable[[], list[Placed]]:
-    """Ask for the result of `places`."""
     return ask(
         db,
         _PLACED,
@@ -204,7 +195,6 @@ _HOLDS_MEMORY: Final = """
 
 
 def holds_memory(db: Database, feed: int) -> bool:
-    """Return whether a document of remembered copies is published whole."""
     return fetch_value(db, _HOLDS_MEMORY, {"feed": feed}) is not None
 
 
@@ -360,7 +350,6 @@ def spread(positions: Sequence[int | None]) -> list[int]:
 
 
 def _between(low: int | None, high: int | None, count: int) -> list[int] | None:
-    """Return `count` positions between two, or None without room. A bound of None means no bound."""
     if low is None:
         assert high is not None
         return [high - _STRIDE * (count - index) for index in range(count)]
@@ -394,7 +383,6 @@ _Linked = list[tuple[Cursor, Sequence[int]]]
 def _put_in_order(
     db: Database, feed: int, segments: Sequence[int | NewSegment], current: Mapping[int, int]
 ) -> tuple[list[lines.Contents], _Linked]:
-    """Insert new segments, and move others to make room; return as `_insert` does."""
     positions = spread([current[each] if isinstance(each, int) else None for each in segments])
     moves, new = [], []
     for segment, position in zip(segments, positions, strict=True):
@@ -444,7 +432,6 @@ def _segment_row(feed: int, segment: NewSegment, position: int) -> dict[str, obj
 
 
 def _put_text(db: Database, number: int, segment: NewSegment) -> None:
-    """Store a segment's text and the positions of its entries."""
     block = segment.sealed.block
     run(db, _INSERT_BLOCK, {"segment": number, "deflated": block[:PIECE_BYTES]})
     if len(block) > PIECE_BYTES:
@@ -461,11 +448,9 @@ def _put_text(db: Database, number: int, segment: NewSegment) -> None:
 
 
 class Pins:
-    """Counters of the users of segments, and of feeds whose segments are being read (docs/faults.md row 66a).
+    """Counters of the users of segments, and of the feeds of current readers (docs/faults.md row 66a).
 
-    They belong to this process. A segment is deleted only if an earlier transaction retired it and nobody
-    uses it. A reader announces itself first (`reading`), so no segment disappears between its being found and
-    its being pinned.
+    A reader first announces itself (`reading`), so no segment disappears before the reader pins it.
 
     Only the event loop counts. The writer's thread reads the sets inside the transaction that deletes: list()
     of a dict is one step of the interpreter, so it never sees half a change.
@@ -516,7 +501,6 @@ def _counted(counter: Counter[int], keys: tuple[int, ...]) -> Iterator[None]:
 
 
 _KEEP_RETIRED_SECONDS: Final = 3600
-"""Lifetime of a retired segment on a shared database."""
 _SWEEP: Final = either(
     sqlite="""
         DELETE FROM segment
@@ -541,8 +525,8 @@ _SWEEP: Final = either(
 def sweep_retired(db: Database, pins: Pins, feed: int | None = None) -> int:
     """Delete segments that earlier transactions retired and no answer uses. Return their number.
 
-    A single process knows its answers and deletes the rest at once. One of several spares the segments of its
-    own answers, and all others for an hour; longer answers protect theirs by `keep_retired`.
+    A single process deletes them at once. One of several spares all for an hour, which `keep_retired`
+    extends.
     """
     return run_counting(db, _SWEEP, _unused(pins, feed))
 
@@ -578,7 +562,6 @@ def keep_retired(db: Database, pins: Pins, now: float) -> int:
 
 
 Months = Mapping[int | None, int]
-"""Number of entries by month; None for entries without a date."""
 
 
 def months(db: Database, feed: int) -> dict[int, Months]:
