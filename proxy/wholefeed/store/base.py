@@ -41,8 +41,6 @@ class Cursor(Protocol):
 
 
 class Row(Protocol):
-    """A row of a query, with values by order and by column name."""
-
     def keys(self) -> list[str]: ...
 
     def __getitem__(self, key: Any, /) -> Any: ...
@@ -161,7 +159,6 @@ class Condition:
 
     @property
     def is_sound(self) -> bool:
-        """Whether the last known state permits writing."""
         return not (self.is_full or self._damage)
 
     def require_sound(self) -> None:
@@ -203,6 +200,5 @@ class Traffic:
     waiting: int = 0
     """Pieces of work without a connection."""
     repeated: int = 0
-    """Repeated transactions."""
     lost: int = 0
     notices_lost: int = 0

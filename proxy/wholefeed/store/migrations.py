@@ -31,7 +31,7 @@ class Migration:
 
 
 def read_migrations(engine: Engine = "sqlite") -> tuple[Migration, ...]:
-    """Read an engine's NNNN_name.sql, numbered without a gap. Blocks.
+    """Read an engine's NNNN_name.sql. Blocks.
 
     Raises:
         StoreUnusableError: Broken installation: a gap, a number used twice, or no file.

@@ -35,7 +35,6 @@ Values = Sequence[Any]
 ROWS_AT_MOST: Final = 5_000
 """Rows in one transaction of the target."""
 _SAY_SECONDS: Final = 2.0
-"""Interval of progress lines about one table."""
 
 
 class Moved(NamedTuple):
@@ -278,7 +277,6 @@ class Source:
             raise StoreError(f"cannot read {table.name} of the SQLite database: {exc}") from exc
 
     def last_number(self, table: Table, column: str) -> int:
-        """Return the highest number ever assigned in a column."""
         highest = self._db.execute(f"SELECT coalesce(max({column}), 0) FROM {table.name}").fetchone()[0]  # noqa: S608
         given = self._db.execute("SELECT seq FROM sqlite_sequence WHERE name = ?", (table.name,)).fetchone()
         return max(int(highest), int(given[0]) if given else 0)
@@ -388,7 +386,6 @@ class Target:
         return {name: Stand(rows, last, bool(is_whole)) for _, name, rows, last, is_whole in stands}
 
     def put(self, table: Table, rows: Sequence[Values], stand: Stand) -> None:
-        """Add rows to a table and record its progress, all of it or nothing."""
         copy = sql.SQL("COPY {} ({}) FROM STDIN (FORMAT BINARY)").format(
             sql.Identifier(table.name), sql.SQL(", ").join(map(sql.Identifier, table.columns))
         )

@@ -226,7 +226,6 @@ _PAUSE_SECONDS: Final = 0.01
 """First pause before a repetition, roughly; each one doubles."""
 _LONGEST_PAUSE_SECONDS: Final = 0.5
 _CONNECT_AGAIN_SECONDS: Final = 1.0
-"""Pause between attempts to connect."""
 _POOL_CLOSE_SECONDS: Final = 1.0
 """Longest wait for the pool's own threads, which may be connecting to a silent server."""
 _IN_THREAD_SECONDS: Final = 2.0
@@ -416,7 +415,6 @@ class Job(Generic[_T]):
                 self._raw = None
 
     def cut(self) -> None:
-        """Break the current connection, if any."""
         self.is_cut = True
         with self._changing:
             if self._raw is not None:
@@ -453,8 +451,6 @@ class Read(Job[_T]):
 
 
 class _Single:
-    """A connection for one statement, which is a transaction by itself."""
-
     def __init__(self, db: PostgresDatabase, *kinds: str) -> None:
         self._db: PostgresDatabase | None = db
         self._kinds = kinds
@@ -584,7 +580,6 @@ SILENT_SECONDS: Final = 4.0
 _FIRST_PAUSE_SECONDS: Final = 0.05
 _LONGEST_SEARCH_PAUSE_SECONDS: Final = 2.0
 _LISTEN_SECONDS: Final = 60.0
-"""Duration of one listening call."""
 _SETTINGS: Final[dict[str, Any]] = {**PARAMETERS, "application_name": "wholefeed notices"}
 
 

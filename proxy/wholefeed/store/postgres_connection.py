@@ -163,7 +163,6 @@ class PostgresDatabase:
 
 
 _CACHED: Final = 2048
-"""Cached statements; more than the program has, with those it builds."""
 
 
 @lru_cache(_CACHED)
@@ -324,7 +323,6 @@ _TEXT_OIDS: Final = frozenset({19, 25, 705, 1042, 1043})
 
 
 def row_maker(cursor: psycopg.Cursor[Any] | psycopg.AsyncCursor[Any]) -> Callable[[Any], PostgresRow]:
-    """Return a function that converts a result's values to a row, with texts unescaped."""
     columns = cursor.description or ()
     shape = _shape(tuple(column.name for column in columns))
     with_text = tuple(at for at, column in enumerate(columns) if column.type_code in _TEXT_OIDS)
@@ -358,7 +356,6 @@ _REPEATED: Final = frozenset({"40001", "40P01", "23505"})
 
 
 def is_repeated(error: psycopg.Error) -> bool:
-    """Whether the transaction may succeed if it runs again."""
     return error.sqlstate in _REPEATED
 
 
@@ -374,7 +371,6 @@ def is_stale(error: psycopg.Error) -> bool:
 
 
 def is_unusable(error: psycopg.Error) -> bool:
-    """Whether another connection may succeed."""
     return is_stale(error) or _is_lost(error)
 
 

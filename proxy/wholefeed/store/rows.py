@@ -76,7 +76,6 @@ class FeedRow(StoredFeed):
 
     @property
     def turn(self) -> Turn:
-        """The warning to readers about missing documents."""
         return Turn(self.warning, self.warned_at)
 
     @property
@@ -136,11 +135,8 @@ class FeedChanges(TypedDict, total=False):
 
 @dataclass(slots=True, kw_only=True)
 class DocumentRow(StoredDocument):
-    """A stored document, without its body and entries."""
-
     feed: int
     version: str
-    """Version of its format, as it declares; empty if unknown."""
     media_type: str
     generated_at: float | None
     """Creation time of a page that an adapter requested, by its publisher's clock."""
@@ -281,9 +277,7 @@ class Publication:
     state: State
     family: Family
     via_url: str
-    """URL of the subscription document."""
     is_walking: bool = False
-    """Whether the walk continues and may add documents."""
     ending: str | None = None
     missing: Sequence[Attempt] | None = None
     """All missing documents. None: leave the stored ones."""
@@ -397,7 +391,6 @@ def member(kind: type[StrEnum]) -> _Reader:
 
 
 def _row_reader(kind: type[_T], readers: Mapping[str, _Reader]) -> Callable[[Row], _T]:
-    """Return a function that converts query rows to `kind`, with readers for some columns."""
     names = _named(kind)
 
     def row_of(row: Row) -> _T:

@@ -116,7 +116,6 @@ async def close(db: Connection) -> None:
 
 _BUSY_SECONDS: Final = 2.0
 _CACHED_STATEMENTS: Final = 512
-"""More than the program has, with those it builds."""
 
 
 async def _open(uri: str, prepare: Callable[[sqlite3.Connection], None]) -> Connection:
@@ -189,7 +188,6 @@ def is_busy(error: sqlite3.Error) -> bool:
 
 
 def is_interrupt(error: BaseException) -> bool:
-    """Whether an interrupt of the connection ended the statement."""
     return isinstance(error, sqlite3.Error) and _primary_code(error) == sqlite3.SQLITE_INTERRUPT
 
 

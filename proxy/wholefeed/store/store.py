@@ -132,7 +132,7 @@ class Store:
         return await self.engine.write(work, is_lasting=False)
 
     async def write_single(self, work: Callable[[Database], _T]) -> _T:
-        """Run one statement as `write_loosely` does. It is a transaction by itself and may run twice."""
+        """Run one statement as `write_loosely` does; it may run twice."""
         return await self.engine.write_single(work)
 
     def note_unchanged(self, row: FeedRow, document: int) -> bool:
@@ -222,8 +222,8 @@ class _DeferredChecks:
         await deferred.written(within_seconds=1)    # before anything is read of these feeds
 
     A transaction of its own would be a third of the cost of a refresh without news. A crash loses the pending
-    checks: those publishers are asked once more. So does a read that waits only briefly because a long
-    transaction runs.
+    checks: those publishers are asked once more. A read behind a long transaction waits only briefly, and
+    then sees the older state.
 
     After a failed or late write `on_change` is called, since memory may differ from the store.
     """
@@ -309,11 +309,10 @@ class Upkeep:
         return deleted
 
     async def sweep(self) -> None:
-        """Delete the segments that earlier transactions retired and no answer uses."""
         await self._engine.write(lambda db: segments.sweep_retired(db, self.pins), is_alone=True)
 
     async def keep_sent(self, now: Callable[[], float]) -> None:
-        """Protect segments in use from deletion by other processes, until cancelled."""
+        """Protect segments in use from other processes, until cancelled."""
         while self._engine.is_shared:
             await asyncio.sleep(_KEEP_SENT_SECONDS)
             if self.pins.segments:

@@ -329,7 +329,7 @@ def put_again(db: Database, feed: int, documents: Sequence[NewDocument], now: fl
 
 
 def touch(db: Database, document: int, changes: DocumentChanges) -> None:
-    """Set columns of a document. Column names come from the program, never from input."""
+    """Set columns of a document, named by the program."""
     if changes:
         columns = ", ".join(f"{name} = :{name}" for name in changes)
         sql = f"UPDATE document SET {columns} WHERE id = :document"  # noqa: S608
@@ -372,7 +372,7 @@ def _put_one(
     were_full = frozenset[EntryId]()
     if place is not None:
         if document.role is Role.ARCHIVE and place["rank"] is not None and not is_same:
-            were_full = _full_identities(db, place["id"])
+            were_full = _full_identities(db, place["id"])  # to notice entries that the archive shortens
         _take_out(db, change, document, place, is_same=is_same)
     row = fetch_one(db, _PUT, _document_row(feed, document, now))
     assert row is not None
@@ -433,7 +433,10 @@ def _named_entries(
 def _put_traits(
     db: Database, change: Change, feed: int, documents: Iterable[tuple[NewDocument, PackedEntries]]
 ) -> None:
-    """Store the traits of entries new to the feed (R36), except those of posts in an unstable feed."""
+    """Store the traits of entries that are new to the feed (R36).
+
+    In a feed with unstable ids, posts known under other ids are left out.
+    """
     for document, packed in documents:
         if not document.traits:
             continue
@@ -467,7 +470,6 @@ def _take_out(
     *,
     is_same: bool,
 ) -> None:
-    """Remove the old entries of a document before its new ones come."""
     number: int = place["id"]
     change.concern(number)
     if document.role is Role.ARCHIVE and place["rank"] is not None and not is_same:
@@ -519,8 +521,8 @@ def _put_arrivals(
 ) -> dict[int, int]:
     """Store those documents together that are new to the feed and need no special treatment.
 
-    One by one, eight documents made SQLite's thread wait for its turn 250 times (`inserting`). Return their
-    numbers by their places.
+    One by one, eight documents made SQLite's thread wait for its turn 250 times (`inserting`). Return numbers
+    by places.
     """
     plain = dict[tuple[str, Role], int]()
     for place, document in enumerate(documents):
@@ -790,7 +792,6 @@ def _move(
     ranks: Mapping[int, int],
     leaving: Collection[int],
 ) -> None:
-    """Update copies and segments after attached documents changed places."""
     staying = [
         document for document, place in places.items() if place.rank is not None and document not in leaving
     ]
@@ -862,7 +863,6 @@ _DELETE: Final = "DELETE FROM document WHERE id = :document"
 
 
 def remove(db: Database, feed: int, documents: Sequence[int], now: float) -> None:
-    """Delete documents and their contributions to the feed."""
     arrange(db, feed, {}, documents, now, is_withdrawn=False)
     for document in documents:
         run(db, _DELETE, {"document": document})

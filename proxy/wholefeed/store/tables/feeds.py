@@ -1,7 +1,7 @@
 """The table of feeds and their aliases, with queries over many feeds.
 
-feed = create(db, url=url, fetch_url=url, family=family, kind=kind, now=now) update(db, feed.id, {"is_stale":
-1})
+feed = create(db, url=url, fetch_url=url, family=family, kind=kind, now=now)
+update(db, feed.id, {"is_stale": 1})
 outlook(db, times)                  # feeds that may be polled, and the time of the next one
 """
 
@@ -66,7 +66,6 @@ def ask_for(db: Database, feed: int) -> Callable[[], FeedRow | None]:
 
 
 def require(db: Database, feed: int) -> FeedRow:
-    """Return the feed, or raise `UnknownFeedError` if it was forgotten."""
     found = find(db, feed)
     if found is None:
         raise unknown(feed)
@@ -247,7 +246,6 @@ _NOTE_ASKED: Final = "UPDATE feed SET asked_at = ? WHERE id = ?"
 
 
 def note_asked(db: Database, asked: Mapping[int, float]) -> None:
-    """Record the times of requests for those feeds that still exist."""
     db.executemany(_NOTE_ASKED, [(asked_at, feed) for feed, asked_at in sorted(asked.items())])
 
 
@@ -344,11 +342,9 @@ _version_values = attrgetter(*_VERSION_COLUMNS)
 VERSIONS: Final = f"""
     SELECT id, {", ".join(_VERSION_COLUMNS)} FROM feed WHERE id IN (SELECT value FROM json_each(:feeds))
 """  # noqa: S608 - names
-"""The parameter is the feeds as `json_ids` writes them."""
 
 
 def version_of(feed: FeedRow) -> Version:
-    """Return the version in a feed's row."""
     return _version(_version_values(feed))
 
 

@@ -34,12 +34,8 @@ def ambiguous_with(
 ) -> frozenset[EntryId]:
     """Return the ambiguous keys of the feed once it contains a document.
 
-    Args:
-        db: In the connection's thread.
-        feed: The feed.
-        keys: Keys of the document's entries.
-        own: Keys ambiguous by the document alone, or with those beside it.
-        beside: Keys of other documents about to be stored.
+    `keys` are those of the document's entries. `own` are ambiguous by the document alone, or with the
+    documents of `beside`, which are about to be stored, too.
     """
     found = ambiguous(db, feed).union(own, _unlike([*beside, keys]))
     return found.union(_clashing(db, feed, keys, found))

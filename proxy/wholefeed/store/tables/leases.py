@@ -39,13 +39,11 @@ class LeaseRow:
     outcome: str
     """Failure, if any; empty while in force."""
     ended_seconds: float | None
-    """Seconds since its end. None: in force."""
     silent_seconds: float | None
     """Seconds since its replica's last sign of life. None: no such replica."""
 
     @property
     def is_live(self) -> bool:
-        """Whether a live replica has it in force."""
         is_alive = self.silent_seconds is not None and self.silent_seconds < DEAD_SECONDS
         return self.ended_seconds is None and is_alive
 
@@ -67,7 +65,6 @@ class Looked(NamedTuple):
 
 
 def feed_lease(feed: int) -> str:
-    """Return the name of the lease on a feed's refreshes."""
     return f"feed:{feed}"
 
 
@@ -256,7 +253,6 @@ _FORGET_DEAD_REPLICAS: Final = "DELETE FROM replica WHERE beat_at < clock_second
 
 
 def forget_old(db: Database) -> None:
-    """Delete expired leases and replicas."""
     run(db, _FORGET_ENDED, {"kept_seconds": _KEPT_SECONDS, "host_seconds": DAY_SECONDS})
     run(db, _FORGET_ORPHANED, {"kept_seconds": _KEPT_SECONDS})
     run(db, _FORGET_DEAD_REPLICAS, {"forgotten_seconds": _FORGOTTEN_SECONDS})

@@ -300,8 +300,6 @@ _DECIDE: Final = "INSERT INTO decided VALUES (?, ?, ?)"
 
 
 class Change:
-    """One change to the documents of a feed, inside one write transaction."""
-
     def __init__(self, db: Database, feed: int, before: Row) -> None:
         self._db = db
         self._feed = feed
@@ -389,7 +387,6 @@ class Change:
         self.concern_fully(shortened)
 
     def concern_fully(self, identities: Iterable[EntryId]) -> None:
-        """Choose again among all copies of these entries."""
         run_many(self._db, _CONCERN_FULLY, [(each,) for each in identities])
 
     def finish(self) -> None:
@@ -528,8 +525,7 @@ def held_as_good(
     """Return the identities with a better copy (R10) in another attached document.
 
     Unknown fullness of the document's own copy counts as full. From a page an equal rank is enough, since
-    entries mostly move to another page. Entries of the subscription document may be later revisions than
-    their equals.
+    entries mostly move to another page. In other cases an equal may be an earlier revision.
     """
     wanted, found = list(identities), set[EntryId]()
     latest = subscription_updated_at(db, feed) if wanted else None
@@ -682,7 +678,7 @@ _BURIALS: Final = """
 
 
 def _read_burials(db: Database, feed: int) -> dict[bytes, list[Burial]]:
-    """Return the tombstones that bury copies of the contested identities (`Change`)."""
+    """Return the burials of copies of the contested identities, by identity."""
     found: dict[bytes, list[Burial]] = {}
     for row in fetch_all(db, _BURIALS, {"feed": feed}):
         if row["role"] is None:

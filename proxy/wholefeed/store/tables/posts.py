@@ -167,15 +167,9 @@ def settle(
 ) -> dict[EntryId, EntryId]:
     """Return by own id the identities of a document's entries, where they differ.
 
-    Two ids in one document are two posts, and become separate everywhere, except by remembered copies.
-
-    Args:
-        db: In the connection's thread.
-        change: The change that the document is part of.
-        feed: The feed.
-        ids: The own identity of each entry.
-        pairs: Identities of entries that are new to the feed and known under another id.
-        is_memory: Whether the document consists of remembered copies.
+    Two ids in one document are two posts, and become separate everywhere; with `is_memory` they do not. `ids`
+    are the entries' own identities. `pairs` has the identities of entries that are new to the feed and known
+    under another id.
     """
     posts = dict(pairs)
     if change.has_renamed:
@@ -289,15 +283,8 @@ def look(
 ) -> None:
     """Record which ids the subscription document uses, and adopt those in long use.
 
-    Args:
-        db: In the connection's thread.
-        change: The change that the document is part of.
-        feed: The feed.
-        own: Own identity of each entry of the document.
-        names: Their identities, where these differ.
-        pairs: The new ones among these.
-        known: Number of the document's entries that the feed had.
-        now: Epoch seconds.
+    `own` are the own identities of the document's entries. `names` has their identities where these differ,
+    `pairs` the new ones among them. `known` is the number of entries that the feed had.
     """
     used = set(own)
     rows = defaultdict[EntryId, list[Row]](list)

@@ -467,12 +467,10 @@ class Pins:
 
     @property
     def feeds(self) -> frozenset[int]:
-        """Feeds of which any segment may soon be pinned."""
         return frozenset(list(self._feeds))
 
     @property
     def sent(self) -> frozenset[int]:
-        """Feeds of the answers in progress."""
         return frozenset(list(self._sent))
 
     @contextmanager
