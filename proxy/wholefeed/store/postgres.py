@@ -465,7 +465,7 @@ class _Single:
         raise AssertionError(f"expected a single statement, got: {sql}")
 
 
-# Not READ WRITE, which a standby refuses with another error than what is written later.
+# Without READ WRITE, so that a standby reports the same error as for a later write.
 _BEGIN_WRITE: Final = "BEGIN ISOLATION LEVEL READ COMMITTED"
 _NUMBER: Final = "SELECT CAST(pg_current_xact_id() AS text)"
 _LOOSELY: Final = ", set_config('synchronous_commit', 'off', true)"
@@ -674,7 +674,7 @@ class Notices:
             while not is_silent and not (await asyncio.wait({taking}, timeout=BEAT_SECONDS))[0]:
                 asking = _begun(self.ask("SELECT 1"))
                 tasks = {taking, asking}
-                # Not a timeout: a process that was stopped would find it over, and the answer there.
+                # Not a timeout: a stopped process would resume after it, although the server has replied.
                 is_silent = asking not in (await asyncio.wait({asking}, timeout=SILENT_SECONDS))[0]
                 if not is_silent and asking.exception() is not None:
                     break
@@ -692,7 +692,7 @@ class Notices:
         while True:
             async for notice in link.notifies(timeout=_LISTEN_SECONDS):
                 kind, _, words = notice.payload.partition(" ")
-                for each in self._listeners.get(kind, ()):  # not to keep each kind that anybody thinks of
+                for each in self._listeners.get(kind, ()):  # indexing would store unknown kinds
                     each(words)
 
     async def _find_again(self) -> None:
@@ -720,7 +720,7 @@ class Notices:
         self._links = links[0], links[1]
 
     async def _set_up(self, listening: _Link, asking: _Link) -> str:
-        # A statement that waits for a lock would keep the beat waiting: the server would seem to be silent.
+        # A statement that waits for a lock would delay the beat, and the server would seem silent.
         await asking.execute("SET statement_timeout = '2s'")
         await listening.execute(f"LISTEN {CHANNEL}")
         try:
@@ -728,7 +728,7 @@ class Notices:
         except psycopg.Error as exc:
             if exc.sqlstate is None:
                 raise
-            return ""  # a server that is like PostgreSQL may not tell
+            return ""  # a server similar to PostgreSQL may not know it
         return str(row[0] or "") if row is not None else ""
 
 

@@ -99,7 +99,7 @@ def configure(raw: PostgresConnection) -> None:
     _register_adapters(raw)
     with ended_after(_SET_UP_SECONDS, lambda: cut(raw)):
         raw.execute(_SETTINGS)
-        with suppress(psycopg.DatabaseError):  # a server that is like PostgreSQL may not have that
+        with suppress(psycopg.DatabaseError):  # a server similar to PostgreSQL may lack it
             row = raw.execute(HISTORY).fetchone()
             raw.history = (row[0] if row is not None else "") or ""
     if raw.closed:
@@ -149,7 +149,7 @@ class PostgresDatabase:
         if not self.raw.is_pipelined:
             cursor.executemany(translated_sql, parameters)
             return
-        for each in parameters:  # psycopg's own way would wait for what was sent before, and for its end
+        for each in parameters:  # psycopg's own way waits for earlier and own results
             cursor.execute(translated_sql, each)
 
     def executescript(self, script: str) -> None:
@@ -159,7 +159,7 @@ class PostgresDatabase:
         self.raw.close()
 
 
-# Statements as they stand in the tables' functions, made into what psycopg takes
+# Translation of the tables' statements for psycopg
 
 
 _CACHED: Final = 2048
@@ -224,7 +224,7 @@ def _placeholder(found: re.Match[str]) -> str:
     return "%s" if found["mark"] else f"%({found['name']})s"
 
 
-# Texts that PostgreSQL refuses, written so that it takes them, and read back as they were
+# Escaping of texts that PostgreSQL refuses
 
 
 _MARK: Final = "\x7f"
@@ -257,7 +257,7 @@ def unescape_text(text: str) -> str:
     return _WRITTEN.sub(lambda found: chr(int(found[1], 16)), text)
 
 
-# Values as they go to PostgreSQL and come back
+# Conversion of values
 
 
 def _register_adapters(context: AdaptContext) -> None:
@@ -296,7 +296,7 @@ def _number(value: Decimal) -> Decimal:
     return cast("Decimal", int(value) if value == value.to_integral_value() else float(value))
 
 
-# Rows of a query as `sqlite3.Row` has them: by place, by name, in order
+# Rows like `sqlite3.Row`: values by position, by name, in order
 
 
 class PostgresRow(tuple[Any, ...]):
@@ -348,7 +348,7 @@ def _shape(names: tuple[str, ...]) -> type[PostgresRow]:
     return cast("type[PostgresRow]", made)
 
 
-# What PostgreSQL's errors mean to the service (docs/faults.md)
+# The meaning of PostgreSQL's errors (docs/faults.md)
 
 
 _REPEATED: Final = frozenset({"40001", "40P01", "23505"})

@@ -147,7 +147,7 @@ _SET_VERSION: Final = "UPDATE wholefeed_schema SET version = %s"
 def _apply_next(db: _Connection, wanted: Sequence[Migration], url: str) -> Migration | None:
     """Apply the next due migration, unless another process has applied all."""
     newest = wanted[-1].version
-    if read_version(db, newest) == newest:  # without the lock, which a standby or a reader may not have
+    if read_version(db, newest) == newest:  # before the lock, which a standby or a read-only user cannot take
         return None
     db.execute(_BEGIN)
     version = read_version(db, newest)

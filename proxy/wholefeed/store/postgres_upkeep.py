@@ -25,11 +25,13 @@ class ExaminedDatabase:
     place: str
     """Name for display, without the password."""
     server: int
+    """Major version of PostgreSQL."""
     encoding: str
     version: int
     """Version of its schema; 0: none yet."""
     newest: int
     is_moving: bool
+    """Whether it is the unfinished copy of a SQLite database."""
     is_standby: bool
     is_durable: bool
     """Whether it survives a power cut (fsync, full_page_writes)."""
@@ -39,6 +41,7 @@ class ExaminedDatabase:
     can_create: bool
     """Whether the user may create tables, which `wholefeed migrate` needs and `serve` does not."""
     lacking: tuple[str, ...]
+    """Missing rights that a server needs."""
     connections_left: int
     """Further connections that the server, or the role, permits."""
     round_trip_seconds: float
@@ -131,9 +134,9 @@ def _examined(db: _Connection, url: str) -> ExaminedDatabase:
 
 
 def _is_pooled(db: _Connection, url: str) -> bool:
-    """Whether two client connections share one server connection, as behind a pooler between transactions.
+    """Whether a pooler gives two client connections the same server connection.
 
-    In transaction mode a pooler gives the most recently freed connection to the next transaction.
+    In transaction mode it gives the most recently freed one to the next transaction.
     """
     first = first_value(db, "SELECT pg_backend_pid()")
     with _connected(url) as other, other.transaction():

@@ -47,7 +47,9 @@ class FeedRow(StoredFeed):
     """Time of the latest failure to reach the publisher. None: it has answered since."""
     fresh_until: float | None
     modified_at: float | None
+    """None: never published."""
     ending: str
+    """JSON from the service: the reason for the end of the last walk."""
     title: str | None
     """The feed's title in the publication. None: never published, or before titles were stored."""
     site: str

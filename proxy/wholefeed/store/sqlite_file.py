@@ -177,7 +177,7 @@ def _failure(work: Callable[[], None]) -> BaseException | None:
     return None
 
 
-# What SQLite's errors mean to the service (docs/faults.md rows 68 to 71)
+# The meaning of SQLite's errors (docs/faults.md rows 68 to 71)
 
 
 _BUSY: Final = frozenset({sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED})

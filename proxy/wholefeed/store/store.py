@@ -246,7 +246,7 @@ class _DeferredChecks:
         Args:
             within_seconds: Longest wait. If an earlier caller waited that long, return at once.
         """
-        for _ in range(2):  # what came since a task began to write is the next one's
+        for _ in range(2):  # checks added while a task writes belong to the next task
             if self._task is None or (within_seconds is not None and self._is_late):
                 return
             self._is_wanted.set()

@@ -261,7 +261,7 @@ def on_pages(db: Database, feed: int, identities: Sequence[EntryId]) -> frozense
     return frozenset(EntryId(row["identity"]) for row in rows)
 
 
-# Documents that come
+# New documents
 
 
 def put(db: Database, feed: int, documents: Sequence[NewDocument], now: float) -> list[int]:
@@ -320,7 +320,7 @@ def put_again(db: Database, feed: int, documents: Sequence[NewDocument], now: fl
             document = replace(document, entries=_packed_entries(document).cut(cut))
         number = _put_one(db, change, feed, document, now, is_same=True)
         now_named = identities_but(db, number, ())
-        if len(now_named) != len(before):  # nothing tells which entry is which
+        if len(now_named) != len(before):  # entries cannot be matched
             continue
         for old, new in zip(before, now_named, strict=True):
             if old != new:
@@ -615,7 +615,7 @@ def _entry_statement(rows: int) -> str:
     )
 
 
-# Their bodies as fetched, compressed: the source of truth
+# Bodies as fetched, compressed: the source of truth
 
 
 def _coded_body(document: NewDocument) -> bytes:
@@ -687,7 +687,7 @@ def _decoded_body(coded: bytes, length: int) -> bytes:
     return body
 
 
-# Which documents a feed is made of, and in what order (rules R15, R20, R25)
+# The documents of a feed and their order (rules R15, R20, R25)
 
 
 _RANK: Final = "UPDATE document SET rank = ? WHERE id = ?"
@@ -832,7 +832,7 @@ def moved_documents(
         end -= 1
     if start == end:
         return []
-    while start and (old[start][1] or new[start][1]):  # a tie concerns the documents in front of it too
+    while start and (old[start][1] or new[start][1]):  # a tie also concerns the document before it
         start -= 1
     return [document for document, _ in new[start:end]]
 
@@ -846,7 +846,7 @@ def _ordered(places: Mapping[int, tuple[int, int]]) -> list[int]:
     return sorted(places, key=lambda document: (places[document], document))
 
 
-# Documents that have been detached for long
+# Expired documents
 
 
 KEEP_DETACHED_SECONDS: Final = 90 * DAY_SECONDS

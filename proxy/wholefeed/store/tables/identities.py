@@ -82,14 +82,14 @@ def remove(db: Database, document: int) -> None:
     run(db, _DELETE_KEYS, {"document": document})
 
 
-# A mark that names its keys is another item's, or has gone with them.
+# Marks with keys are left out: they belong to another item, or have moved with the keys.
 _CARRY_SETTLED: Final = """
     INSERT INTO settled (feed, identity, is_withdrawn, is_doubtful)
     SELECT feed, :identity, is_withdrawn, is_doubtful FROM settled
     WHERE feed = :feed AND identity = :before AND content IS NULL
     ON CONFLICT DO NOTHING
 """
-# A removal stays one (I2); what a publisher has deleted went by another id, which is not repeated.
+# A removal by people stays one (I2). For a deletion by the publisher `ref` was another id, so it is dropped.
 _CARRY_TOMBSTONES: Final = f"""
     INSERT INTO tombstone (feed, identity, document, when_at, ref)
     SELECT feed, :identity, CAST(NULL AS bigint), max(when_at),
@@ -123,7 +123,7 @@ def proven(keys: PackedKeys, before: Sequence[EntryId]) -> frozenset[EntryId]:
     )
 
 
-# Of the entries of documents, and of settled ones whose archive document is no longer kept.
+# Stored entries, and settled ones of archive documents already deleted.
 _UNLIKE_OF_LINK: Final = """
     SELECT 1 FROM entry_key WHERE feed = :feed AND link = :link AND enclosures <> :enclosures
     UNION ALL

@@ -118,7 +118,7 @@ def take(
         token = secrets.token_hex(8)
         run(db, _TAKE, {"name": name, "feed": feed, "replica": replica, "token": token})
         return Looked(token, before, row)
-    if before is not None and before.ended_seconds is None:  # a dead replica's lease, wanted by nobody
+    if before is not None and before.ended_seconds is None:  # a dead replica's lease that nobody wants
         run(db, _END_WELL, {"name": name, "token": before.token})
     return Looked("", before, row)
 
@@ -171,7 +171,7 @@ _TELL: Final = "SELECT pg_notify('wholefeed', :payload)"
 def end(db: Database, ends: Iterable[tuple[str, str, str]]) -> None:
     """End leases, and notify waiting replicas, in one statement that may run twice.
 
-    Each has name, token and outcome: its failure, or empty for success or for a failure to be kept private.
+    `ends` has name, token and outcome of each: the failure, or empty for success or a private failure.
     """
     given = [{"name": name, "token": token, "outcome": outcome} for name, token, outcome in ends]
     fetch_all(db, _END, {"ends": json.dumps(given)})
@@ -184,6 +184,7 @@ class Beat(NamedTuple):
     """False: the replica is new, or the database lost its temporary data."""
     held: Mapping[str, str]
     replicas: int
+    """Number of live replicas, with this one."""
 
 
 _IS_KNOWN_REPLICA: Final = "SELECT 1 FROM replica WHERE name = :replica AND began_at > 0"

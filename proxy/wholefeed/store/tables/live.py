@@ -79,9 +79,8 @@ TEMPORARY_TABLES: Final = varied(
     small=("INTEGER", "smallint"),
     packed=("STRICT, WITHOUT ROWID", ""),
     strict=("STRICT", ""),
-    # One that was never analysed is taken for thousands of rows, and walked through for those of others.
-    # Not ON COMMIT DELETE ROWS: it cuts the files at each COMMIT, and their plans are made again.
-    # That took 8 of the 27 ms of a document.
+    # PostgreSQL expects thousands of rows in a table without statistics, and scans it. ON COMMIT DELETE ROWS
+    # would truncate the files at each COMMIT and make new plans, which took 8 of the 27 ms of a document.
     end=("", "ANALYZE concerned, changed, contested, decided;"),
 )
 _SETTLING: Final = find_origins(lambda policy: policy.settles)
@@ -126,7 +125,7 @@ _CONCERN_MOVED: Final = """
     WHERE document IN (SELECT value FROM json_each(:documents)) AND is_live = 0
     ON CONFLICT (identity) DO UPDATE SET is_full = 1
 """
-# Rule R20: which of two documents holds an entry first depends on their order, too.
+# Rule R20: the order of two documents also decides in which one an entry comes first.
 _CHANGE_MOVED: Final = """
     INSERT INTO changed
     SELECT DISTINCT document FROM entry
@@ -204,7 +203,7 @@ _DOUBT: Final = """
 _CONCERN_FULLY: Final = """
     INSERT INTO concerned VALUES (?, 1) ON CONFLICT (identity) DO UPDATE SET is_full = 1
 """
-# Whether marks of unknown cause count changes with the first archive that comes and the last one that leaves.
+# The first archive that comes, and the last one that leaves, change whether marks of unknown cause count.
 _CONCERN_UNKNOWN: Final = f"""
     INSERT INTO concerned
     SELECT s.identity, 1 FROM settled AS s
@@ -246,8 +245,8 @@ _CONTEST: Final = f"""
         SELECT 1 FROM tombstone AS t WHERE t.feed = :feed AND t.identity = c.identity
     )
 """  # noqa: S608 - a constant
-# SQLite's plan of UPDATE ... FROM walked through all entries of the store, looking each up among the decided;
-# PostgreSQL's does so without it.
+# With UPDATE ... FROM SQLite scanned all entries of the store and looked up each among the decided ones;
+# PostgreSQL does so without UPDATE ... FROM.
 _SET_LIVE: Final = either(
     sqlite="""
         UPDATE entry SET is_live = (
@@ -267,7 +266,7 @@ _SET_DIRTY: Final = either(
         )
         WHERE id IN (SELECT document FROM changed UNION SELECT document FROM decided)
     """,
-    # An array is looked up in the index, however long the planner takes it for.
+    # With an array the planner uses the index at any estimated length.
     postgres="""
         UPDATE document SET is_dirty = 1, live_bytes = (
             SELECT coalesce(sum(size), 0) FROM entry WHERE entry.document = document.id AND is_live = 1
@@ -501,7 +500,7 @@ def _fullness(row: Row) -> int:
     return Fullness.UNKNOWN if fullness is None else fullness
 
 
-# The copies of single identities
+# Copies of single identities
 
 
 _ATTACHED: Final = f"""

@@ -91,7 +91,7 @@ def _parts(ids: Iterable[EntryId]) -> Iterator[Sequence[EntryId]]:
 
 # Traits shared by new and known entries
 
-# One that its publisher deleted (R19) is not the same as a post that comes anew; a removed one is (I2).
+# A new post is not matched with an entry deleted by its publisher (R19), but with one removed by people (I2).
 _OWNERS: Final = f"""
     SELECT t.key, t.identity FROM trait AS t
     WHERE t.feed = :feed AND t.key IN (SELECT value FROM json_each(:keys))
