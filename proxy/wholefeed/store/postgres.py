@@ -64,7 +64,6 @@ _log = get_logger()
 
 @asynccontextmanager
 async def open_engine(url: str, *, connections: int) -> AsyncIterator[PostgresEngine]:
-    """Open a database with a current schema, and close the connections at exit."""
     await in_daemon(lambda: check_current(url))
     async with AsyncExitStack() as stack:
         try:
@@ -398,7 +397,6 @@ class Job(Generic[_T]):
         self.is_cut = False
         self.is_lost = False
         self.repeated = self.lost = 0
-        """Repeated runs, and broken connections."""
         self._changing = threading.Lock()
         self._raw: PostgresConnection | None = None
 
@@ -500,8 +498,7 @@ class Write(Job[_T]):
         self._feed = {"feed": feed}
         self._first = _NUMBER + ("" if is_lasting else _LOOSELY) + ("" if feed is None else _LOCK)
         self._ending: tuple[str, str, _T] | None = None
-        """After COMMIT was sent: the server's history, the transaction's number, and the result of the work.
-        """
+        """After COMMIT was sent: the server's history, the transaction's number, the work's result."""
 
     def transact(self, db: PostgresDatabase) -> _T:
         if self._ending is not None:  # it may have been committed on another connection
@@ -798,5 +795,5 @@ _FEEDS_BYTES: Final = f"""
 
 
 def measure_feed(db: Database, feed: int) -> int:
-    """Return a feed's share of `measure_sizes`, from the rows of that feed alone."""
+    """Return a feed's share of `measure_sizes`."""
     return int(fetch_value(db, _FEEDS_BYTES, {"feed": feed}))

@@ -45,7 +45,6 @@ READERS: Final = 4
 
 @asynccontextmanager
 async def open_engine(path: Path, *, readers: int = READERS) -> AsyncIterator[SqliteEngine]:
-    """Open a database file with the current schema, and close it at exit."""
     async with AsyncExitStack() as stack:
         lock = locked(path)
         await asyncio.to_thread(lock.__enter__)
@@ -239,7 +238,6 @@ class _Job(NamedTuple):
     is_alone: bool
     is_lasting: bool
     tell: Callable[[Any], None] | None
-    """Called with the result, instead of `on_change`."""
     done: asyncio.Future[Any]
 
 

@@ -302,7 +302,7 @@ class Upkeep:
         self._good_until = 0.0
 
     async def purge(self, *, now: float) -> int:
-        """Delete documents detached for 90 days, and retired segments. Return the number of documents."""
+        """Delete documents detached for 90 days, and retired segments; return the number of documents."""
         before = now - documents.KEEP_DETACHED_SECONDS
         deleted = await self._engine.write(lambda db: documents.purge(db, before))
         await self.sweep()
@@ -323,7 +323,6 @@ class Upkeep:
         await self._engine.write(lambda db: segments.keep_retired(db, self.pins, now))
 
     async def used_bytes(self) -> int:
-        """Return the size of all stored data, without segments that await deletion."""
         return (await self._engine.read(self._engine.measure, is_long=True)).used_bytes
 
     async def feed_bytes(self, feed_id: int) -> int | None:
@@ -358,7 +357,6 @@ class Upkeep:
         return self._summary
 
     async def least_asked(self) -> list[tuple[int, float]]:
-        """Return all feeds and the time of their last request from a reader, oldest first."""
         rows = await self._engine.read(lambda db: fetch_all(db, _LEAST_ASKED))
         return [(row["id"], row["asked_at"]) for row in rows]
 
@@ -474,7 +472,7 @@ class Engine:
         """Call a function when notices resume after a gap."""
 
     def on_replaced(self, callback: Callable[[], None]) -> None:
-        """Call a function before those of `on_lost`, when the database may be another one than before."""
+        """Call a function, before those of `on_lost`, when the database may be another one."""
 
     async def versions(self, feeds: Collection[int]) -> Mapping[int, Version]:
         """Return the current versions of those feeds that exist, by the cheapest read."""

@@ -89,7 +89,6 @@ _BROUGHT_BY: Final = """
 
 
 def imports(db: Database, feed: int) -> Imported | None:
-    """Return a summary of a feed's imports (I1). None: it has none."""
     rows = fetch_all(db, _IMPORTS, {"feed": feed})
     if not rows:
         return None
@@ -221,7 +220,7 @@ _SAID: Final = """
 
 
 def said(db: Database, document: int) -> list[Said]:
-    """Return the entries of a document, from the top, for comparison with their replacements."""
+    """Return a document's entries, from the top, for comparison with their replacements."""
     return [Said(*row) for row in fetch_all(db, _SAID, {"document": document})]
 
 
@@ -288,7 +287,6 @@ def put_arranged(
     changes: FeedChanges,
     now: float,
 ) -> list[int]:
-    """Store documents together with their changes to the chain and to the feed."""
     if ranks or detached:
         arrange(db, feed, ranks, detached, now, is_withdrawn=False)
     numbers = put(db, feed, new, now)

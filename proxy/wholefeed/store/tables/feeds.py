@@ -92,8 +92,6 @@ def list_feeds(db: Database, limit: int, offset: int) -> list[ListedFeed]:
 
 
 class Search(NamedTuple):
-    """A search for feeds, with the order of the results."""
-
     words: str = ""
     state: str = ""
     sort: str = "asked"
@@ -271,7 +269,6 @@ _BEGIN_WALK: Final = """
 
 
 def begin_walk(db: Database, feed: int, now: float) -> None:
-    """Record that a walk has begun and may add documents."""
     require_known(db, feed)
     run(db, _BEGIN_WALK, {"feed": feed, "now": now})
 

@@ -153,7 +153,7 @@ def finish(db: Database, feed: int, made: Plan) -> bool:
 
 
 def append(db: Database, feed: int, segments: Sequence[Contents], dates: Dates, now: float) -> None:
-    """Number the entries of new segments, in output order; entries without a line get one."""
+    """Number the entries of new segments, in output order. An entry keeps its line if it has one."""
     rows, numbers = _numbered(db, feed, segments, dates, now)
     run_many(db, _PUT, rows)
     run_many(db, _PUT_NUMBERS, numbers)

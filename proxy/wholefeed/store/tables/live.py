@@ -334,7 +334,7 @@ class Change:
             self.concern(document)
 
     def concern_moved(self, documents: Iterable[int]) -> None:
-        """Choose again among the copies that lost in these documents, since the documents changed places."""
+        """Choose again among the copies that lost in documents that changed places."""
         moved = {"documents": json_ids(documents)}
         run(self._db, _CONCERN_MOVED, moved)
         run(self._db, _CHANGE_MOVED, moved)
@@ -420,7 +420,7 @@ class Change:
 
 
 def subscription_updated_at(db: Database, feed: int) -> float | None:
-    """Return the date of the subscription document, the upper limit for dates of archives and pages (R10)."""
+    """Return the date of the subscription document, the latest for archives and pages (R10)."""
     at: float | None = fetch_value(db, _SUBSCRIPTION_UPDATED_AT, {"feed": feed})
     return at
 
