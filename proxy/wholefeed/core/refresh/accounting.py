@@ -1,29 +1,29 @@
-"""Which entries have left a revalidated archive for nobody knows where, and which document tells (rule R35).
+"""Account for entries that leave an archive document when it is revalidated (rule R35).
 
-Many publishers number their archive documents from the newest entry: each new entry pushes one across every
-boundary, under URLs that stay. RFC 5005 (section 4) forbids it. So an entry that leaves an archive has moved
-to the next older one, or was deleted, and only that document can say which.
+Many publishers number archive documents from the newest entry. Each new entry then pushes another one
+across every boundary, although RFC 5005 (section 4) forbids that archives change. So an entry that leaves
+an archive has moved to the next older one, or was deleted. Only the older document can tell.
 
     accounting = Accounting(Shifts.read(feed.shifts), doubtful, now=now)
     while documents join the path, newest first:
-        if accounting.asks(row): ask whether the stored document has changed
-        accounting.changed(url, departure, held)    # or added, unchanged, passed, missed; and at last `end`
+        if accounting.asks(url, checked_at): ask whether the stored document has changed
+        accounting.changed(url, departure, entries)    # or added, unchanged, passed, missed; at last `end`
     accounting.shifts.written()
 
-Each of these returns a `Verdict`:
+Each of these methods returns a `Verdict`:
 
     IDLE     no entry is unaccounted for: the document replaces its stored copy at once
-    OPEN     entries are unaccounted for: a document that has changed waits, and the next older one is read
-    CLOSED   each of them stands in an older document, or was deleted: what waits is stored, all at once
-    BROKEN   nobody can tell: what waits is stored, and the entries that leave stay as remembered
+    OPEN     entries are unaccounted for: changed documents wait, and the next older one is read
+    CLOSED   each entry stands in an older document, or was deleted: store all waiting documents at once
+    BROKEN   nobody can tell: store the waiting documents, and remember the entries that leave
 
-    IDLE -> OPEN             an entry has left a document, and nothing that is attached or was read holds it
-    OPEN -> CLOSED           the documents read have all of them, or one is as it was, or the chain ends
-    OPEN -> BROKEN           the next document cannot be had, or must not be asked for today
+    IDLE -> OPEN             an entry has left a document, and no attached or read document holds it
+    OPEN -> CLOSED           the documents read hold all of them, or one is unchanged, or the chain ends
+    OPEN -> BROKEN           the next document cannot be fetched, or must not be asked for today
     CLOSED, BROKEN -> IDLE   with the next document
 
-From the first request that is made for this until CLOSED or BROKEN is a *pass*. A pass that ended BROKEN is
-taken up where it broke off: what was looked at since it began is not asked for again.
+A *pass* lasts from the first request for this purpose until CLOSED or BROKEN. After BROKEN, a later
+refresh resumes the pass. The resumed pass does not ask again for documents checked since it began.
 """
 
 from __future__ import annotations
@@ -40,65 +40,65 @@ from wholefeed.core.text.dates import DAY_SECONDS, WEEK_SECONDS
 from wholefeed.core.text.urls import document_key
 
 _RUNS_UNTIL_KNOWN: Final = 2
-"""Passes through three or more archives after which a feed is known to shift."""
+"""Passes through three or more archives before a feed is known to shift."""
 _KNOWN_SECONDS: Final = 30 * DAY_SECONDS
-"""How long it is known after the last such pass: a publisher may mend its archives."""
+"""How long that knowledge lasts after the last such pass: a publisher may mend its archives."""
 _MOVES_OF_RUN: Final = 2
-"""Archives that took over entries of a newer one, in a pass through three."""
+"""Archives that took over entries of a newer one, in a pass through three archives."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shifts:
-    """What a feed has shown of archives that shift; instants in epoch seconds, URLs as `document_key`."""
+    """A feed's evidence of shifting archives. Instants are epoch seconds; URLs are `document_key` values."""
 
     passed_at: float | None = None
-    """When the last pass began."""
+    """Start of the last pass."""
     runs: int = 0
     """Passes in a row in which entries moved through three or more archives."""
     ran_at: float | None = None
-    """When the last of those began."""
+    """Start of the last pass counted in `runs`."""
     left: str = ""
-    """The oldest archive that has lost entries which are stored as doubtful; empty: there are none."""
+    """The oldest archive that has lost doubtful entries; empty if there are none."""
     since: float = 0.0
-    """When the first of them left."""
+    """When the first of the doubtful entries left."""
     broken_at: float | None = None
-    """When the pass began that could not be finished; None: none waits to be taken up."""
+    """Start of the unfinished pass; None if no pass waits to be resumed."""
     missed: str = ""
-    """The document that it could not have."""
+    """The document that the unfinished pass could not fetch."""
     attempts: int = 0
-    """How often in a row it could not."""
+    """Failures in a row to fetch the document in `missed`."""
     next_at: float = 0.0
-    """When it is tried again (R14)."""
+    """Earliest time of the next attempt (R14)."""
 
     @classmethod
     def read(cls, text: str) -> Self:
-        """Return what `written` gave; what another version knew more is left out."""
+        """Parse the output of `written`; ignore fields of other versions."""
         if text == NO_SHIFTS:
             return cls()
         return cls(**{name: value for name, value in json.loads(text).items() if name in _DEFAULTS})
 
     def written(self) -> str:
-        """Return it as JSON, without what is as it was in the beginning."""
+        """Return the fields that differ from their defaults, as JSON."""
         values: dict[str, Any] = asdict(self)
         return json.dumps({name: value for name, value in values.items() if value != _DEFAULTS[name]})
 
     def count_attempts(self, url: str) -> int:
-        """Return how often in a row a pass could not have a document, this time included."""
+        """Return the number of failures in a row for a document, including the present one."""
         return 1 + (self.attempts if document_key(url) == self.missed else 0)
 
     def is_known(self, now: float) -> bool:
-        """Return whether the feed is known to shift: then a pass is made once a week."""
+        """Return whether the feed is known to shift: then a pass is due once a week, not once a day."""
         return self.runs >= _RUNS_UNTIL_KNOWN and not _is_over(self.ran_at, _KNOWN_SECONDS, now)
 
     def is_due(self, now: float) -> bool:
-        """Return whether a pass is to be made for entries that are doubtful, though nothing is new."""
+        """Return whether doubtful entries call for a pass, though the feed has nothing new."""
         return bool(self.left) and self.may_pass(now)
 
     def may_pass(self, now: float, *, has_gap: bool = False) -> bool:
-        """Return whether a pass may begin, or be taken up.
+        """Return whether a pass may begin or resume.
 
-        `has_gap`: an archive has none of its entries any more, so there may be new ones behind it that nobody
-        has seen. Then the week is not waited for.
+        With `has_gap`, an archive has lost all its entries, so unseen entries may stand behind it. Then a
+        pass need not wait for a week.
         """
         if self.broken_at is not None:
             return self.next_at <= now or is_ahead(self.broken_at, now=now)
@@ -107,26 +107,26 @@ class Shifts:
 
 
 def _is_over(at: float | None, seconds: float, now: float) -> bool:
-    """Return whether so many seconds have passed since an instant, or a wrong clock has noted it."""
+    """Return whether the period since an instant is over, or a wrong clock noted that instant."""
     return at is None or at <= now - seconds or is_ahead(at, now=now)
 
 
 _DEFAULTS: Final = asdict(Shifts())
 NO_SHIFTS: Final = "{}"
-"""`Shifts().written()`."""
+"""The output of `Shifts().written()`."""
 
 
 class Departure(NamedTuple):
-    """What becomes of the entries of a stored archive document when another version takes its place."""
+    """The entries that a stored archive document loses to its new version."""
 
     left: frozenset[EntryId]
-    """Those that neither that version nor any other attached document of the publisher's holds."""
+    """Entries in neither the new version nor any other attached document of the publisher."""
     has_gap: bool = False
-    """Whether none of its entries stays, though it has some."""
+    """Whether the new version has lost every entry of the stored one."""
 
 
 class Verdict(Enum):
-    """What is to be done with documents that have changed; see the module's docstring."""
+    """The decision on changed documents; see the module's docstring."""
 
     IDLE = 0
     OPEN = 1
@@ -138,11 +138,11 @@ class Accounting:
     """The account of one walk along a chain; see the module's docstring.
 
     Args:
-        shifts: What is known of the feed.
-        doubtful: The entries that are stored as doubtful.
-        now: When the walk begins, epoch seconds.
-        is_full: Whether every document is asked for anyway (R14), which is no pass.
-        is_forced: Whether a person asks: what failed before is tried at once (R14).
+        shifts: The stored evidence about the feed.
+        doubtful: The entries stored as doubtful.
+        now: Start of the walk, epoch seconds.
+        is_full: Whether the refresh asks for every document anyway (R14): that is no pass.
+        is_forced: Whether a person asks: then earlier failures do not delay an attempt (R14).
     """
 
     def __init__(
@@ -162,17 +162,17 @@ class Accounting:
         self._may_pass = is_full or shifts.may_pass(now)
         self._began_at = now if shifts.broken_at is None or is_full else shifts.broken_at
         self._doubtful = set(doubtful)
-        self._has_met_left = not doubtful  # whether the path has come past what lost them
+        self._has_met_left = not doubtful  # whether the path has passed the document in `shifts.left`
         self._open = set(doubtful) if self._may_pass else set[EntryId]()
         self._is_doubt_open = bool(self._open)
-        self._held = set[EntryId]()  # by documents that wait
-        self._has_departures = False  # whether anything has left a document that was read in this walk
+        self._held = set[EntryId]()  # entries of waiting documents
+        self._has_departures = False  # whether a document of this walk lost entries
         self._has_skipped = False
         self._asked = self._moves = 0
         self._is_over = False
-        self._left = ""  # the oldest document that has lost anything, where this walk knows
+        self._left = ""  # the oldest document that lost entries in this walk
         self.settles = False
-        """Whether the entries that are stored as doubtful have been deleted: to be looked at when CLOSED."""
+        """Whether the doubtful entries were deleted. Read this after CLOSED."""
 
     @property
     def is_open(self) -> bool:
@@ -181,21 +181,18 @@ class Accounting:
 
     @property
     def is_passing(self) -> bool:
-        """Whether older documents are asked for to find entries."""
+        """Whether the walk asks for older documents to find entries."""
         return bool(self._open) and self._may_pass
 
     def asks(self, url: str, checked_at: float) -> bool:
-        """Return whether the next document is to be asked whether it has changed.
-
-        `checked_at`: when it was looked at last.
-        """
+        """Return whether to ask the publisher if the next stored document has changed."""
         if not self.is_passing:
             return False
         is_missed = document_key(url) == self.shifts.missed
         return self._has_departures or is_missed or checked_at < self._began_at
 
     def changed(self, url: str, departure: Departure, held: Iterable[EntryId]) -> Verdict:
-        """Take a document that has come in the place of a stored one; `held`: its entries."""
+        """Account for the new version of a stored document; `held` are its entries."""
         present, was_open = set(held), self.is_open
         self._read(present)
         self._meet(url)
@@ -212,7 +209,7 @@ class Accounting:
         return self._close() if was_open else Verdict.IDLE
 
     def added(self, url: str, held: Iterable[EntryId]) -> Verdict:
-        """Take a document that is new to the feed: it may hold what left others."""
+        """Account for a document new to the feed: it may hold entries that left others."""
         was_open = self.is_open
         self._read(set(held))
         self._meet(url)
@@ -221,10 +218,10 @@ class Accounting:
         return Verdict.OPEN if self._open else Verdict.IDLE
 
     def unchanged(self, url: str, fetched_at: float) -> Verdict:
-        """Take a document whose publisher says that it is as it is stored, since `fetched_at`.
+        """Account for a document unchanged since `fetched_at`.
 
-        Nothing has moved into it, so nothing has moved past it either, since then. What left before that may
-        have; and what was doubtful before this walk may have left an older document.
+        Since then no entry has moved into the document, so none has moved past it. Earlier departures may
+        have done so, and entries doubtful before this walk may have left an older document.
         """
         if self._open:
             self._asked += 1
@@ -236,18 +233,18 @@ class Accounting:
         return Verdict.OPEN if self._open else Verdict.IDLE
 
     def passed(self, url: str, checked_at: float, fetched_at: float) -> Verdict:
-        """Take a document that is stored, and was not asked for."""
+        """Account for a stored document for which the walk did not ask."""
         self._has_skipped = True
         if not self._open:
             self._meet(url)
             return Verdict.IDLE
-        if self._may_pass and not self.asks(url, checked_at):  # the pass that broke off has asked for it
+        if self._may_pass and not self.asks(url, checked_at):  # the interrupted pass has asked for it
             return self.unchanged(url, fetched_at)
         self._meet(url)
         return self._break()
 
     def missed(self, url: str, next_at: float) -> Verdict:
-        """Take it that a document cannot be had; `next_at`: when it may be tried again (R14)."""
+        """Account for a document that could not be fetched; `next_at` is the earliest next attempt (R14)."""
         self._has_skipped = True
         if not self._open:
             self._meet(url)
@@ -266,7 +263,7 @@ class Accounting:
         return verdict
 
     def doubt(self) -> None:
-        """Take it that what waits is stored before it is known where its entries are: it is too much."""
+        """Mark the open entries as doubtful because too many documents wait: the caller then stores them."""
         assert self.is_passing, "else at most a few documents wait"
         self._note_left()
         self.shifts = replace(self.shifts, broken_at=self._began_at, next_at=self._now)
@@ -275,17 +272,17 @@ class Accounting:
         self._is_doubt_open = True
 
     def end(self, *, is_true_end: bool) -> Verdict:
-        """Take it that the chain ends; `is_true_end`: whether nothing is missing behind the last document."""
+        """Account for the end of the chain; `is_true_end`: nothing is missing behind the last document."""
         if not self._open:
             if not self._doubtful and self.shifts.left:
                 self._forget_doubts()
             return Verdict.IDLE
         return self._close() if is_true_end else self._break()
 
-    # What becomes of it
+    # The end of a pass
 
     def _read(self, held: set[EntryId]) -> None:
-        """Account for the entries that a document holds."""
+        """Account for the entries of a document."""
         if self._open:
             self._asked += 1
         if held & self._open:
@@ -297,16 +294,16 @@ class Accounting:
         self._has_met_left |= document_key(url) == self.shifts.left
 
     def _reach_over_gap(self) -> None:
-        """Let a pass be made before its week is over: entries may stand behind that nobody has seen."""
+        """Start a pass before its week is over: unseen entries may stand behind the gap."""
         if not self._may_pass and self.shifts.may_pass(self._now, has_gap=True):
             self._may_pass = True
             self._open |= self._doubtful
             self._is_doubt_open = bool(self._doubtful)
 
     def _close(self) -> Verdict:
-        """Every entry is accounted for: it stands in a document that was read, or was deleted.
+        """End the pass with every entry accounted for, if no document was skipped.
 
-        After a deletion entries move to newer documents: one that was not read in this walk may have them.
+        After a deletion entries move to newer documents, so a skipped document may hold them.
         """
         if self._open and self._has_skipped:
             self.shifts = replace(self.shifts, broken_at=None, missed="", attempts=0, next_at=0.0)
@@ -325,9 +322,9 @@ class Accounting:
         )
 
     def _break(self) -> Verdict:
-        """Nobody can tell where the entries are: they stay, and no more is asked for in this walk."""
+        """End the pass without a result: the entries stay, and this walk asks for no more documents."""
         self._note_left()
-        if not self._may_pass and self.shifts.broken_at is not None:  # its documents say nothing of these
+        if not self._may_pass and self.shifts.broken_at is not None:  # the old pass tells nothing
             self.shifts = replace(self.shifts, broken_at=self._now)
         self._note_pass(is_finished=False)
         self._doubtful |= self._open
@@ -341,12 +338,12 @@ class Accounting:
         self._has_departures = False
 
     def _note_left(self) -> None:
-        """Note the oldest document that has lost what is doubtful."""
+        """Note the oldest document that has lost doubtful entries."""
         since = self.shifts.since if self.shifts.left else self._now
         self.shifts = replace(self.shifts, left=self._left or self.shifts.left, since=since)
 
     def _note_pass(self, *, is_finished: bool) -> None:
-        """Note a pass, if anything was asked for in it that would not have been otherwise."""
+        """Note a pass, if this walk made requests that it would not have made otherwise."""
         if not self._asked or self._is_full or not self._may_pass:
             return
         is_run = self._moves >= _MOVES_OF_RUN

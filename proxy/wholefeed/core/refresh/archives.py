@@ -1,8 +1,8 @@
-"""What a walk along archive documents (R2) does with each of them: `ArchiveRules` and `ArchiveKeeper`.
+"""The rules for archive documents on a walk (R2): `ArchiveRules` and `ArchiveKeeper`.
 
-The rules say whether the stored document serves, and what a response to its fetch means. The keeper stores
-what has joined the path, and keeps the account of entries that have left an archive for nobody knows where
-(R35, `wholefeed.core.refresh.accounting`). Changed documents wait until then.
+The rules decide whether a stored document serves, and judge the response to each fetch. The keeper stores
+documents on the path. It also accounts for entries that have left an archive (R35,
+`wholefeed.core.refresh.accounting`); changed documents wait for the result.
 """
 
 from __future__ import annotations
@@ -41,9 +41,9 @@ from wholefeed.core.walk.chain import Arrival
 
 
 class ArchiveRules:
-    """Decides for the documents of a walk which are fetched again, and what a response means.
+    """The rules for fetching archive documents again and for judging responses.
 
-    `keeper` tells which documents are fetched to find entries that have left others (R35).
+    `keeper` says which documents to fetch in search of entries that have left others (R35).
     """
 
     def __init__(
@@ -52,12 +52,12 @@ class ArchiveRules:
         self.context = context
         self.basis = context.basis
         self.failures: dict[str, Failure] = {}
-        """Why documents could not be had, by URL."""
+        """Failures by URL."""
         self._subscription = subscription
         self._keeper = keeper
 
     def serve_stored(self, url: str) -> Found | Note | None:
-        """Return the document as it is stored, or why it is missing; None: it must be fetched."""
+        """Return the stored document, or a note if it is missing; None if a fetch is necessary."""
         row = self.context.find_stored(url)
         if row is not None and (row.is_stand_in or not self._is_gap(url)):
             return None if self._is_asked_again(url, row) else Found(row.as_arrival(), row)
@@ -66,7 +66,7 @@ class ArchiveRules:
         return None
 
     def judge(self, url: str, response: Response | Rejected) -> Talk[Found | Note]:
-        """Return what a response means: the document that it gave, the stored one, or why it is missing."""
+        """Return the document for a response: the fetched or the stored one, or a note if it is missing."""
         row = self.context.find_stored(url)
         if isinstance(response, LedBack):
             met = self.context.chain.met(response.met_url)
@@ -95,7 +95,6 @@ class ArchiveRules:
             yield Touch(row.id)
 
     def _is_asked_again(self, url: str, row: StoredDocument) -> bool:
-        """Return whether a stored document is fetched again."""
         if row.is_stand_in or self._is_unfit(row, url) or self.basis.is_truncated(url):
             return not self.basis.waits(url)
         return self.basis.request.is_full or self._is_due(url, row)
@@ -107,56 +106,56 @@ class ArchiveRules:
         return row.is_due(changed_at, is_newest=is_newest, now=self.basis.now())
 
     def _is_gap(self, url: str) -> bool:
-        """Return whether a stored document counts as missing: until it comes in the feed's format (R23)."""
+        """Return whether a stored document counts as missing, until it comes in the feed's format (R23)."""
         return self._came_otherwise(url)
 
     def _came_otherwise(self, url: str) -> bool:
-        """Return whether a document came last in another family than the feed's, whatever is stored (R23)."""
+        """Return whether a document's last fetch gave another family than the feed's (R23)."""
         attempt = self.basis.missing.get(url)
         is_other = attempt is not None and attempt.reason == FormatMismatch.slug
         return is_other and self.context.family is self.basis.feed.family
 
     def _is_unfit(self, row: StoredDocument, url: str) -> bool:
-        """Return whether a stored document does not stand for one that came last in another format (R23)."""
+        """Return whether a stored document cannot stand for one last fetched in another format (R23)."""
         return row.family is not self.context.family or self._came_otherwise(url)
 
     def _may_replace(self, row: StoredDocument, fresh: FreshDocument) -> bool:
         return fresh.may_replace(row, self.context.family) or self.basis.is_truncated(fresh.arrival.url)
 
     def _serves(self, row: StoredDocument, url: str, response: Response | Rejected) -> bool:
-        """Return whether a stored document serves, as an archive mostly does (docs/faults.md row 53)."""
+        """Return whether a stored document serves, even after most failures (docs/faults.md row 53)."""
         return not isinstance(response, Failure) or row.is_stand_in or not self._is_unfit(row, url)
 
     def _describe(self, fresh: FreshDocument) -> Talk[Arrival]:
-        """Return a fetched document as the chain sees it."""
+        """Return a fetched document for the chain."""
         yield from ()
         return fresh.arrival
 
     def _confirm(self, row: StoredDocument) -> Arrival:
-        """Return a stored document as the chain sees it once its publisher was asked for it."""
+        """Return a stored document for the chain, after its publisher was asked about it."""
         return row.as_arrival()
 
     def _explain(self, url: str, failure: Failure) -> Note:
         return DocumentUnavailable(url, reason=failure.slug)
 
     def _is_settled(self) -> bool | None:
-        """Return whether an archive that has not changed is final: behind the newest one it is (R13)."""
+        """Return whether an unchanged archive is final: it is if it stands behind the newest one (R13)."""
         return len(self.context.chain.path) > 1
 
 
 class ArchiveKeeper(Keeper):
-    """Stores archive documents, and finds out where entries are that have left one (R35)."""
+    """The keeper of archive documents, with the account of entries that have left one (R35)."""
 
     def __init__(self, context: WalkContext) -> None:
         super().__init__(context)
         self._accounting = Accounting(Shifts.read(self.basis.feed.shifts), now=self.basis.now())
         self._verdict = Verdict.IDLE
         self._waiting: dict[str, _Waiting] = {}
-        """Documents that have changed, by URL, newest first: it is not known what has left them."""
+        """Changed documents by URL, newest first, while their departed entries are unaccounted for."""
         self._noted_shifts = self.basis.feed.shifts
 
     def begin(self) -> Talk[None]:
-        """Find out which entries an earlier refresh could not account for."""
+        """Load the entries that an earlier refresh could not account for."""
         request, shifts = self.basis.request, Shifts.read(self.basis.feed.shifts)
         doubtful = (yield from ask(Doubtful())) if shifts.left else frozenset()
         self._accounting = Accounting(
@@ -164,7 +163,7 @@ class ArchiveKeeper(Keeper):
         )
 
     def asks(self, row: StoredDocument, url: str) -> bool:
-        """Return whether a stored document is to be fetched to find entries that have left others."""
+        """Return whether to fetch a stored document again in search of departed entries."""
         return self._accounting.asks(url, row.checked_at)
 
     def is_needed_before(self, url: str) -> bool:
@@ -208,7 +207,7 @@ class ArchiveKeeper(Keeper):
     # The account
 
     def _account(self, found: Found) -> Talk[Verdict]:
-        """Take a document that has joined into the account; return what is to be done with it."""
+        """Account for a document that has joined the path; return the verdict."""
         accounting, row, fresh, url = self._accounting, found.row, found.fresh, found.arrival.url
         if fresh is not None:
             return (yield from self._account_fresh(found, fresh))
@@ -218,7 +217,7 @@ class ArchiveKeeper(Keeper):
             return accounting.missed(url, self._try_again_at(url, found.failure))
         if found.response is not None:
             return accounting.unchanged(url, row.fetched_at)
-        if accounting.asks(url, row.checked_at):  # it was not asked for: its time has not come (R14)
+        if accounting.asks(url, row.checked_at):  # nobody asked for it: its time has not come (R14)
             return accounting.missed(url, self._try_again_at(url, None))
         return accounting.passed(url, row.checked_at, row.fetched_at)
 
@@ -234,7 +233,7 @@ class ArchiveKeeper(Keeper):
         return self._accounting.added(url, entries)
 
     def _try_again_at(self, url: str, failure: Failure | None) -> float:
-        """Return when a document that a pass could not have is asked for again (R14)."""
+        """Return when to ask again for a document that a pass could not fetch (R14)."""
         attempt, basis = self.basis.missing.get(url), self.basis
         if failure is None and attempt is not None:
             return attempt.next_at
@@ -250,7 +249,7 @@ class ArchiveKeeper(Keeper):
         )
 
     def _keep_accounted(self) -> Talk[None]:
-        """Store what has waited, once it is known what has left it, or that nobody can tell."""
+        """Store the waiting documents once their entries are accounted for, or cannot be."""
         if self._verdict is Verdict.CLOSED:
             yield from self._keep_waiting()
             if self._accounting.settles:
@@ -268,7 +267,7 @@ class ArchiveKeeper(Keeper):
         return len(sizes) >= MOST_WAITING or sum(sizes) > _MOST_BYTES
 
     def _keep_waiting(self) -> Talk[None]:
-        """Store what has waited in one transaction: what has moved stands in one of them at every moment."""
+        """Store the waiting documents in one transaction, so that a moved entry is never absent."""
         if not self._waiting:
             return
         waiting, self._waiting = dict(reversed(self._waiting.items())), {}
@@ -279,9 +278,9 @@ class ArchiveKeeper(Keeper):
             self.answers.remove(url)
 
     def _keep_doubtful(self) -> Talk[None]:
-        """Store what has waited, the oldest first, and what leaves it as remembered.
+        """Store the waiting documents, oldest first, and remember their departed entries.
 
-        What is new to the feed comes last: before that nothing that is stored leads to it.
+        Documents new to the feed come last: until then no stored document links to them.
         """
         yield from self._note_shifts()
         waiting, self._waiting = self._waiting, {}
@@ -300,16 +299,16 @@ class ArchiveKeeper(Keeper):
 
 
 class _Waiting(NamedTuple):
-    """A document that has joined, and is not stored before it is known what has left it."""
+    """A document on the path, not stored until its departed entries are accounted for."""
 
     found: Found
     placement: Placement
     place: int
-    """Its place in `Keeper.path`."""
+    """Index of the document in `Keeper.path`."""
 
 
 _UNKNOWN: Final = 0
-"""In place of the number of a document that is not stored yet."""
+"""Placeholder for the number of a document not stored yet."""
 MOST_WAITING: Final = 64
 _MOST_BYTES: Final = 8 << 20
-"""Of documents that wait for it to be known what has left them (R35), and of their bodies."""
+"""Limits for waiting documents (R35): their count, and the bytes of their bodies."""

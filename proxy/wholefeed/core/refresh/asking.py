@@ -1,18 +1,18 @@
-"""How a refresh asks for what it needs: as a conversation, a generator without I/O and without a clock.
+"""The requests of a refresh: a conversation, built as a generator without I/O and without a clock.
 
     talk = refresh(basis, rows)
     request = next(talk)                    # AskSubscription("https://example.org/feed.atom", None)
     request = talk.send(SubscriptionFailed(…))
-    …                                       # StopIteration holds how it ended
+    …                                       # StopIteration holds the result
 
-A conversation yields one `Request` after the other, and is sent the answer to each. Its parts are
-conversations, too (`yield from`). `wholefeed.service.refresh` has the loop, and the table that says what
-carries out each request; the tests have a world in memory that does.
+A conversation yields one `Request` after the other and receives the result of each. Its parts are
+conversations too (`yield from`). `wholefeed.service.refresh` runs the loop and maps each request to a
+handler. The tests carry out requests in memory.
 
-    known = yield from ask(FindKnown(url, arrival))     # a request with an answer
-    yield Touch(row.id)                             # one without
+    known = yield from ask(FindKnown(url, arrival))     # a request with a result
+    yield Touch(row.id)                                 # a request without one
 
-What was noted with a request that only notes something is written with the next change, or at the end.
+The handlers of requests named `Note…` write with the next change, or at the end of the refresh.
 """
 
 from __future__ import annotations
@@ -43,15 +43,15 @@ _Answer_co = TypeVar("_Answer_co", covariant=True)
 
 @dataclass(frozen=True, slots=True)
 class Request(Generic[_Answer_co]):
-    """Something that a conversation wants to have done; `Request[int]` is answered with a number."""
+    """A request of a conversation; `Request[int]` has a number as its result."""
 
 
 Talk = Generator[Request[Any], Any, _T]
-"""A conversation that ends with a value of this type."""
+"""A conversation with a result of this type."""
 
 
 def ask(request: Request[_T]) -> Talk[_T]:
-    """Yield a request and return the answer to it."""
+    """Yield a request and return its result."""
     answer: _T = yield request
     return answer
 
@@ -61,37 +61,37 @@ def ask(request: Request[_T]) -> Talk[_T]:
 
 @dataclass(frozen=True, slots=True)
 class AskSubscription(Request[SubscriptionCame | Reply | SubscriptionFailed]):
-    """Fetch the subscription document; a mere `Reply` says that the stored one is what its publisher has."""
+    """Fetch the subscription document. A mere `Reply` as the result says that the stored one is current."""
 
     url: str
     stored: StoredDocument | None
-    """The request is made on the condition that this has changed; None: without a condition."""
+    """The stored document for a conditional request; None for an unconditional one."""
     is_whole: bool = False
-    """Whether the request has no condition although a document is stored."""
+    """Whether the request is unconditional although a document is stored."""
     searches: bool = False
-    """Whether the document of the URL may be an archive, from which `current` leads on (R3)."""
+    """Whether the URL may lead to an archive document; then follow its `current` link (R3)."""
 
 
 @dataclass(frozen=True, slots=True)
 class StoreSubscription(Request[None]):
-    """Store the subscription document that has come."""
+    """Store the fetched subscription document."""
 
     placement: SubscriptionPlacement
 
 
 @dataclass(frozen=True, slots=True)
 class NoteReply(Request[None]):
-    """Note what a reply means for the feed: its publisher is there."""
+    """Note the consequences of a reply: the publisher has responded."""
 
     reply: ReplyFacts
 
 
 @dataclass(frozen=True, slots=True)
 class NoteFailure(Request[None]):
-    """Note that the stored feed serves as stale."""
+    """Note that the stored feed is served as stale."""
 
     failure: Attempt | None
-    """None: the publisher was not asked, which is no failure."""
+    """None if the publisher was not asked, so nothing failed."""
     fresh_until: float
 
 
@@ -102,49 +102,49 @@ class NoteFailure(Request[None]):
 class TakeTurn(Request[None]):
     """Wait for a turn to use the network, unless this refresh has one.
 
-    From then on documents may be added, also by the next refresh after a restart, and what has come is
+    After that documents may be added, even by the next refresh after a restart. The fetched documents are
     published from time to time. The seconds of the walk count from here (`Settings.walk_seconds`, R18).
     """
 
 
 @dataclass(frozen=True, slots=True)
 class Fetch(Request[None]):
-    """Begin to fetch a document of a walk; its end is told by `NextEvent`."""
+    """Begin to fetch a document of a walk; `NextEvent` reports the end."""
 
     url: str
     stored: StoredDocument | None
-    """As in `AskSubscription`."""
+    """The same as in `AskSubscription`."""
     relation: str
-    """The link relation that leads to the document behind it, which an `Early` event tells."""
+    """The link relation to the next older document, for `Early` events."""
     is_met: Callable[[str], bool]
-    """Returns whether the document of a URL is on the path: a redirect to it is not followed (R17)."""
+    """Returns whether a URL's document is on the path: then do not follow a redirect there (R17)."""
     is_ahead: bool = False
-    """Whether the path has yet to come to it: then its fetch gives way to others."""
+    """Whether the path has not reached the document yet: then other fetches go first."""
 
 
 @dataclass(frozen=True, slots=True)
 class FetchPage(Request[None]):
-    """Begin to fetch a page that an adapter asks for, two at a time (R32); its end is told by `NextEvent`."""
+    """Begin to fetch a page for an adapter, two pages at a time (R32); `NextEvent` reports the end."""
 
     url: str
     is_met: Callable[[str], bool]
-    """As in `Fetch`."""
+    """The same as in `Fetch`."""
     is_head: bool = False
-    """Whether to ask only whether it is there."""
+    """Whether to use HEAD, only to learn whether the page exists."""
     expected: frozenset[int] = frozenset()
-    """Statuses that are an answer to the question, and no failure."""
+    """Statuses that count as a response, not as a failure."""
 
 
 class Came(NamedTuple):
-    """A fetch has ended."""
+    """The end of a fetch."""
 
     url: str
-    """As in `Fetch`."""
+    """The URL of the `Fetch` request."""
     response: Response
 
 
 class Early(NamedTuple):
-    """The head of a document that still arrives links to the document behind it (R0)."""
+    """A link to the next older document, found in the head of a document still arriving (R0)."""
 
     url: str
     older: str
@@ -152,20 +152,20 @@ class Early(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class NextEvent(Request[Came | Early | None]):
-    """Wait for the next event of the fetches under way; None: the time of the walk is over (R18)."""
+    """Wait for the next event of the running fetches. None as the result: the walk's time is over (R18)."""
 
     needed: str = ""
-    """The URL that the path has come to: its fetch gives way no longer."""
+    """The URL that the path has reached: its fetch now goes before others."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rest(Request[None]):
-    """Let other tasks have a turn: much was walked through without waiting for anything."""
+    """Let other tasks run: the walk has passed many documents without waiting."""
 
 
 @dataclass(frozen=True, slots=True)
 class PauseHost(Request[None]):
-    """Let no adapter ask the host of a URL for a while (R32)."""
+    """Forbid adapters to ask a URL's host until an instant (R32)."""
 
     url: str
     until: float
@@ -174,15 +174,16 @@ class PauseHost(Request[None]):
 
 @dataclass(frozen=True, slots=True)
 class EndWalk(Request[None]):
-    """Let go of the fetches under way, and of documents that were not kept.
+    """Stop the running fetches, and drop fetched documents that were not stored.
 
-    With an `ending`, also store the pending documents, end the publications meanwhile, give the turn back.
+    With an `ending`, also store the pending documents, end the publications during the walk, and give
+    back the turn.
     """
 
     ending: str = ""
-    """The first slug of what made the feed partial, else `end`; empty: another walk may follow."""
+    """The first slug of the reason for a partial feed, else `end`; empty if another walk may follow."""
     documents: int = 0
-    """Documents on the path, the subscription document included."""
+    """Documents on the path, including the subscription document."""
 
 
 # What is stored
@@ -190,53 +191,53 @@ class EndWalk(Request[None]):
 
 @dataclass(frozen=True, slots=True)
 class Rows(Request[Sequence[StoredDocument]]):
-    """Return the documents as they are stored now, in output order, the detached ones last."""
+    """Return the stored documents in output order, with detached documents last."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReadEntries(Request[Sequence[tuple[EntryId, float | None]]]):
-    """Return a document's entries from the top, each with the instant that the output sorts by (R20)."""
+    """Return a document's entries from the top, each with the instant for sorting the output (R20)."""
 
     document: int
 
 
 @dataclass(frozen=True, slots=True)
 class FindKnown(Request[KnownEntries]):
-    """Look in attached documents for the entries of one that has come under this URL and is not kept yet.
+    """Look in attached documents for the entries of a fetched document that is not stored yet.
 
-    What was stored since it came may identify its entries anew (R9).
+    Documents stored since the fetch may change the identities of its entries (R9).
     """
 
     url: str
     arrival: Arrival
     with_copies: bool = False
-    """Whether to tell which of their copies are live, those in memory documents excepted."""
+    """Whether to return the live copies too, except those in memory documents."""
     with_pages: bool = False
-    """Whether to tell which stand on pages."""
+    """Whether to return which entries stand on pages."""
 
 
 @dataclass(frozen=True, slots=True)
 class Depart(Request[Departure]):
-    """Return which entries leave the feed when what has come replaces a stored archive document (R35)."""
+    """Return the entries that leave the feed when a new version replaces a stored archive document (R35)."""
 
     document: int
     url: str
     arrival: Arrival
     waiting: Sequence[int]
-    """Stored documents that are to be replaced, too, and whose entries do not count."""
+    """Stored documents about to be replaced too: their entries do not count."""
 
 
 @dataclass(frozen=True, slots=True)
 class Doubtful(Request[frozenset[EntryId]]):
-    """Return the entries that are stored as doubtful (R35)."""
+    """Return the entries stored as doubtful (R35)."""
 
 
 @dataclass(frozen=True, slots=True)
 class KeepDocument(Request[int]):
-    """Store a document that has come under a URL; return its number.
+    """Store a document fetched under a URL; return its number.
 
-    One that may wait is stored with those that come next, at the latest with the next change. Until then its
-    number is below 0, and serves in `Attach`, `Detach` and `Walked.path`.
+    With `Placement.may_wait`, the document is stored together with the next ones, at the latest with the
+    next change. Until then its number is negative, and valid in `Attach`, `Detach` and `Walked.path`.
     """
 
     url: str
@@ -245,21 +246,21 @@ class KeepDocument(Request[int]):
 
 @dataclass(frozen=True, slots=True)
 class KeepTogether(Request[Sequence[int]]):
-    """Store documents that have come, by their URLs, in one transaction; return their numbers."""
+    """Store fetched documents, by URL, in one transaction; return their numbers."""
 
     placements: Mapping[str, Placement]
 
 
 @dataclass(frozen=True, slots=True)
 class Drop(Request[None]):
-    """Let go of a document that has come and is not worth keeping."""
+    """Drop a fetched document without storing it."""
 
     url: str
 
 
 @dataclass(frozen=True, slots=True)
 class Touch(Request[None]):
-    """Note that a document was looked at and is as it was, or is gone; None: that column stays."""
+    """Note that a document was checked and is unchanged or gone. A None leaves its column alone."""
 
     document: int
     is_settled: bool | None = None
@@ -269,23 +270,23 @@ class Touch(Request[None]):
 
 @dataclass(frozen=True, slots=True)
 class Attach(Request[None]):
-    """Give documents these ranks; those that were detached are part of the feed again."""
+    """Set the ranks of documents; detached ones become part of the feed again."""
 
     ranks: Mapping[int, int]
 
 
 @dataclass(frozen=True, slots=True)
 class Detach(Request[None]):
-    """Keep documents, but no longer as part of the feed (R25)."""
+    """Leave documents in the store, but no longer as part of the feed (R25)."""
 
     documents: Sequence[int]
     is_withdrawn: bool = False
-    """Whether their publisher took them out of its chain (R14, R15): then their entries are settled (R8)."""
+    """Whether the publisher took them out of its chain (R14, R15): this settles their entries (R8)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Remove(Request[None]):
-    """Remove imported documents from the store (I1), and entries until their publisher updates them (I2)."""
+    """Remove imported documents (I1), and entries until their publisher updates them (I2)."""
 
     documents: Sequence[int]
     entries: Sequence[EntryId]
@@ -293,40 +294,40 @@ class Remove(Request[None]):
 
 @dataclass(frozen=True, slots=True)
 class SettleDoubtful(Request[None]):
-    """Let the doubtful entries leave the feed: they were deleted (R35)."""
+    """Remove the doubtful entries from the feed: they were deleted (R35)."""
 
 
 @dataclass(frozen=True, slots=True)
 class NoteFeed(Request[None]):
-    """Note what was learnt of the feed; None: that column stays."""
+    """Note new facts about the feed. A None leaves its column alone."""
 
     kind: Kind | None = None
     collection: str | None = None
-    """`Collection.written()` (R26)."""
+    """Output of `Collection.written()` (R26)."""
     shifts: str | None = None
-    """`Shifts.written()` (R35)."""
+    """Output of `Shifts.written()` (R35)."""
 
 
 @dataclass(frozen=True, slots=True)
 class NoteListing(Request[None]):
-    """Note what is known of the publisher's lists, and when to look at its pages next (H8)."""
+    """Note the state of the publisher's listings, and the next look at its pages (H8)."""
 
     listing: str
-    """`Listing.written()`."""
+    """Output of `Listing.written()`."""
     next_at: float | None
     """Epoch seconds; None: never."""
 
 
 @dataclass(frozen=True, slots=True)
 class Reread(Request[bool]):
-    """Parse the stored bodies that an older parser has read; return whether there were any."""
+    """Parse stored bodies last read by an older parser; return whether there were any."""
 
 
 @dataclass(frozen=True, slots=True)
 class SettleIds(Request[bool]):
-    """Serve posts under the ids that their publisher has used for a day (R36); return whether any changed.
+    """Serve posts under ids in use for a day (R36); return whether any id changed.
 
-    `joins`: also join posts that an earlier version took for two.
+    With `joins`, also join posts that an earlier version took for two.
     """
 
     joins: bool
@@ -334,15 +335,15 @@ class SettleIds(Request[bool]):
 
 @dataclass(frozen=True, slots=True)
 class Unlist(Request[None]):
-    """Take out of the lists what the subscription document has by itself, under the same link (H6)."""
+    """Remove listed entries that the subscription document has under the same link (H6)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Publish(Request[None]):
-    """Let readers have the feed as it is stored now; where a field is None, the stored value stays."""
+    """Publish the feed from its stored documents. A None leaves the stored value alone."""
 
     state: State
     notes: Sequence[Note] | None
     ending: Ending | None = None
     missing: Sequence[Attempt] | None = None
-    """All that could not be had (R14)."""
+    """All documents that could not be fetched (R14)."""

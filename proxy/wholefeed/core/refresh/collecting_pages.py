@@ -1,10 +1,10 @@
-"""Which pages of an adapter are stored, which of those that come are kept, and why not (R6, R27).
+"""Which pages of an adapter are stored, and which are dropped (R6, R27).
 
-    not of this feed    dropped; the adapter hears the objection
+    not of this feed    dropped; the adapter receives the objection
     a probe             dropped
-    held                left in memory until the adapter asks for it once more, or the walk ends
-    as it is stored     dropped; the stored page is noted as looked at
-    without news        dropped; so is a repetition of the subscription document
+    a trial             stays in memory until the adapter asks for it once more, or the walk ends
+    unchanged           dropped; the stored page is noted as checked
+    without news        dropped, as is a repetition of the subscription document
 
 All other pages are stored.
 """
@@ -27,7 +27,7 @@ from wholefeed.core.text.urls import document_key
 
 
 class CollectedPages:
-    """The pages of a feed that no link leads to; those stored before, and those that come."""
+    """The stored and the fetched pages of a feed that only an adapter asks for."""
 
     def __init__(
         self, feed: CollectedFeed, documents: Sequence[StoredDocument], failures: CollectingFailures
@@ -39,18 +39,18 @@ class CollectedPages:
         pages = [row for row in documents if row.role is Role.PAGE]
         self._stored = {document_key(row.url): row for row in pages}
         self._stored_since: set[str] = set()
-        """Keys of the pages that are stored otherwise than `_stored` has them."""
+        """Keys of pages stored since `_stored` was read."""
         attached = [row for row in documents if row.rank is not None]
         self._documents = len(attached)
         self._bytes = sum(row.body_bytes for row in attached)
         self._entries = sum(row.entries for row in attached)
         self._held: dict[str, FreshDocument] = {}
         self.first: tuple[EntryId, ...] = ()
-        """Entries of the subscription document, from the top; set before anything is asked."""
+        """Entries of the subscription document, from the top; set before the first request."""
         self.is_all = False
-        """Whether every page is asked for."""
+        """Whether the adapter asks for every page."""
         self.walk = 0
-        """The number of the walk through all pages; 0 on a look for news."""
+        """Number of the walk through all pages; 0 for a look for news."""
         known = feed.known
         self.has_kept = any(
             row.origin is Origin.ADAPTER
@@ -60,14 +60,14 @@ class CollectedPages:
         )
         """Whether a page of this pattern is part of the feed; the pages of a denied walk prove nothing."""
         self.has_put = False
-        """Whether a page was stored in this refresh."""
+        """Whether this refresh has stored a page."""
 
     def begin_walk(self, walk: int) -> None:
-        """Keep every page from now on; the stored ones of the walk with this number are not asked for."""
+        """Store every page from now on, and do not ask again for stored pages of this walk."""
         self.is_all, self.walk = True, walk
 
     def limits_reached(self, question: Ask) -> Iterator[Note]:
-        """Yield a note on each limit (R18) that forbids to ask for a page that is not stored."""
+        """Yield a note on each reached limit (R18), if the page is not stored yet."""
         if document_key(question.url) in self._stored or question.is_head:
             return iter(())
         limits = self._basis.settings.limits
@@ -76,7 +76,7 @@ class CollectedPages:
     # Pages that need no request
 
     def take_held(self, question: Ask) -> Talk[Answer | None]:
-        """Return a held page that is asked for once more; drop it if it does not serve any more."""
+        """Return a page left in memory when the adapter asks again; drop it if that does not serve."""
         fresh = self._held.pop(question.url, None)
         if fresh is None:
             return None
@@ -86,7 +86,7 @@ class CollectedPages:
         return (yield from self.take(question, fresh))
 
     def read_stored(self, question: Ask) -> Talk[Page | None]:
-        """Return a page that this walk had before it was cut off; None if it is to be asked for."""
+        """Return a page fetched earlier in an interrupted walk; None if a request is necessary."""
         row = self._stored.get(document_key(question.url))
         if row is None or row.rank is None or not self.is_all or row.found_in != self.walk:
             return None
@@ -97,7 +97,7 @@ class CollectedPages:
     # Pages that have come
 
     def take(self, question: Ask, fresh: FreshDocument) -> Talk[Page | Refused]:
-        """Judge and store a page that has come; return it as its adapter sees it."""
+        """Judge and store a fetched page; return it for the adapter."""
         url, arrival = question.url, fresh.arrival
         objection = self._objection_to(url, fresh)
         if objection is not None:
@@ -125,10 +125,11 @@ class CollectedPages:
         return describe_fresh_page(fresh, identities, news=news, now=now)
 
     def _objection_to(self, url: str, fresh: FreshDocument) -> Refused | None:
-        """Return why a page does not belong here (R27); None when it does.
+        """Return why a page does not belong to the feed (R27), or None.
 
-        Its format differs, or a redirect has dropped a parameter. Or it is of another site than the
-        subscription document and the feed's own URL: a blog may move its feed alone elsewhere.
+        Either its format differs, or a redirect has dropped a parameter, or its site is another one. The
+        site must be that of the subscription document or of the feed's own URL: a blog may move its feed
+        alone elsewhere.
         """
         arrival, subscription, site_of = fresh.arrival, self._subscription, self._basis.site_of
         if arrival.family is not subscription.family:
@@ -142,14 +143,14 @@ class CollectedPages:
     def _is_worth_keeping(
         self, fresh: FreshDocument, identities: tuple[EntryId, ...], known: KnownEntries, now: float
     ) -> bool:
-        """Return whether a page adds something; a repetition of the subscription document does not (R27)."""
+        """Return whether a page adds entries; a repetition of the subscription document does not (R27)."""
         if identities in ((), self.first):
             return False
         has_news = any(identity not in known.updated_at for identity in identities)
         return has_news or self.is_all or adds_to(known, fresh, now, is_collected=True)
 
     def _row(self, url: str) -> Talk[StoredDocument | None]:
-        """Return a page as it is stored now: it may have been stored a moment ago."""
+        """Return the page's present row, even if it was stored a moment ago."""
         if document_key(url) in self._stored_since:
             rows = yield from ask(Rows())
             self._stored = {document_key(row.url): row for row in rows if row.role is Role.PAGE}
@@ -181,7 +182,7 @@ class CollectedPages:
 
 
 def describe_stored_page(row: StoredDocument, entries: Sequence[tuple[EntryId, float | None]]) -> Page:
-    """Return a stored document as a page; `entries` are its entries with their dates, from the top."""
+    """Return a stored document as a page; `entries` have their dates and run from the top."""
     dates = tuple(at for _, at in entries)
     return Page(
         url=row.final_url,
@@ -200,12 +201,12 @@ def describe_stored_page(row: StoredDocument, entries: Sequence[tuple[EntryId, f
 def describe_fresh_page(
     fresh: FreshDocument, identities: tuple[EntryId, ...], *, news: int, now: float
 ) -> Page:
-    """Return a document that has just come as a page.
+    """Return a fetched document as a page.
 
     Args:
         fresh: The document.
-        identities: Of its entries, from the top.
-        news: How many of these were not stored.
+        identities: Identities of its entries, from the top.
+        news: Count of identities not stored before.
         now: Epoch seconds.
     """
     return Page(
@@ -224,7 +225,7 @@ def describe_fresh_page(
 
 
 def is_downward(order: Sequence[float | None]) -> bool | None:
-    """Return whether entries get newer downwards; None where their dates do not tell."""
+    """Return whether entries get newer downwards; None if their dates do not tell."""
     dates = [at for at in order if at is not None]
     ups = sum(one < two for one, two in pairwise(dates))
     downs = sum(one > two for one, two in pairwise(dates))

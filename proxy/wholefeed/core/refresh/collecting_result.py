@@ -1,19 +1,19 @@
-"""How an attempt to collect can end, and what follows from that (rules R17, R27, R31, R32).
+"""The ways in which an attempt to collect can end, and their consequences (rules R17, R27, R31, R32).
 
-    case            came about                                    the next walk     all pages again
+    case            cause                                        the next walk     all pages again
     ENDLESS         the requests had no end (R17)                 starts anew       later and later
     STOPPED         a pause, failures or a limit ended them       continues         after that
     UNSETTLED       the pages do not fit each other               starts anew       later and later
     NOT_HONOURED    the publisher ignores the pattern             starts anew       later and later
     NOT_ANSWERED    the same, but there were failures             continues         later and later
-    CUT_SHORT       a look did not reach what was known           continues         later and later
+    CUT_SHORT       a look did not reach the known pages          continues         later and later
     INCOMPLETE      pages are missing                             continues         as each page has its time
     ALL_GIVEN       the publisher has more and gives none of it   is not needed     on a full refresh
-    ALL_READ        all pages were had                            is not needed     on a full refresh
+    ALL_READ        all pages were fetched                        is not needed     on a full refresh
 
-The feed is `collected` after ALL_READ; else it is `partial`. If the publisher has never shown anything of the
-pattern, the pattern is *denied*: the feed is a remembered one, tried again after a week. After failures it is
-tried again sooner at first.
+After ALL_READ the feed is `collected`, else `partial`. If the publisher has never shown anything of the
+pattern, the pattern is *denied*: the feed is `remembered`, and the next attempt comes after a week. After
+failures the first attempts come sooner.
 """
 
 from __future__ import annotations
@@ -47,11 +47,11 @@ class Case:
 
     name: str
     starts_anew: bool = False
-    """Whether the next walk takes no page from this one."""
+    """Whether the next walk uses no page of this one."""
     is_put_off: bool = False
-    """Whether all pages are asked for again, with intervals that grow."""
+    """Whether all pages are asked for again, after growing intervals."""
     is_done: bool = False
-    """Whether every page was read that the publisher gives."""
+    """Whether the walk has read every page that the publisher gives."""
 
 
 ENDLESS: Final = Case("endless", starts_anew=True, is_put_off=True)
@@ -75,11 +75,11 @@ class CollectingResult:
     pages: CollectedPages
     failures: CollectingFailures
     is_endless: bool
-    """Whether requests without a new entry were too many (R17)."""
+    """Whether too many requests brought no new entry (R17)."""
 
     @property
     def case(self) -> Case:
-        """How the attempt has ended."""
+        """The way in which the attempt has ended."""
         if self.found is None:
             return ENDLESS if self.is_endless else STOPPED
         if self.found.wants_all:
@@ -89,7 +89,7 @@ class CollectingResult:
         return self._case_of_pages(self.found)
 
     def _case_of_pages(self, found: Outcome) -> Case:
-        """Return how an attempt has ended whose pattern was honoured."""
+        """Return the ending of an attempt if the publisher honours the pattern."""
         if self.failures.notes or (self.failures.has_failed and not found.is_whole):
             return INCOMPLETE
         if found.is_whole:
@@ -100,7 +100,7 @@ class CollectingResult:
 
     @property
     def is_denied(self) -> bool:
-        """Whether nothing of the pattern was ever had (R27)."""
+        """Whether the publisher never gave a page of the pattern (R27)."""
         has_kept, is_ended = self.pages.has_kept, self.feed.known.is_ended
         if self.found is None:
             return not (has_kept or is_ended)
@@ -109,11 +109,11 @@ class CollectingResult:
 
     @property
     def reason(self) -> str:
-        """Why not all was read, for people; empty if all was."""
+        """The reason for unread pages, for people; empty if all were read."""
         return self.found.reason if self.found is not None else self.failures.stop or ""
 
     def knowledge(self) -> Collection:
-        """Return what is known of the pages from now on."""
+        """Return the new state of the collection."""
         case, feed = self.case, self.feed
         known = feed.known if self.found is None else self.found.known
         known = replace(
@@ -132,7 +132,7 @@ class CollectingResult:
         return replace(known, retry_at=self.failures.retry_at, denials=0)
 
     def _done(self, known: Collection) -> Collection:
-        """Return what is known after every page was read that the publisher gives."""
+        """Return the state of the collection after every available page was read."""
         feed, now, is_all, first = self.feed, self.feed.basis.now(), self.pages.is_all, self.pages.first
         lack = self.reason if self.case == ALL_GIVEN else "" if is_all else known.lack
         etag, last_modified = feed.validators
@@ -153,10 +153,10 @@ class CollectingResult:
         )
 
     def _put_off(self, known: Collection) -> Collection:
-        """Return when all pages are asked for again (R27, R31).
+        """Return the time of the next walk through all pages (R27, R31).
 
-        A denial without failures is tried again after a week. Else it may be chance: the first interval is
-        that of missing documents, and each further one is twice as long, up to a week.
+        A denial without failures waits for a week. Otherwise chance may be the cause: the first interval
+        is that of missing documents, and each further one doubles, up to a week.
         """
         seconds, denials = float(WEEK_SECONDS), known.denials
         if self.failures.has_failed or not self.is_denied:
@@ -167,7 +167,7 @@ class CollectingResult:
         return replace(known, retry_at=retry_at, denials=denials)
 
     def describe(self, known: Collection) -> Walked:
-        """Return what the feed has become; `known` is what is known of its pages from now on."""
+        """Return the result for the feed; `known` is the new state of its collection."""
         feed = replace(self.feed, known=known)
         if self.is_denied:
             return describe_denied(feed)
@@ -184,7 +184,7 @@ _MAX_DOUBLINGS: Final = 20
 
 
 def describe_unasked(feed: CollectedFeed, *, has_kept: bool) -> Walked:
-    """Return what a feed is of which nothing is due: missing pages are missing still.
+    """Return the result for a feed with nothing due: missing pages stay missing.
 
     `has_kept` says whether a page of the pattern is part of the feed.
     """
@@ -200,7 +200,7 @@ def describe_unasked(feed: CollectedFeed, *, has_kept: bool) -> Walked:
 
 
 def describe_denied(feed: CollectedFeed) -> Walked:
-    """Return what a feed is whose publisher has shown nothing of the pattern."""
+    """Return the result for a feed whose publisher has shown nothing of the pattern."""
     url, known = feed.subscription.final_url, feed.known
     note = HistoryNotOffered(url, adapter=feed.adapter.name, reason=known.reason)
     return Walked(state=State.REMEMBERED, notes=[note], ending=Ending(End.NOT_OFFERED))
@@ -209,7 +209,7 @@ def describe_denied(feed: CollectedFeed) -> Walked:
 def describe_collected(
     feed: CollectedFeed, notes: Sequence[Note], failed_by_url: Mapping[str, Failure]
 ) -> Walked:
-    """Return what a feed is of which pages were had; the notes and failures are those of its pages."""
+    """Return the result for a feed with fetched pages, from the notes and failures of these pages."""
     known, url, notes = feed.known, feed.subscription.final_url, list(notes)
     if known.is_ended and known.reason and not any(note.partial for note in notes):
         notes.append(_note_unfinished(feed, known.reason))

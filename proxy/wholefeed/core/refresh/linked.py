@@ -30,7 +30,7 @@ from wholefeed.core.walk.chain import Arrival, Trail, first_ascent, is_ascending
 
 
 def is_followed(basis: Basis, kind: Kind) -> bool:
-    """Return whether the links of such a feed are followed; the others are R1's, R5's and R7's."""
+    """Return whether to follow the links of such a feed; R1, R5 and R7 cover the other kinds."""
     is_paged = kind is Kind.PAGED and basis.settings.follows_pages
     return is_paged or kind in (Kind.ARCHIVED, Kind.LEGACY)
 
@@ -38,7 +38,7 @@ def is_followed(basis: Basis, kind: Kind) -> bool:
 def linked_history(
     basis: Basis, documents: Sequence[StoredDocument], subscription: SubscriptionState
 ) -> Talk[Walked]:
-    """Walk along the chain, or through the pages; a supposed chain can turn out to be pages (R4)."""
+    """Walk along the chain, or through the pages. A supposed chain can turn out to be pages (R4)."""
     answers, doubts = Answers(), list[Note]()
     if subscription.kind is not Kind.PAGED:
         trail = Trail(relation=subscription.relation, is_tentative=subscription.is_tentative)
@@ -56,7 +56,7 @@ def linked_history(
 
 
 class PagedHistory:
-    """The pages of a feed, from the document that was asked for; `run` is called once."""
+    """The walk through all pages of a paged feed; call `run` once."""
 
     def __init__(
         self,
@@ -75,7 +75,7 @@ class PagedHistory:
         )
 
     def run(self) -> Talk[Walked]:
-        """Walk along each trail of the pages; return all of them in order."""
+        """Walk along each trail of pages; return all pages in order."""
         asked, passed = self._subscription.arrival, list[Arrival]()
         before, behind = _Pages(), _Pages()
         total = Walked(state=State.PAGED)
@@ -107,7 +107,7 @@ class PagedHistory:
         return document_key(url) in self._stored
 
     def _walk_along(self, trail: Trail, passed: list[Arrival], side: _Pages) -> Talk[Walked]:
-        """Walk along a trail; add its pages to `passed`, and to those on their side."""
+        """Walk along a trail; add its pages to `passed` and to their side."""
         walk = walk_pages(
             self._basis,
             self._subscription,
@@ -121,7 +121,7 @@ class PagedHistory:
         walked = yield from walk.run()
         met = list(walk.chain.path[1 + len(passed) :])
         passed += met
-        # What repeats other pages is not kept, and the order of the pages is not judged by it: beyond the
+        # A repetition is not stored, and does not decide the order of the pages: beyond the
         # last page some publishers send the first one again.
         kept = [arrival for arrival in met if arrival.news or self._is_stored(arrival.url)]
         step = -1 if trail.is_backward else 1
@@ -132,13 +132,13 @@ class PagedHistory:
     # The page that is named as the last one (R6)
 
     def _look_at_last(self, pages: Sequence[Arrival], walked: Walked) -> Talk[Note | None]:
-        """Return a note on the page that is named as the last one, if no link led to it.
+        """Return a note on the page named by `last`, if no link led to it.
 
-        It is fetched: some publishers name one page too many, or name the last one in another way.
+        Fetch that page: some publishers name one page too many, or use another URL for the last one.
         """
         asked = pages[0]
         last = asked.links.get(Relation.LAST) or pages[-1].links.get(Relation.LAST) or ""
-        # One that is empty, or repeats others, is there and is not what was to be there.
+        # An empty or repeated page exists, but is not the page that `last` promises.
         reached = [asked, *(page for page in pages[1:] if page.entries and page.news)]
         tip = reached[-1]
         names = {document_key(name) for page in reached for name in (page.url, page.final_url, *page.hops)}
@@ -161,7 +161,7 @@ class PagedHistory:
         return None if is_last else LastNotReached(last)
 
     def _fetch_last(self, url: str, walked: Walked) -> Talk[Response | Rejected | None]:
-        """Fetch one more page, unless a walk has; None: the time is over."""
+        """Fetch one more page, unless a walk has; return None if the time is over."""
         if not self._answers.has_asked(url):
             row = None if self._basis.request.is_full else self._stored.get(document_key(url))
             yield Fetch(url, row, Relation.LAST, walked.has_met)
@@ -175,9 +175,9 @@ class PagedHistory:
         return response
 
     def _is_among(self, last: FreshDocument, pages: Sequence[Arrival], walked: Walked) -> Talk[bool]:
-        """Return whether a page that is named as the last one is the last of these, or repeats them.
+        """Return whether the page named by `last` is the last of these pages, or repeats them.
 
-        What repeats the first one, or where pages have repeated each other, tells nothing.
+        A repetition of the first page, or pages that repeat each other, prove nothing.
         """
         asked, tip = pages[0], pages[-1]
         if last.arrival.digest == asked.digest:
@@ -192,14 +192,14 @@ class PagedHistory:
 
 @dataclass(slots=True)
 class _Pages:
-    """Pages in the order of `next`, on one side of the document that was asked for."""
+    """Pages in the order of `next`, on one side of the subscription document."""
 
     ids: list[int] = field(default_factory=list)
     arrivals: list[Arrival] = field(default_factory=list)
 
 
 def _put_in_order(total: Walked, asked: Arrival, before: _Pages, behind: _Pages, known: Note | None) -> None:
-    """R20: newest first, also where the publisher counts its pages from the oldest one."""
+    """Put the pages in order, newest first (R20), even if the publisher counts from the oldest one."""
     arrivals = [*before.arrivals, asked, *behind.arrivals]
     spans = [arrival.span for arrival in arrivals]
     ascent = first_ascent(spans)
@@ -212,7 +212,7 @@ def _put_in_order(total: Walked, asked: Arrival, before: _Pages, behind: _Pages,
 
 
 def find_ascent(feed: StoredFeed) -> Note | None:
-    """Return where the pages of a feed get newer along `next`, if that was seen: its news is on the last."""
+    """Return the stored note on pages that get newer along `next`: then news is on the last page."""
     if PagesAscend.code not in feed.notes:
         return None
     notes = json.loads(feed.notes)
@@ -220,25 +220,26 @@ def find_ascent(feed: StoredFeed) -> Note | None:
 
 
 def _was_collected(basis: Basis, family: Family) -> bool:
-    """Return whether all pages were collected before, in the family of today (R23)."""
+    """Return whether an earlier refresh collected all pages in the present family (R23)."""
     feed = basis.feed
     is_ended = feed.state is State.PAGED and not feed.is_walking and not _is_interrupted(feed)
     return is_ended and feed.family is family and not basis.request.is_full
 
 
 def _is_unwatched(feed: StoredFeed) -> bool:
-    """Return whether nobody has looked at the pages for a while: stored ones may be outdated.
+    """Return whether stored pages may be outdated because nobody has looked for a while.
 
-    An earlier refresh did not come to its end, or the feed was no paged one, or its pages were not followed.
+    That follows if an earlier refresh was interrupted, the feed was not paged, or its pages were not
+    followed.
     """
     was_otherwise = feed.state in (State.COMPLETE, State.COLLECTED, State.REMEMBERED)
     return _is_interrupted(feed) or feed.kind is not Kind.PAGED or was_otherwise
 
 
 def _is_interrupted(feed: StoredFeed) -> bool:
-    """Return whether an earlier refresh of a feed that was collected did not come to its end.
+    """Return whether a refresh of an already collected feed was interrupted.
 
-    What it brought is stored, and says no longer that there may be more of it on the pages behind.
+    Its stored documents no longer count as news, although unread pages may lie behind them.
     """
     was_collected = feed.state in (State.PAGED, State.PARTIAL) and not feed.is_walking
     return was_collected and feed.revision != feed.published_revision

@@ -1,9 +1,10 @@
-"""The order of a refresh: from the question for the subscription document to the publication.
+"""The order of a refresh: from the request for the subscription document to the publication.
 
-    talk = refresh(basis, documents)        # requests and answers: see `wholefeed.core.refresh.asking`
+    talk = refresh(basis, documents)        # see `wholefeed.core.refresh.asking` for the requests
 
-Its parts: `offered` (imports, lists, a web archive's copies), `subscription`, `linked` (a chain or pages),
-`collecting` (where an adapter asks a publisher), `concluding` (what left, what is missing, the state).
+Its parts: `offered` (imports, listings, mementos), `subscription`, `linked` (a chain or pages),
+`collecting` (pages that an adapter asks for), `concluding` (departed documents, missing documents, the
+state).
 """
 
 from __future__ import annotations
@@ -33,10 +34,10 @@ Documents = Sequence[StoredDocument]
 
 
 def refresh(basis: Basis, documents: Documents) -> Talk[SubscriptionFailed | None]:
-    """Bring a feed up to date; return why there is no subscription document, where there is none."""
+    """Bring a feed up to date; return the failure if there is no subscription document."""
     feed, request = basis.feed, basis.request
 
-    # Imports and lists come first. A feed at rest is published with imports as it was, and nobody is asked.
+    # Imports and listings come first. To publish a feed at rest with imports needs no request.
     has_added = yield from take_added(basis, documents)
     if has_added:
         documents = yield from ask(Rows())
@@ -51,13 +52,13 @@ def refresh(basis: Basis, documents: Documents) -> Talk[SubscriptionFailed | Non
         return subscription
     basis.progress.notes = subscription.notes
 
-    # Stored documents are read again by a newer parser; posts get their new ids; a web archive's copies come.
+    # Parse stored documents with a newer parser, change the ids of posts, add mementos.
     is_new = yield from _renew_stored(basis, documents, subscription)
     is_new = is_new or subscription.has_changed or has_added or request.listing is not None
     if is_new:
         documents = yield from ask(Rows())
 
-    # Where is the history of the feed, and is there anything to do?
+    # Find the history of the feed, and whether there is work.
     plan = plan_refresh(basis, documents, subscription)
     if not (is_new or subscription.has_moved or (plan.is_due and not basis.has_copies)):
         return None
@@ -68,16 +69,16 @@ def refresh(basis: Basis, documents: Documents) -> Talk[SubscriptionFailed | Non
     if plan.way is Way.PUT_OFF:
         return None
 
-    # The history is walked, or asked for; while that lasts, what has come is published from time to time.
+    # Walk or collect the history; meanwhile fetched documents are published from time to time.
     walked = yield from _reconstruct(basis, documents, subscription, plan)
 
-    # What the publisher took out leaves, what is missing is noted, and readers get the feed.
+    # Detach withdrawn documents, note missing ones, and publish the feed.
     yield from conclude(basis, documents, subscription, walked)
     return None
 
 
 def is_at_rest(feed: StoredFeed, documents: Documents) -> bool:
-    """Return whether an earlier refresh came to its end: then no publisher is asked to publish more."""
+    """Return whether an earlier refresh came to its end: then publishing imports needs no request."""
     is_whole = bool(feed.digest) and feed.revision == feed.published_revision and not feed.is_walking
     is_read = all(row.parser_version == PARSER_VERSION for row in documents)
     return is_whole and is_read and feed.state is not State.LOADING
@@ -101,7 +102,7 @@ def _renew_stored(basis: Basis, documents: Documents, subscription: Subscription
 
 
 class Way(Enum):
-    """Where the history of a feed is."""
+    """Place of a feed's history."""
 
     WHOLE = "the subscription document is all (R1, R5)"
     LINKS = "its links lead to a chain, or to pages (R2, R4, R6)"
@@ -112,25 +113,25 @@ class Way(Enum):
 
 @dataclass(frozen=True, slots=True)
 class RefreshPlan:
-    """What a refresh does once it has the subscription document."""
+    """The plan of a refresh after it has the subscription document."""
 
     way: Way
     basis: Basis
     documents: Documents
     subscription: SubscriptionState
     collecting: Collecting | None
-    """What asks the publisher, where an adapter fits."""
+    """The collecting part; None if no adapter fits."""
 
     @property
     def is_walk(self) -> bool:
-        """Whether documents may be added for long."""
+        """Whether documents may be added for a long time."""
         if self.way is Way.ADAPTER and self.collecting is not None:
             return self.collecting.is_due
         return self.way is Way.LINKS
 
     @property
     def is_due(self) -> bool:
-        """Whether there is something to do though nothing is new."""
+        """Whether there is work although nothing is new."""
         is_chain = self.subscription.kind in (Kind.ARCHIVED, Kind.LEGACY)
         return (
             _is_archive_due(self.basis, self.documents, self.subscription)
@@ -141,7 +142,7 @@ class RefreshPlan:
 
 
 def plan_refresh(basis: Basis, documents: Documents, subscription: SubscriptionState) -> RefreshPlan:
-    """Find out where the history of a feed is."""
+    """Find the place of a feed's history."""
     kind, collecting = subscription.kind, None
     if kind is Kind.PLAIN and subscription.is_confirmed:  # R26: only of a publisher that is there
         collecting = Collecting.of(basis, documents, subscription)
@@ -158,13 +159,13 @@ def plan_refresh(basis: Basis, documents: Documents, subscription: SubscriptionS
 
 
 def _is_account_due(basis: Basis) -> bool:
-    """Return whether archives are to be looked at for entries that others have lost (R35)."""
+    """Return whether to search archives for entries that others have lost (R35)."""
     shifts = basis.feed.shifts
     return shifts != NO_SHIFTS and Shifts.read(shifts).is_due(basis.now())
 
 
 def _is_unfinished(basis: Basis, *, has_adapter: bool) -> bool:
-    """Return whether an earlier refresh left something to do, or a person insists."""
+    """Return whether an earlier refresh left work, or a person insists."""
     feed, request, now = basis.feed, basis.request, basis.now()
     was_switched_on = feed.state is State.REMEMBERED and is_followed(basis, feed.kind)
     was_switched_off = feed.state is State.COLLECTED and feed.kind is Kind.PLAIN and not has_adapter
@@ -183,9 +184,9 @@ def _is_unfinished(basis: Basis, *, has_adapter: bool) -> bool:
 
 
 def _is_archive_due(basis: Basis, documents: Documents, subscription: SubscriptionState) -> bool:
-    """Return whether an archive on the stored path is to be looked at though nothing is new now (R13).
+    """Return whether to validate an archive on the stored path although nothing is new now (R13).
 
-    The subscription document may have changed within a day of the last look, and not since.
+    The subscription document may have changed within a day of the last check, and not since.
     """
     if subscription.kind not in (Kind.ARCHIVED, Kind.LEGACY):
         return False
@@ -224,7 +225,7 @@ def _reconstruct(
 
 
 def _leave_alone(documents: Documents) -> Talk[None]:
-    """R1, R5: the subscription document is the whole feed; everything else leaves."""
+    """Detach all other documents: the subscription document is the whole feed (R1, R5)."""
     attached = (row for row in documents if row.rank is not None)
     leaving = [row.id for row in attached if row.role is not Role.SUBSCRIPTION]
     if leaving:
@@ -258,7 +259,7 @@ def _end_walk(walked: Walked) -> EndWalk:
 
 
 def _note_denial(basis: Basis, subscription: SubscriptionState) -> list[Note]:
-    """Return the note on a history that its publisher does not give, where nobody was asked now (R27)."""
+    """Return the note on a history denied by its publisher, if nobody has asked now (R27)."""
     if basis.feed.collection == NOTHING_COLLECTED or subscription.is_confirmed:
         return []
     known = Collection.read(basis.feed.collection)

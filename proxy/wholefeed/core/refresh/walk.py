@@ -2,15 +2,15 @@
 
     walked = yield from walk_archives(basis, subscription, stored, trail, answers).run()
 
-For each document of the trail, in this order:
+For each document of the trail the first case that applies decides:
 
     no older link, a link to itself, a circle, a limit      -> the end
-    a response has come, be it for another trail            -> it is judged
+    a response has come, perhaps for another trail          -> judge it
     it is stored and not due (R13), or waits (R14)          -> the stored one serves, or it is missing
-    else                                                    -> it is fetched, and others ahead of the path
+    else                                                    -> fetch it, and others ahead of the path
                                                                (`wholefeed.core.walk.ahead`)
-    it belongs to the feed                                  -> it joins the path, and is kept
-    it is missing                                           -> the walk looks behind it (R34), or ends
+    it belongs to the feed                                  -> it joins the path; store it
+    it is missing                                           -> look behind it (R34), or end
 
 The ends:
 
@@ -22,14 +22,15 @@ The ends:
     a limit is reached and the chain goes on (R18)                  LimitReached
     the document is of another family (R23)                         FormatMismatch
     the document is another site's and does not belong here (R24)   CrossOriginUnconfirmed
-    the document could not be had, nor any guess behind it          the note on it
+    neither the document nor a guess behind it could be fetched     the note on it
 
-Among pages (R6, R17) these are true ends too: any link back; `NO_PROGRESS_PAGES` in a row; a page that is
-not there, where no `last` link says that it should be; and, on a trail that closes, the first page that
-brought nothing new. What is different there stands in `wholefeed.core.refresh.pages`.
+Among pages (R6, R17) these are true ends too: any link back; `NO_PROGRESS_PAGES` in a row; a page that
+does not exist, unless a `last` link says that it should; and, on a trail that closes, the first page
+without news. `wholefeed.core.refresh.pages` has the other rules for pages.
 
-A document that was fetched ahead counts for nothing until the trail links to it: path and ending are the
-same with look-ahead and without. A hole whose time has not come (R14) is passed by stored documents alone.
+A document fetched ahead does not count until the trail links to it, so path and ending do not depend on
+look-ahead. Before the next attempt on a hole is due (R14), the walk passes the hole with stored documents
+alone.
 """
 
 from __future__ import annotations
@@ -52,7 +53,7 @@ from wholefeed.core.walk.ahead import Holes
 from wholefeed.core.walk.chain import Arrival, Chain, SameDocument, Trail, exhaustion
 
 _STEPS_WITHOUT_REST: Final = 64
-"""Stored documents walked through before other tasks get a turn."""
+"""Stored documents passed before other tasks get a turn."""
 
 
 def walk_archives(
@@ -62,7 +63,7 @@ def walk_archives(
     trail: Trail,
     answers: Answers,
 ) -> Walk:
-    """Return the walk along archive documents, of which some are `stored`, by `document_key`."""
+    """Return the walk along archive documents; `stored` has documents by `document_key`."""
     chain = Chain(subscription.arrival, trail=trail, site_of=basis.site_of)
     context = WalkContext(basis, chain, stored, answers)
     keeper = ArchiveKeeper(context)
@@ -82,7 +83,7 @@ def walk_pages(
 ) -> Walk:
     """Return the walk along one trail of a paged feed.
 
-    `passed` are pages of earlier trails, which are not part of this one; the rest is as in `PageRules`.
+    `passed` are pages of earlier trails, not part of this one. See `PageRules` for the other arguments.
     """
     chain = Chain(subscription.arrival, trail=trail, site_of=basis.site_of, passed=passed)
     context = WalkContext(basis, chain, stored, answers)
@@ -94,7 +95,7 @@ def walk_pages(
 
 
 class Walk:
-    """One walk; `run` is called once."""
+    """One walk along a trail; call `run` once."""
 
     def __init__(self, context: WalkContext, rules: ArchiveRules, keeper: Keeper) -> None:
         stored = context.stored.values()
@@ -111,7 +112,7 @@ class Walk:
         self._steps = 0
 
     def run(self) -> Talk[Walked]:
-        """Walk to the end; the notes of the outcome say how it ended."""
+        """Walk to the end; the notes of the result say how the walk ended."""
         yield from self._keeper.begin()
         is_out_of_time = False
         try:
@@ -134,7 +135,7 @@ class Walk:
     # From document to document
 
     def _follow(self) -> Talk[End | Note]:
-        """Follow the trail as far as it goes; return how it ends."""
+        """Follow the trail to its end; return the reason for the end."""
         while (target := self.chain.target) is not None:
             why = self.chain.repetition(target) or self._holes.return_to(target)
             if why is None:
@@ -157,14 +158,14 @@ class Walk:
         return self.chain.dead_end or End.OLDEST
 
     def _object_to(self, found: Found) -> SameDocument | Note | None:
-        """Return why a document does not join the path; None when it does."""
+        """Return why a document does not join the path; None if it joins."""
         objection = self.chain.objection(found.arrival)
         if isinstance(objection, Note):
             self._fetches.spoilt[document_key(found.arrival.url)] = objection
         return objection
 
     def _end_of(self, why: SameDocument | Note) -> End | Note:
-        """Return what it means that the trail cannot be followed to its next document."""
+        """Return the ending when the trail cannot be followed to its next document."""
         if isinstance(why, SameDocument):
             return End.ITSELF
         if why.kind is ChainLoop and self._trail.is_paged:
@@ -174,7 +175,7 @@ class Walk:
         return why
 
     def _is_needed(self, url: str) -> bool:
-        """Return whether something lies behind a page that is not there, by what the page before it says."""
+        """Return whether, by the links of the page before, more pages lie behind a missing one."""
         is_start = self.chain.tip is self.chain.path[0] and bool(self._trail.first_relation)
         return is_start or self.chain.leads_past(url)
 
@@ -186,7 +187,7 @@ class Walk:
     # One document
 
     def _come_to(self, target: str) -> Talk[Found | Note]:
-        """Return the document of a URL, or why it cannot be had."""
+        """Return the document of a URL, or the reason why it is missing."""
         url = self._fetches.ahead.spelling(target)
         note = self._fetches.spoilt.get(document_key(url))
         if note is not None:
@@ -197,7 +198,7 @@ class Walk:
         return found
 
     def _obtain(self, url: str) -> Talk[Found | Note]:
-        """Take the document from a response that has come, else from the store, else fetch it."""
+        """Return the document from a received response, else from the store, else from a new fetch."""
         answers, is_alone = self._context.answers, self._holes.note is not None
         while True:
             self._steps += 1
@@ -226,7 +227,7 @@ class Walk:
     # Behind a document that is missing (R34)
 
     def _pass_hole(self, note: Note) -> Talk[bool]:
-        """Look behind a document that is missing; return whether the walk goes on there."""
+        """Look behind a missing document; return whether the walk goes on there."""
         self._holes.open(note, self._fetches.steps)
         while (guess := self._holes.next_guess()) is not None:
             found = yield from self._come_to(guess)
@@ -249,8 +250,8 @@ class Walk:
     def _is_new(self, found: Found) -> Talk[bool]:
         """Return whether a document behind a hole is part of the feed, or brings an entry not stored.
 
-        An update of a stored entry does not count: a publisher that answers every URL with its newest entries
-        would lead the walk on and on. Whatever has joined before has to be stored already.
+        An update of a stored entry does not count: a publisher that answers every URL with its newest
+        entries would keep the walk going. Documents on the path must be stored already.
         """
         if found.row is not None:
             return self._is_part(found.row)
@@ -258,17 +259,19 @@ class Walk:
         return any(identity not in known.updated_at for identity, _ in found.arrival.keys or ())
 
     def _is_left_alone(self, url: str) -> bool:
-        """Return whether one behind a hole is not looked at: the hole waits (R14), or it was replaced."""
+        """Return whether to skip a document behind a hole: the hole waits (R14), or the document was
+        replaced."""
         hole, row = self._holes.note, self._context.find_stored(url)
         if hole is None:
             return False
         return self._basis.waits(hole.url) if row is None else not self._is_part(row)
 
     def _is_part(self, row: StoredDocument) -> bool:
-        """Return whether a stored document is part of the feed, or comes back with the one before the hole.
+        """Return whether a stored document is part of the feed, or returns with the one before the hole.
 
-        One that is detached was mostly replaced (R15): a link brings it back, a guess does not. But what left
-        together with a whole feed, or with its format (R1, R23), left at one instant, and belongs together.
+        A detached document was mostly replaced (R15): only a link brings it back, not a guess. But
+        documents that left at one instant, with a whole feed or with its format (R1, R23), belong
+        together.
         """
         tip = self._context.find_stored(self.chain.tip.url)
         is_back = tip is not None and tip.rank is None and tip.detached_at == row.detached_at
