@@ -1,13 +1,13 @@
-"""What an adapter asks for, what it is told, and what it comes to (rules R26 to R31).
+"""The interface of adapters: their questions, the responses, and their results (rules R26 to R31).
 
-An adapter decides without I/O and without a clock. It is a generator: it yields questions, at most a few at
-once, and is sent as many answers in their order.
+An adapter decides without I/O and without a clock. It is a generator: it yields a few questions at a
+time and receives the responses in the same order.
 
     steps = adapter.collect(job)
     asks = next(steps)                          # [Ask("https://example.org/feed/?paged=2")]
     asks = steps.send([Page(…)])                # StopIteration holds the Outcome
 
-Instants are epoch seconds; those of the publisher's own clock are called dates.
+Instants are epoch seconds. A *date* is an instant by the publisher's own clock.
 """
 
 from __future__ import annotations
@@ -26,65 +26,65 @@ from wholefeed.core.model import WELL_KNOWN_PREFIXES, EntryId, Family, FeedDocum
 
 
 class Adapter(Protocol):
-    """A kind of publisher."""
+    """A kind of publisher with a known pattern of older pages."""
 
     @property
     def name(self) -> str:
-        """As `/status` names it."""
+        """Name of the adapter, as in `/status`."""
 
     def fits(self, sight: Sight) -> bool:
-        """Return whether a subscription document gives evidence of this kind (R26)."""
+        """Return whether a subscription document gives evidence of this kind of publisher (R26)."""
 
     def collect(self, job: Job) -> Asking[Outcome]:
         """Ask for all pages (R28)."""
 
     def look(self, job: Job) -> Asking[Outcome]:
-        """Ask for what is new since the last time (R30)."""
+        """Ask for new entries since the last look (R30)."""
 
 
 class Sight(NamedTuple):
-    """What is seen of a subscription document before anything is asked."""
+    """Facts about a subscription document before the first question."""
 
     asked_url: str
-    """What the feed is asked for by."""
+    """The URL by which the feed is requested."""
     url: str
-    """Of the document, after redirects."""
+    """The document's URL after redirects."""
     family: Family
     site_id: str
-    """As `Head.site_id`."""
+    """The same as `Head.site_id`."""
     marks: Marks
 
 
-# What a document says of the software that made it
+# Evidence about the software behind a document
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Marks:
-    """What adapters look for in a document; all of it bounded."""
+    """Evidence in a document about its software; all values are bounded."""
 
     generator: str = ""
-    """Address and name that the generator element gives, with one blank between: `https://wordpress.org/?v=6.6`
-    of RSS, uri and text of Atom's element."""
+    """Address and name in the generator element, with one blank between. Example:
+    `https://wordpress.org/?v=6.6` for RSS; uri and text for Atom."""
     api_url: str = ""
     """Target of the HTTP link of relation `https://api.w.org/` (WordPress REST API handbook, "Discovery")."""
     route: str = ""
-    """The field X-Discourse-Route of the answer."""
+    """The header field X-Discourse-Route."""
     last_id: str = ""
-    """What identifies the last entry, as written: atom:id, guid or rdf:about."""
+    """The last entry's atom:id, guid or rdf:about, as written."""
     has_comments: bool = False
     """Whether the first entry's identity is that of a comment on a post."""
     is_burned: bool = False
-    """Whether an element of FeedBurner's stands in the head."""
+    """Whether the head has an element of FeedBurner."""
     total: int | None = None
-    """How many entries openSearch:totalResults claims."""
+    """The count in openSearch:totalResults."""
 
     @staticmethod
     def read(text: str) -> Marks:
-        """Return what `written` gave."""
+        """Parse the output of `written`."""
         return Marks(**json.loads(text))
 
     def written(self) -> str:
-        """Return it as JSON, without what is empty."""
+        """Return the non-empty fields as JSON."""
         return json.dumps({name: value for name in _MARK_NAMES if (value := getattr(self, name))})
 
 
@@ -92,7 +92,7 @@ _MARK_NAMES: Final = tuple(each.name for each in fields(Marks))
 
 
 def marks_of(document: FeedDocument, *, api_url: str = "", route: str = "") -> Marks:
-    """Return the marks of a document that has been parsed; `api_url` and `route` are as in `Marks`."""
+    """Return the marks of a parsed document; `api_url` and `route` are as in `Marks`."""
     last_id, has_comments = "", False
     if document.entries:
         first, last = document.entries[0], document.entries[-1]
@@ -126,14 +126,14 @@ def _generator(document: FeedDocument) -> str:
 
 
 _MAX_FRAGMENT_BYTES: Final = 2000
-"""Of a generator element; more than a name and an address is none."""
+"""Limit for a generator element: a longer one is not just a name and an address."""
 _TAG: Final = re.compile(r"<[^>]*>")
 _ADDRESS: Final = re.compile(r"""\b(?:uri|url|rdf:resource|resource)\s*=\s*(?:"([^"]*)"|'([^']*)')""")
 _BLANKS: Final = re.compile(r"\s+")
 
 
 def _total(document: FeedDocument) -> int | None:
-    """Return what openSearch:totalResults in the head says (OpenSearch 1.0, "Response elements")."""
+    """Return the value of openSearch:totalResults in the head (OpenSearch 1.0, "Response elements")."""
     for child in document.head.children:
         if child.name == "totalResults" and child.end - child.start <= _MAX_FRAGMENT_BYTES:
             found = _TOTAL.search(document.text[child.start : child.end])
@@ -145,7 +145,7 @@ _TOTAL: Final = re.compile(rb">\s*(\d{1,9})\s*<")
 
 
 def _identity(fragment: bytes) -> str:
-    """Return the identity of an entry as written; empty where it has none of the usual form."""
+    """Return the identity of an entry as written; empty if it has none of the usual form."""
     ends = fragment[:_LOOKED_AT_BYTES], fragment[_LOOKED_AT_BYTES:][-_LOOKED_AT_BYTES:]
     found = _ABOUT.search(fragment) or _ID.search(ends[0]) or _ID.search(ends[1])
     if found is None:
@@ -154,7 +154,7 @@ def _identity(fragment: bytes) -> str:
 
 
 _LOOKED_AT_BYTES: Final = 16_384
-"""Of an entry, at each end: where identities stand."""
+"""Bytes searched at each end of an entry: identities stand there."""
 
 # Bounded, since an entry may be as long as a document, and hold anything.
 _ID: Final = re.compile(
@@ -163,102 +163,101 @@ _ID: Final = re.compile(
 _ABOUT: Final = re.compile(rb"""\A<[^>]{0,2000}?\babout\s{0,20}=\s{0,20}["']([^"']{0,1000})["']""")
 
 
-# What is kept of the collecting of a feed's history from one refresh to the next (rules R28 to R31)
+# The state of collecting a feed's history, from one refresh to the next (rules R28 to R31)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Collection:
-    """Of one feed; by default as it is before anything was collected."""
+    """The state of collecting one feed's history; the defaults are those of a new feed."""
 
     adapter: str = ""
-    """Whose pattern it is; empty where none fits."""
+    """Name of the adapter; empty if none fits."""
     family: str = ""
-    """Of the feed whose pages they are: those of another format are others. Empty: as the feed's is now."""
+    """The feed's family for these pages: another format has other pages. Empty for the present family."""
     way: str = ""
-    """How its pages are asked for, in the adapter's own words."""
+    """The way to ask for pages, in the adapter's own words."""
     pages: int = 0
-    """How many there are."""
+    """Count of pages."""
     page_entries: int = 0
-    """How many entries a full one has."""
+    """Count of entries on a full page."""
     total: int | None = None
-    """Entries that the publisher claims to have."""
+    """Count of entries claimed by the publisher."""
     collected: int = 0
-    """Entries that were met when all pages were asked for."""
+    """Count of entries met on the walk through all pages."""
     start_id: str = ""
-    """What identified the last entry of the subscription document when all pages were asked for first: where
-    pages are asked for by an entry, they are the same ones ever after."""
+    """Identity of the subscription document's last entry before the first full walk. Keyset pages starting
+    there stay the same."""
     start_at: float | None = None
-    """Its date, for pages that are asked for by an instant."""
+    """Date of that entry, for pages that start at an instant."""
     top: str = ""
-    """Identity of the first entry of the subscription document at the last look that came to its end, in
-    hexadecimal digits."""
+    """Identity of the subscription document's first entry at the last finished look, in hexadecimal
+    digits."""
     top_at: float | None = None
-    """Its date, where it bears one and the adapter's pages are in that order."""
+    """Date of that entry, if it has one and the adapter's pages are in that order."""
     walk: int = 0
-    """How often all pages were begun to be asked for; what the last such walk had serves after a restart."""
+    """Count of started walks through all pages. After a restart the pages of the last one still serve."""
     began_at: float | None = None
-    """When that was."""
+    """Start of the last walk."""
     began_date: float | None = None
-    """When the publisher had changed something last by then, by its own clock."""
+    """The publisher's last change before that start, by its own clock."""
     ended_at: float | None = None
-    """When the last page of them was had, the last time that it came to that."""
+    """End of the last finished walk."""
     is_idle: bool = False
-    """Whether the last look has brought nothing that was worth keeping."""
+    """Whether the last look brought no page worth storing."""
     looked_at: float | None = None
-    """When it was looked for news last."""
+    """Time of the last look for news."""
     daily_at: float | None = None
-    """When it was last asked for what is asked for once a day."""
+    """Time of the last daily questions."""
     etag: str = ""
     last_modified: str = ""
-    """Of the subscription document, at that time."""
+    """Last-Modified, like `etag`, of the subscription document at that time."""
     digest: str = ""
-    """Of its body, in hexadecimal digits."""
+    """Digest of its body, in hexadecimal digits."""
     scanned_date: float | None = None
-    """The latest date of the pages that were asked for by date of change."""
+    """The latest date among pages in order of change."""
     is_tied: bool = False
-    """Whether all pages have to be asked for again (R30): two pages by date of change bore one date, or
-    numbers are not honoured any more."""
+    """Whether all pages are needed again (R30): two pages in order of change bore one date, or the
+    publisher no longer honours page numbers."""
     is_flat: bool = False
     """Whether all pages bore one date."""
     retry_at: float | None = None
-    """Nothing is asked before: the pattern is not honoured (R27), or not any more, or the publisher refused
+    """Earliest next question. The pattern is not honoured (R27), or no longer, or the publisher refused
     (R32)."""
     noted_at: float | None = None
-    """When that was noted."""
+    """When `retry_at` was noted."""
     is_denied: bool = False
-    """Whether the publisher has shown nothing of the pattern: the feed is a remembered one."""
+    """Whether the publisher has shown nothing of the pattern: then the feed is `remembered`."""
     denials: int = 0
-    """How often in a row that could not even be found out, or what was asked for did not come: the pauses
-    between the tries grow."""
+    """Attempts in a row without a result; the pauses between them grow."""
     reason: str = ""
-    """Why; for people."""
+    """The reason for that, for people."""
     lack: str = ""
-    """Why what all pages had is not all there is, though the publisher gives no more; for people. A look for
-    news changes nothing of that."""
+    """Why all pages together are incomplete, although the publisher gives no more; for people. A look for
+    news leaves this alone."""
 
     @property
     def is_begun(self) -> bool:
-        """Whether all pages are being asked for, and some have not been had."""
+        """Whether a walk through all pages has started and not ended."""
         return self.began_at is not None and (self.ended_at is None or self.ended_at < self.began_at)
 
     @property
     def is_ended(self) -> bool:
-        """Whether every page that the pattern reaches was read, once at least."""
+        """Whether a walk has read every page of the pattern at least once."""
         return self.ended_at is not None
 
     @classmethod
     def read(cls, text: str) -> Self:
-        """Return what `written` gave; what another version knew more is left out."""
+        """Parse the output of `written`; ignore fields of other versions."""
         values = json.loads(text)
         return cls(**{name: values[name] for name in _DEFAULTS if name in values})
 
     def written(self) -> str:
-        """Return it as JSON, without what is as it was in the beginning."""
+        """Return the fields that differ from their defaults, as JSON."""
         return json.dumps({name: value for name, value in asdict(self).items() if value != _DEFAULTS[name]})
 
 
 NOTHING_COLLECTED: Final = "{}"
-"""`Collection().written()`."""
+"""The output of `Collection().written()`."""
 _DEFAULTS: Final = asdict(Collection())
 
 
@@ -266,109 +265,109 @@ _DEFAULTS: Final = asdict(Collection())
 
 
 class Ask(NamedTuple):
-    """One question."""
+    """A question for one page."""
 
     url: str
     place: int = 0
-    """Of the page among the feed's, where it is kept: lower is nearer the subscription document."""
+    """Position of a stored page among the feed's pages: lower is nearer the subscription document."""
     is_head: bool = False
-    """Ask whether it is there, with HEAD (RFC 9110, 9.3.2)."""
+    """Whether to use HEAD, only to learn whether the page exists (RFC 9110, 9.3.2)."""
     is_again: bool = False
-    """Whether what came before under this URL does not serve."""
+    """Whether an earlier response for this URL does not serve."""
     is_needed: bool = False
-    """Whether it has to be there: it is missing where it is not (R6)."""
+    """Whether the page must exist: if not, it counts as missing (R6)."""
     is_probe: bool = False
-    """Whether it only shows what the publisher does: what comes is not kept."""
+    """Whether the page only tests the publisher, and is not stored."""
     is_held: bool = False
-    """Whether what comes has to be judged first: it is kept if the same is asked for without this, which
-    costs no request (`kept`)."""
+    """Whether the adapter judges the page before it is stored. To store it, ask again without this flag
+    (`kept`), which costs no request."""
     is_trial: bool = False
-    """Whether a refusal says something of this question alone, as of HEAD: another one is asked then."""
+    """Whether a refusal concerns this question alone, as for HEAD: then the adapter asks another one."""
     reading: int = 0
-    """Which reading of the pages it belongs to: each is a pass with bounds of its own (R17)."""
+    """The reading of the pages to which this question belongs: each reading has its own bounds (R17)."""
 
     @property
     def expected(self) -> frozenset[int]:
-        """Statuses that are an answer: they say that nothing is there, or that this question is refused."""
+        """Statuses that count as a response: the page does not exist, or this question is refused."""
         gone = frozenset[int]() if self.is_needed else GONE
         return gone | FORBIDDEN if self.is_head or self.is_trial else gone
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Page:
-    """A feed document came."""
+    """A fetched feed document, as an adapter sees it."""
 
     url: str
-    """After redirects."""
+    """The URL after redirects."""
     family: Family
     identities: tuple[EntryId, ...]
-    """From the top."""
+    """Identities of the entries, from the top."""
     updated_at: float | None
-    """Of the document, at most the instant of its receipt."""
+    """The document's update time, at most the time of its receipt."""
     validators: tuple[str, str]
-    """ETag and Last-Modified; empty where there is none."""
+    """ETag and Last-Modified; empty strings if absent."""
     is_ascending: bool | None
-    """Whether its entries get newer downwards; None where their dates do not tell."""
+    """Whether entries get newer downwards; None if their dates do not tell."""
     dates: tuple[float | None, ...] = ()
-    """Of its entries, in the order of `identities`."""
+    """Dates of the entries, in the order of `identities`."""
     has_updates: bool = False
-    """Whether an entry says when it was updated, which is its date then; of a stored page it is not known."""
+    """Whether an entry has an update time, which then is its date. Unknown for stored pages."""
     marks: Marks = field(default_factory=Marks)
     news: int = 0
-    """How many of its identities were not stored before it came."""
+    """Count of identities not stored before the fetch."""
     had_at: float = 0.0
-    """When it came, epoch seconds; of a walk that was cut off some pages are from before."""
+    """Time of the fetch, epoch seconds. Pages of an interrupted walk may be from before it."""
     is_stored: bool = False
-    """Whether it is one of those."""
+    """Whether the page comes from the store, after an interrupted walk."""
 
     @property
     def oldest_at(self) -> float | None:
-        """Of its entries."""
+        """The oldest date of an entry."""
         return min((at for at in self.dates if at is not None), default=None)
 
     @property
     def newest_at(self) -> float | None:
-        """Of its entries."""
+        """The newest date of an entry."""
         return max((at for at in self.dates if at is not None), default=None)
 
 
 @dataclass(frozen=True, slots=True)
 class There:
-    """HEAD was answered well."""
+    """A successful response to HEAD."""
 
     headers: Mapping[str, str]
-    """Lower-case names."""
+    """Header fields with lower-case names."""
 
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """It could not be had."""
+    """A question without a page as its response."""
 
     slug: str
     status: int | None = None
 
     @property
     def is_gone(self) -> bool:
-        """Whether the publisher says that there is nothing."""
+        """Whether the publisher says that the page does not exist."""
         return self.status in GONE
 
     @property
     def is_forbidden(self) -> bool:
-        """Whether the publisher answers, but not this."""
+        """Whether the publisher responds, but forbids this request."""
         return self.status in FORBIDDEN
 
     @property
     def is_objection(self) -> bool:
-        """Whether something came that was not asked for."""
+        """Whether the response was not the page asked for."""
         return self.slug in _OBJECTIONS
 
 
 GONE: Final = frozenset({404, 410})
-"""What a publisher says of a page that is not there (RFC 9110, 15.5.5 and 15.5.11)."""
+"""Statuses for a page that does not exist (RFC 9110, 15.5.5 and 15.5.11)."""
 FORBIDDEN: Final = frozenset({400, 401, 403, 405, 406, 501})
-"""What a publisher says of a method, or a firewall of a parameter, that it does not let pass."""
+"""Statuses for a method that a publisher, or a parameter that a firewall, does not allow."""
 _OBJECTIONS: Final = frozenset({"redirected", "format", "cross-origin-unconfirmed"})
-"""Slugs of what came, but is not what was asked for (R27)."""
+"""Slugs for responses other than the page asked for (R27)."""
 
 Answer = Page | There | Refused
 T = TypeVar("T")
@@ -377,51 +376,51 @@ Asking = Generator[Sequence[Ask], Sequence[Answer], T]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Job:
-    """What an adapter starts from."""
+    """The starting point of an adapter."""
 
     asked_url: str
-    """What the feed is asked for by."""
+    """The URL by which the feed is requested."""
     url: str
-    """Of the subscription document, after redirects."""
+    """The subscription document's URL after redirects."""
     page: Page
     """The subscription document."""
     now: float
     site_id: str = ""
-    """As `Head.site_id`."""
+    """The same as `Head.site_id`."""
     has_news: bool = False
-    """Whether the subscription document brought an identity that was not stored."""
+    """Whether the subscription document brought an identity not stored before."""
     is_daily: bool = False
-    """Of a look for news: whether the last one that asked for everything was a day ago."""
+    """For a look for news: whether the last daily questions were a day ago."""
     is_interrupted: bool = False
-    """Of a look for news: whether the subscription document has been another since the last look that came to
-    its end. What is stored of that time may have gaps behind it, so a page without news ends nothing before
-    what was known at that look (`is_back`)."""
+    """For a look for news: whether the subscription document has changed since the last finished look.
+    Pages stored since then may have gaps behind them. So a page without news is no end until the look
+    reaches known entries (`is_back`)."""
     known: Collection = field(default_factory=Collection)
-    """What is known from earlier collections."""
+    """State from earlier refreshes."""
 
     @property
     def top(self) -> str:
-        """The identity of the subscription document's first entry, as `Collection.top`."""
+        """Identity of the subscription document's first entry, for `Collection.top`."""
         return self.page.identities[0].hex() if self.page.identities else ""
 
     @property
     def top_at(self) -> float | None:
-        """The date of that entry, as `Collection.top_at`."""
+        """Date of the subscription document's first entry, for `Collection.top_at`."""
         return self.page.dates[0] if self.page.dates else None
 
     @property
     def is_linked(self) -> bool:
-        """Whether the subscription document reaches back to what it began with at the last look."""
+        """Whether the subscription document reaches back to its first entry of the last look."""
         return self.is_back(self.page)
 
     def is_back(self, page: Page) -> bool:
-        """Whether a page has what the subscription document began with at the last look, or is older."""
+        """Return whether a page reaches back to the first entry of the last look."""
         return self.reach(page) < len(page.identities)
 
     def reach(self, page: Page) -> int:
-        """Return how many entries of a page stand before those of the last look; all, where it has none.
+        """Return how many entries of a page stand before those of the last look; all, if none are known.
 
-        Of these is what the subscription document began with, and what is older.
+        Entries of the last look are the subscription document's first one of then, and all older ones.
         """
         top, top_at = self.known.top, self.known.top_at
         entries = zip_longest(page.identities, page.dates)
@@ -433,35 +432,35 @@ class Job:
         return next(known, len(page.identities))
 
     def unproven(self, reason: str) -> Outcome:
-        """Return that the publisher has shown nothing more than the subscription document."""
+        """Return the outcome for a publisher that shows nothing beyond the subscription document."""
         return Outcome(is_honoured=False, known=self.known, reason=reason)
 
     def collected(self, **found: Any) -> Collection:
-        """Return what is known when all pages were asked for; `found` are fields of it."""
+        """Return the state after a walk through all pages; `found` are its fields."""
         return replace(self.known, top=self.top, retry_at=None, reason="", **found)
 
     def looked(self, reason: str = "") -> Outcome:
-        """Return what a look for news came to; `reason` says why not to everything."""
+        """Return the outcome of a look for news; `reason` says why it is incomplete."""
         known = self.known if reason else replace(self.known, top=self.top)
         return Outcome(is_honoured=True, is_whole=not reason, known=known, reason=reason)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """What an adapter came to."""
+    """The result of an adapter."""
 
     is_honoured: bool
-    """Whether what it asked for has shown that there is more than the subscription document (R27)."""
+    """Whether the responses show that there is more than the subscription document (R27)."""
     is_whole: bool = True
-    """Whether every page that the pattern reaches was asked for; which of them failed, the driver knows."""
+    """Whether every page of the pattern was asked for; the driver knows the failures."""
     known: Collection = field(default_factory=Collection)
     is_final: bool = False
-    """Of what is not whole: whether the publisher gives no more, so that asking again brings nothing."""
+    """For an incomplete result: whether the publisher gives no more, so that asking again is useless."""
     reason: str = ""
-    """Where it is not honoured, or not whole: why, for people."""
+    """Why the pattern is not honoured, or the result incomplete; for people."""
     wants_all: bool = False
-    """Whether all pages have to be asked for again, and none that was had serves: after a look for news at
-    once, after all pages later."""
+    """Whether a new walk through all pages is needed, without any page of the old one. After a look for
+    news the new walk comes at once, after a full walk later."""
 
 
 def one(ask: Ask) -> Asking[Answer]:
@@ -470,15 +469,15 @@ def one(ask: Ask) -> Asking[Answer]:
 
 
 def kept(ask: Ask) -> Asking[Answer]:
-    """Have what was held kept: it belongs to this feed."""
+    """Have a page with `is_held` stored: it belongs to this feed."""
     return (yield from one(ask._replace(is_held=False, is_again=False)))
 
 
-# Parameters of URLs: added to what is asked for, and looked for in what redirects led to
+# Parameters of URLs: added to questions, and compared after redirects
 
 
 def page_url(url: str, **parameters: str | int) -> str:
-    """Return the URL of a feed with these parameters behind its own, in place of those of the same names."""
+    """Return a feed's URL with these parameters after its own, in place of those with the same names."""
     parts = urlsplit(url)
     own = (each for each in parts.query.split("&") if each and each.partition("=")[0] not in parameters)
     query = "&".join([*own, *(f"{name}={value}" for name, value in parameters.items())])
@@ -486,35 +485,35 @@ def page_url(url: str, **parameters: str | int) -> str:
 
 
 def bears(url: str, asked_url: str) -> bool:
-    """Return whether a URL that redirects led to has every parameter of the one that was asked for."""
+    """Return whether a redirect's target has every parameter of the requested URL."""
     query = set(parse_qsl(urlsplit(url).query, keep_blank_values=True))
     return set(parse_qsl(urlsplit(asked_url).query, keep_blank_values=True)) <= query
 
 
 def has_parameter(name: str, *urls: str, without: str = "") -> bool:
-    """Return whether one of the URLs has a parameter of that name, not empty and not `without`."""
+    """Return whether one of the URLs has a parameter of that name, neither empty nor `without`."""
     return any(dict(parse_qsl(urlsplit(url).query)).get(name, without) != without for url in urls)
 
 
 # How many pages there are: doubling, then bisection, with HEAD where the publisher answers it (rule R28)
 
 MOST_PAGES: Final = 65_536
-"""A publisher that answers a page of a higher number answers any."""
+"""A publisher that answers for a higher page number ignores the number."""
 
 
 def last_page(
     ask: Callable[[int], Ask], *, low: int, high: int | None = None, uses_head: bool = True
 ) -> Asking[int]:
-    """Return the number of the last page; `MOST_PAGES`: whatever the number, something comes.
+    """Return the number of the last page; `MOST_PAGES` if every number brings a page.
 
     Args:
-        ask: The question for a page, by its number.
-        low: A page that is there.
-        high: One that is not; None: none is known.
-        uses_head: Whether HEAD is to be believed.
+        ask: Makes the question for a page number.
+        low: An existing page.
+        high: A missing page; None if none is known.
+        uses_head: Whether to trust HEAD.
 
     Raises:
-        SearchError: A page could not be asked for.
+        SearchError: A question failed.
     """
     search = _Search(ask, low, uses_head=uses_head)
     while high is None:
@@ -526,7 +525,7 @@ def last_page(
         else:
             high = probe
             low = low if search.uses_head else search.proven
-    search.is_head_proven = True  # it has said of a page that it is not there, or is not used
+    search.is_head_proven = True  # HEAD has reported a missing page, or is not in use
     while high - low > 1:
         probe = (low + high) // 2
         if (yield from search.is_there(probe)):
@@ -537,7 +536,7 @@ def last_page(
 
 
 class SearchError(Exception):
-    """A page could not be asked for; `refused` says why."""
+    """A question for a page failed; `refused` says why."""
 
     def __init__(self, refused: Refused) -> None:
         super().__init__(refused.slug)
@@ -549,7 +548,7 @@ class _Search:
         self._ask = ask
         self.uses_head = uses_head
         self.proven = low
-        """The last page that came."""
+        """The highest page that GET has proven to exist."""
         self.is_head_proven = False
 
     def is_there(self, number: int) -> Asking[bool]:
@@ -575,6 +574,6 @@ class _Search:
 
 
 _NO_HEAD: Final = frozenset({400, 403, 405, 406, 500, 501})
-"""Statuses of HEAD that say nothing of GET."""
+"""Statuses of HEAD without meaning for GET."""
 _PROVEN_BEHIND: Final = 8
-"""So many times as far as a page that came, GET has to bear HEAD out: some publishers answer it always."""
+"""Factor beyond the last proven page at which GET must confirm HEAD: some publishers accept every HEAD."""

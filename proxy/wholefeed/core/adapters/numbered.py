@@ -1,17 +1,17 @@
-"""Publishers whose pages begin at a number or an instant (rules R26 to R32).
+"""Publishers with pages that begin at a number or an instant (rules R26 to R32).
 
-Blogger, GitLab, Joomla, Squarespace and Redmine. Each class says what is known of its publisher, and from
-where. All of them are asked downward:
+Blogger, GitLab, Joomla, Squarespace and Redmine. Each class has the known facts about its publisher,
+with sources. The walk always goes downward:
 
     the subscription document   its length, or the date of its last entry, tells where the first page begins
-    a page                      so it does where the next one begins
-    a page of the last entry    the end; so is one without entries where nothing moves
+    a page                      likewise tells where the next page begins
+    the end                     a page of the last entry alone, or an empty one if entries cannot move
 
-What is added or deleted meanwhile moves what stands behind a number. So such a page begins with the last
-entry of the one before it, and one that has none of that is asked for from further up: a few times until a
-new entry comes, since some publishers give nothing above some number. Behind an instant nothing moves. Pages
-that can only be counted are read once more, from the last to the first: what has slipped up across a border
-is met there.
+Entries added or deleted meanwhile move all entries behind a number. So a page starts with the last
+entry of the page before it. If the page lacks that entry, the walk asks from further up. It does so
+only a few times before a new entry must come, since some publishers give nothing above some number.
+Behind an instant no entry moves. Pages with mere page numbers are read once more, from the last to the
+first, to meet entries that moved up across a border.
 """
 
 from __future__ import annotations
@@ -42,58 +42,58 @@ from wholefeed.core.model import EntryId, Family
 
 
 class _Numbered(ABC):
-    """A publisher that is asked for what stands behind a place."""
+    """A publisher with pages that start at a place, given as a number or an instant."""
 
     name: ClassVar[str]
     parameter: ClassVar[str]
-    """What the place goes by."""
+    """The parameter for the place."""
     size: ClassVar[dict[str, int]] = {}
-    """The parameter that says how many entries a page has, where there is one."""
+    """The parameter for the entries on a page, if there is one."""
     lowest: ClassVar[int] = 0
-    """The place of the first entry or page: a URL that names it asks for no more than one without."""
+    """The place of the first entry or page: a URL with this place is the feed itself."""
     is_descending: ClassVar[bool] = False
-    """Whether places get lower from page to page."""
+    """Whether places fall from page to page."""
     is_read_twice: ClassVar[bool] = False
-    """Whether what slips across a border is to be met by reading all pages again, upward."""
+    """Whether to read all pages again, upward, to meet entries that moved across a border."""
 
     @abstractmethod
     def is_theirs(self, sight: Sight) -> bool:
-        """Whether a subscription document is one of theirs, comments and its URL apart."""
+        """Return whether a subscription document is such a publisher's, regardless of comments and URL."""
 
     @abstractmethod
     def behind(self, page: Page, start: int | None) -> int | None:
-        """Return where the page behind one begins, which itself began at `start`; None where nothing tells.
+        """Return the start of the page behind one that began at `start`; None if nothing tells.
 
         The subscription document began at None.
         """
 
     def first(self, job: Job) -> int | None:
-        """Return where the first page began when all were asked for first, if that means the same still."""
+        """Return the start of the first page on the first full walk, if it still means the same."""
         return None
 
     def joins(self, page: Page, start: int, before: Page) -> bool:
-        """Whether a page follows the one before it, as it does by the last entry of that."""
+        """Return whether a page follows the one before it: it must share an entry with that."""
         return not set(before.identities).isdisjoint(page.identities)
 
     def above(self, start: int, step: int, page: Page, job: Job) -> int | None:
-        """Return where to ask instead of a place whose page does not follow; `step` counts that from 0."""
+        """Return a place further up, for a page that does not follow; `step` counts these attempts from 0."""
         return max(self.lowest + 1, start - (_STEP << step)) if step < _STEPS_BACK else None
 
     def url_of(self, job: Job, start: int) -> str:
-        """Return the URL of the page that begins at a place."""
+        """Return the URL of the page that starts at a place."""
         parameters = {self.parameter: start, **self.size}
         return page_url(_without(job.url, parameters), **parameters)
 
     def total(self, job: Job, pages: _Pages) -> int | None:
-        """Return how many entries the publisher claims to have."""
+        """Return the count of entries claimed by the publisher."""
         return None
 
     def lack(self, job: Job, pages: _Pages) -> str:
-        """Say why what has come is not all there is, though the publisher gives no more."""
+        """Return why the entries are incomplete although the publisher gives no more."""
         return ""
 
     def fits(self, sight: Sight) -> bool:
-        """Return whether it is one of theirs, at the site that it names, and no page already (R26)."""
+        """Return whether the feed is such a publisher's, at its own site, and no page already (R26)."""
         if sight.marks.has_comments or not self.is_theirs(sight):
             return False
         return _host(sight.url) == _host(sight.site_id) != "" and not self._is_page(sight)
@@ -132,7 +132,7 @@ class _Numbered(ABC):
         return Outcome(is_honoured=True, is_whole=not reason, is_final=is_final, known=known, reason=reason)
 
     def look(self, job: Job) -> Asking[Outcome]:
-        """Ask for what the subscription document does not reach, and for the page behind it once a day."""
+        """Ask for entries beyond the subscription document's reach, and once a day for the page behind it."""
         if job.is_linked and not job.is_daily:
             return job.looked()
         pages = _Pages(job, self, is_look=True)
@@ -144,7 +144,7 @@ class _Numbered(ABC):
 
 
 class _Pages:
-    """What is known of the pages while they are asked for."""
+    """The state of asking for pages."""
 
     def __init__(self, job: Job, adapter: _Numbered, *, is_look: bool = False) -> None:
         self._job = job
@@ -152,29 +152,29 @@ class _Pages:
         self._is_look = is_look
         self.met: set[EntryId] = set(job.page.identities)
         self.on_pages: set[EntryId] = set()
-        """What of that stood on pages."""
+        """Entries of `met` that stood on pages."""
         self.last: Page = job.page
-        """The last one that followed the one before it."""
+        """The last page that followed the one before it."""
         self.starts: list[int] = []
-        """Where pages with entries begin."""
+        """Starts of pages with entries."""
         self.reason = ""
-        """Why they are not all there."""
+        """Why pages are missing."""
         self.lack = ""
-        """Why what has come is not all there is, though the publisher gives no more."""
+        """Why the entries are incomplete although the publisher gives no more."""
         self._asked = 0
 
     @property
     def count(self) -> int:
-        """Of the pages with entries, the subscription document among them."""
+        """Count of pages with entries, including the subscription document."""
         return 1 + len(self.starts)
 
     def down(self, start: int | None, *, until: AbstractCollection[EntryId] = ()) -> Asking[bool]:
         """Ask for page after page; return whether the first one shows that places count (R27).
 
         Args:
-            start: Where it begins.
-            until: A page that has one of these is the last. So is one without news, for a look; after an
-                interruption only where what was known is reached.
+            start: The place of the first page.
+            until: Entries that mark the last page. A look also ends at a page without news. After an
+                interruption it does so only once it has reached known entries.
         """
         job, adapter, before, step, stalled = self._job, self._adapter, self._job.page, 0, 0
         is_first, is_back, is_up = True, job.is_linked or not job.is_interrupted, False
@@ -216,16 +216,19 @@ class _Pages:
         return not is_first
 
     def _give_up(self, start: int, *, has_end: bool) -> None:
-        """Say why no place brought what follows: nothing is given, though entries are where they were."""
+        """Note why no place brought the following entries.
+
+        With `has_end`, the publisher gives nothing, although the entries have not moved.
+        """
         if has_end:
             self.lack = f"the publisher gives nothing from {self._adapter.parameter}={start} on"
         else:
             self.reason = "the entries moved while they were asked for"
 
     def up(self) -> Asking[None]:
-        """Ask for all pages again, from the last to the first of all.
+        """Ask for all pages again, from the last to the first.
 
-        One that was not full had nothing behind it.
+        A last page that was not full had nothing behind it, so skip it.
         """
         is_full = len(self.last.identities) >= len(self._job.page.identities)
         starts = self.starts if is_full else self.starts[:-1]
@@ -243,7 +246,7 @@ class _Pages:
         return Ask(self._adapter.url_of(self._job, start), place=place, is_again=is_again)
 
     def _meet(self, page: Page, start: int, *, is_other: bool) -> bool:
-        """Take in a page; return whether it has an entry that no page before it had."""
+        """Record a page; return whether it has an entry that no page before it had."""
         met = len(self.met)
         self.last = page
         self.met.update(page.identities)
@@ -254,11 +257,12 @@ class _Pages:
 
 
 _STEPS_BACK: Final = 5
-"""So often, until a new entry comes, a page is asked for from further up."""
+"""Attempts to ask from further up, until a new entry comes."""
 _STEP: Final = 10
-"""So many entries the first time: each time twice as many as before."""
+"""Entries to go back at the first attempt; each further attempt doubles them."""
 _STALLED: Final = 2
-"""So many pages in a row that end with one entry are the end: as many entries as a page has may have come."""
+"""Pages in a row with the same last entry that mark the end. One alone may be chance: a whole page of
+entries may have been added."""
 
 
 def _host(url: str) -> str:
@@ -280,19 +284,19 @@ class Blogger(_Numbered):
 
     `/feeds/posts/default?start-index=25&max-results=100` gives a hundred from the twenty-fifth on.
 
-    Facts, by Google's guide to the protocol ("Blogger Data API, Reference Guide", version 2: `start-index`
-    counts from 1, beside `max-results`) and by bloggers who watched it ("The incredible shrinking feeds",
-    2019: 25 posts without the parameters; at most 500 at first, 150 from 2016 on, 100 since): the newest
-    first, and all posts of the blog can be had so. Comments have a path of their own. Atom feeds link `next`,
-    paged feeds then; this is for those without the link, such as `alt=rss`.
+    Sources: Google's guide ("Blogger Data API, Reference Guide", version 2: `start-index` counts from
+    1, beside `max-results`) and bloggers' observations ("The incredible shrinking feeds", 2019: 25
+    posts without the parameters; at most 500 at first, 150 from 2016 on, 100 since). The newest post
+    comes first, and all posts are available. Comments have a path of their own. Atom feeds link `next`,
+    so they are paged feeds. This adapter is for feeds without that link, such as `alt=rss`.
 
-    A blog that leaves its feed to FeedBurner leads there whoever does not say `redirect=false`, which the
-    links of its own pages say; the copy has the newest posts and reads no parameters. It may be made from the
-    other one of the blog's formats, which `alt` chooses (`rss`, or `atom` where it says nothing).
+    A blog with a FeedBurner feed redirects every request without `redirect=false`, the parameter in the
+    links of its own pages. The copy at FeedBurner has the newest posts and reads no parameters. It may
+    be made from the blog's other format, chosen by `alt` (`rss`, or `atom` by default).
 
-    `openSearch:totalResults` counts the posts of the blog or label. It is reported that a start above some
-    number gives nothing (Create-a-Blogger-archive-page, issue 6): the feed is partial then, and so it is
-    where fewer came than are counted.
+    `openSearch:totalResults` counts the posts of the blog or label. A start above some number
+    reportedly gives nothing (Create-a-Blogger-archive-page, issue 6). Then the feed is partial, as it
+    is if fewer posts come than are counted.
     """
 
     name: ClassVar[str] = "blogger"
@@ -301,14 +305,14 @@ class Blogger(_Numbered):
     lowest: ClassVar[int] = 1
 
     def is_theirs(self, sight: Sight) -> bool:
-        """Return whether the generator says so, of what a blog's own address leads to: services republish."""
+        """Return whether the generator says so and the URL is a blog's own: other services republish."""
         if _BLOGGER_GENERATOR.fullmatch(sight.marks.generator) is None:
             return False
         is_at_blog = _is_at_blog(sight.url) or _is_at_blog(sight.asked_url)
         return is_at_blog and sight.family in (Family.ATOM, Family.RSS)
 
     def fits(self, sight: Sight) -> bool:
-        """Return whether it is one of theirs and no page already; many blogs are at a domain of their own."""
+        """Return whether the feed is Blogger's and no page already. Many blogs have their own domain."""
         return self.is_theirs(sight) and not self._is_page(sight)
 
     def behind(self, page: Page, start: int | None) -> int | None:
@@ -317,7 +321,7 @@ class Blogger(_Numbered):
         return number if number > 1 else None
 
     def url_of(self, job: Job, start: int) -> str:
-        """Return the URL at the blog itself, for one that leads its feed elsewhere: in that one's format."""
+        """Return the page's URL at the blog itself, in the format of a feed redirected elsewhere."""
         if _is_at_blog(job.url):
             return super().url_of(job, start)
         url, is_rss = super().url_of(replace(job, url=job.asked_url), start), job.page.family is Family.RSS
@@ -326,7 +330,7 @@ class Blogger(_Numbered):
         return page_url(url, redirect="false")
 
     def total(self, job: Job, pages: _Pages) -> int | None:
-        """Return what the last page claims, or else the feed."""
+        """Return the total on the last page, or else in the subscription document."""
         totals = pages.last.marks.total, job.page.marks.total
         return next((total for total in totals if total is not None), None)
 
@@ -347,10 +351,11 @@ class GitLab(_Numbered):
 
     `…/-/commits/main?format=atom&offset=39&limit=100` gives a hundred from the fortieth on.
 
-    Facts, by its source (`app/controllers/projects/commits_controller.rb`, `app/views/projects/commits/`):
-    forty without the parameters, no limit to `limit`, the order is that of `git log`; behind the first commit
-    there is a feed without entries. The feed's id is the address of the list, an entry's that of the commit
-    below the same project; before version 12 without `/-`. No generator is named.
+    Source: its code (`app/controllers/projects/commits_controller.rb`, `app/views/projects/commits/`).
+    Without parameters there are forty commits, in the order of `git log`; `limit` has no maximum.
+    Behind the first commit the feed is empty. The feed's id is the address of the list. An entry's id
+    is the address of the commit in the same project, without `/-` before version 12. The feed names no
+    generator.
     """
 
     name: ClassVar[str] = "gitlab"
@@ -358,7 +363,7 @@ class GitLab(_Numbered):
     size: ClassVar[dict[str, int]] = {"limit": 100}
 
     def is_theirs(self, sight: Sight) -> bool:
-        """Return whether the feed's id and its last entry's are those of one project."""
+        """Return whether the feed's id and its last entry's belong to one project."""
         feed, commit = _GITLAB_FEED.match(sight.site_id), _GITLAB_COMMIT.fullmatch(sight.marks.last_id)
         return sight.family is Family.ATOM and bool(feed and commit and feed[1] == commit[1])
 
@@ -380,16 +385,18 @@ def _number_of_last(page: Page, start: int | None) -> int | None:
 
 
 class Joomla(_Numbered):
-    """The articles of a category, a tag or the front page, as many a page as the site gives.
+    """The articles of a category, a tag or the front page, with the site's own page size.
 
     `…?format=feed&type=rss&limitstart=9` gives ten from the tenth on.
 
-    Facts, by its source: the generator is `Joomla! - Open Source Content Management`, with a version in front
-    of the hyphen in 1.5; the views of feeds overwrite `limit` (`feed_limit`, 10) and leave `limitstart` to
-    the models of the pages (`CategoryModel`, `FeaturedModel`), in the order that these have. A start from
-    which no full page follows becomes that of the last page (`ListModel::getStart`): 18 of 25 entries becomes
-    20, so that the page has nothing of the one before it, and the last page comes for ever. Where all
-    articles stand in the feed any start becomes 0, so that nothing shows.
+    Source: its code. The generator is `Joomla! - Open Source Content Management`, with a version before
+    the hyphen in 1.5. Feed views overwrite `limit` (`feed_limit`, 10) and leave `limitstart` to the
+    models of the pages (`CategoryModel`, `FeaturedModel`), in their order.
+
+    A start with no full page behind it becomes the start of the last page (`ListModel::getStart`): 18
+    of 25 entries becomes 20. So that page shares no entry with the one before it, and it comes for
+    every higher start. If all articles are in the feed, any start becomes 0, so the parameter shows no
+    effect.
     """
 
     name: ClassVar[str] = "joomla"
@@ -409,7 +416,7 @@ class Joomla(_Numbered):
         return _number_of_last(page, start)
 
     def above(self, start: int, step: int, page: Page, job: Job) -> int | None:
-        """Return, for what may be the last page, the last start from which a full page follows."""
+        """Return, for a possible last page, the last start with a full page behind it."""
         size = len(job.page.identities)
         if step == 0 and 0 < len(page.identities) < size:
             return max(1, (start // size) * size + len(page.identities))
@@ -425,16 +432,17 @@ _JOOMLA_GENERATOR: Final = re.compile(
 
 
 class Squarespace(_Numbered):
-    """The posts or episodes of a collection, as many a page as the feed has.
+    """The posts or episodes of a collection, with the feed's own page size.
 
-    `…?format=rss&offset=1547826436000` gives those that were published before that instant, in milliseconds.
+    `…?format=rss&offset=1547826436000` gives posts published before that instant, in milliseconds.
 
-    Facts, by programs that page so (`rssrerun`, and a script of a podcast's archive page: both ask with the
-    last pubDate until no items come) and by the same parameter of its pages, which link it. Whether what was
-    published at the instant itself comes is not known, nor what order posts of one second have: so the second
-    behind the last entry is asked for. The generator is `Site-Server v… (http://www.squarespace.com)`, a guid
-    three object ids: of the site, the collection and the post. Version 5 has another generator and is left
-    alone.
+    Sources: programs that page so (`rssrerun`, and a script of a podcast's archive page: both ask with
+    the last pubDate until no items come), and links with the same parameter in the publisher's pages.
+    It is unknown whether posts of the instant itself come, and in which order posts of one second are.
+    So the adapter asks with the second after the last entry.
+
+    The generator is `Site-Server v… (http://www.squarespace.com)`. A guid is three object ids: of the
+    site, the collection and the post. Version 5 has another generator, and this adapter ignores it.
     """
 
     name: ClassVar[str] = "squarespace"
@@ -448,25 +456,25 @@ class Squarespace(_Numbered):
         return is_one and sight.family is Family.RSS
 
     def behind(self, page: Page, start: int | None) -> int | None:
-        """Return the second behind the date of the page's last entry; of one entry nothing shows."""
+        """Return the second after the date of the page's last entry; None if one entry proves nothing."""
         at = page.dates[-1] if page.dates else None
         is_alone = start is None and len(page.identities) == 1
         return None if at is None or is_alone else _second_behind(at)
 
     def first(self, job: Job) -> int | None:
-        """Return the second behind the entry that was the last then: what stands below has not moved."""
+        """Return the second after the last entry of the first walk: nothing below has moved since."""
         return None if job.known.start_at is None else _second_behind(job.known.start_at)
 
     def joins(self, page: Page, start: int, before: Page) -> bool:
-        """Whether all of a page is older than the instant, and of a known date."""
+        """Return whether all entries of a page have dates, older than the instant."""
         return all(at is not None and at * 1000 < start for at in page.dates)
 
     def above(self, start: int, step: int, page: Page, job: Job) -> int | None:
-        """Return nothing: an instant does not move."""
+        """Return None: an instant does not move."""
         return None
 
     def lack(self, job: Job, pages: _Pages) -> str:
-        """Say so where a full page at the end is of one second: nobody can ask for what stands behind it."""
+        """Return a reason if a full last page bears one date: nobody can ask for entries behind it."""
         page = pages.last
         is_tied = len(page.identities) >= len(job.page.identities) and len({*page.dates}) == 1
         return "more entries bear one date than a page has" if is_tied else ""
@@ -484,17 +492,19 @@ def _second_behind(at: float) -> int:
 
 
 class Redmine(_Numbered):
-    """The news of a project or of all of them, ten a page.
+    """The news of a project or of all projects, ten a page.
 
     `…/news.atom?page=2` gives the second ten.
 
-    Facts, run here (5.0.4) and by its source (to 7.0; `news_controller.rb`, `application_controller.rb`): the
-    generator is `Redmine` of `http://www.redmine.org/`, later `https:`; the feed's id is the home page, an
-    entry's `news/NUMBER` below it. Behind the last page there is a feed without entries; 0 and what is no
-    number are page 1. A site that shows fewer than ten entries in feeds (`feeds_limit`, 15) leaves out the
-    rest of each page. `from`, which the page of activities for people reads, does nothing in `activity.atom`,
-    nor does any parameter there, in `issues.atom`, in forums, or of times and projects. `revisions.atom`
-    reads `page` and shows fifteen of each twenty-five: with holes that nothing fills it is left alone.
+    Sources: version 5.0.4 run here, and its code (to 7.0; `news_controller.rb`,
+    `application_controller.rb`). The generator is `Redmine` of `http://www.redmine.org/`, later
+    `https:`. The feed's id is the home page, an entry's is `news/NUMBER` below it. Behind the last page
+    the feed is empty; 0 and non-numbers mean page 1. A site with fewer than ten entries in feeds
+    (`feeds_limit`, 15) omits the rest of each page.
+
+    Other feeds have no usable parameter. `from`, known from the page of activities, has no effect in
+    `activity.atom`. No parameter works in `issues.atom`, in forums, or in feeds of times and projects.
+    `revisions.atom` reads `page` but shows only fifteen of each twenty-five, so the adapter ignores it.
     """
 
     name: ClassVar[str] = "redmine"
@@ -503,7 +513,7 @@ class Redmine(_Numbered):
     is_read_twice: ClassVar[bool] = True
 
     def is_theirs(self, sight: Sight) -> bool:
-        """Return whether the generator says so, and the last entry is a piece of news of the same site."""
+        """Return whether the generator says so, and the last entry is news of the same site."""
         is_one = _REDMINE_GENERATOR.fullmatch(sight.marks.generator) is not None
         home, _, number = sight.marks.last_id.rpartition("news/")
         is_news = home.rstrip("/") == sight.site_id.rstrip("/") and number.isdecimal()
@@ -514,16 +524,16 @@ class Redmine(_Numbered):
         return (start or 1) + 1
 
     def joins(self, page: Page, start: int, before: Page) -> bool:
-        """Whether a page goes on where the one before it ended: with what is older, or came from there."""
+        """Return whether a page continues the one before it: with older entries, or with shared ones."""
         is_older = (page.newest_at or 0.0) <= (before.oldest_at or 0.0)
         return is_older or super().joins(page, start, before)
 
     def above(self, start: int, step: int, page: Page, job: Job) -> int | None:
-        """Return nothing: a page is what it is."""
+        """Return None: a page number cannot move up."""
         return None
 
     def lack(self, job: Job, pages: _Pages) -> str:
-        """Say so where the feed has fewer entries than a page, and there is a second one."""
+        """Return a reason if the feed has fewer entries than a page, and a second page exists."""
         is_cut = pages.count > 1 and len(job.page.identities) < _REDMINE_PAGE
         return "the publisher leaves out what a page has beyond its feed's entries" if is_cut else ""
 

@@ -134,8 +134,7 @@ class StoredDocument:
 
     @property
     def is_added(self) -> bool:
-        """Whether the document comes from an additional source, and leaves a feed that is complete by
-        itself."""
+        """Whether the document comes from an additional source, and leaves once a feed is complete."""
         return self.origin.policy.leaves_complete
 
     @property
@@ -150,7 +149,7 @@ class StoredDocument:
 
     @property
     def is_final(self) -> bool:
-        """Whether the document comes from an additional source, and leaves once a feed is complete."""
+        """Whether the document is an archive that no walk asks for again; see `is_due`."""
         is_believed = self.is_settled and (self.is_marked or not self.is_uncacheable)
         return is_believed and not self.is_stand_in
 
@@ -235,8 +234,7 @@ class Attempt:
 
     @property
     def is_subscription(self) -> bool:
-        """Whether the attempt was for the subscription document: then the feed is stale, and no part is
-        missing."""
+        """Whether this is the subscription document's attempt: the feed is stale, nothing is missing."""
         return self.url == SUBSCRIPTION_ATTEMPT
 
     def waits(self, now: float) -> bool:

@@ -259,8 +259,7 @@ class Walk:
         return any(identity not in known.updated_at for identity, _ in found.arrival.keys or ())
 
     def _is_left_alone(self, url: str) -> bool:
-        """Return whether to skip a document behind a hole: the hole waits (R14), or the document was
-        replaced."""
+        """Return whether to skip a document behind a hole: the hole waits (R14), or it was replaced."""
         hole, row = self._holes.note, self._context.find_stored(url)
         if hole is None:
             return False

@@ -1,17 +1,17 @@
-"""Where a walk looks before the chain leads there: ahead of its path, and behind what is missing.
+"""Guesses where a chain leads: ahead of the path, and behind a missing document.
 
-Archives are mostly numbered or dated: after `…/archive/41` and `…/archive/40` comes `…/archive/39`, after
-`…/2003/01` and `…/2002/12` comes `…/2002/11`. That serves for two things that are not the same:
+Archives are mostly numbered or dated: after `…/archive/41` and `…/archive/40` comes `…/archive/39`,
+after `…/2003/01` and `…/2002/12` comes `…/2002/11`. Such guesses serve two purposes:
 
     next_urls(["http://o.test/a/41", "http://o.test/a/40"], 2)    # (".../39", ".../38")
 
-Look-ahead (`Ahead`, docs/design.md#look-ahead): a guess only starts a request early; it counts
-for nothing until the chain links to it. One guess looks whether the chain goes on so far, and then those
-before it are asked for, so that at most one request goes beyond the end of the chain.
+Look-ahead (`Ahead`, docs/design.md#look-ahead): a guess only starts a request early. The document does
+not count until the chain links to it. First one guess tests whether the chain reaches that far. Then
+the documents before it are fetched. So at most one request goes beyond the end of the chain.
 
-Holes (`Holes`, rule R34): a document that cannot be had hides only the link to the next one, and not where
-that one stands, so what is guessed behind it is asked for without a link. It joins if it says itself that it
-belongs here, and is no repetition.
+Holes (`Holes`, rule R34): a missing document hides the link to the next one, but not its place. So the
+walk asks for guesses behind the hole without a link. Such a document joins if it names this feed itself
+and is no repetition.
 
     holes.open(DocumentUnavailable(".../39", …), steps=[".../41", ".../40", ".../39"])
     holes.next_guess()       # ".../38"; None when none is left, and the walk ends with `holes.note`
@@ -39,17 +39,17 @@ from wholefeed.core.walk.chain import Arrival, Chain, WalkLimits
 
 
 class Ahead:
-    """The documents that one walk fetches before its path comes to them.
+    """The choice of documents that one walk fetches ahead of its path.
 
-    Behind the next document of the path these are the ones that will probably follow it: the targets of early
-    links in documents that still arrive, then guesses. No URL is wanted again once a response has come.
+    Candidates are the targets of early links in documents still arriving, then guesses. A URL with a
+    response is never chosen again.
 
     Args:
         chain: The path so far.
-        limits: Where the walk stops.
-        known: Returns whether the document of a URL is stored, and so not worth guessing.
-        arrival_of: Returns the document of a URL that was fetched ahead of the path.
-        max_window: How many documents may be wanted ahead of the path.
+        limits: The limits of the walk.
+        known: Returns whether a URL's document is stored, so that a guess is useless.
+        arrival_of: Returns the document of a URL fetched ahead of the path.
+        max_window: Most documents ahead of the path.
         look_ahead: Whether to guess.
     """
 
@@ -70,25 +70,24 @@ class Ahead:
         self._max_window = max_window
         self._max_guesses = max_window if look_ahead else 0
         self._window = min(_FIRST_WINDOW, self._max_guesses)
-        """How many documents may be guessed: twice as many after each guess that the chain then links to, and
-        none any more after the first that is wrong."""
+        """Most guesses at present: doubled after each correct guess, 0 after the first wrong one."""
         self._followers: dict[str, str] = {}
         self._asked: dict[str, str] = {}
         self._early: dict[str, str] = {}
         self._answered: set[str] = set()
         self._probe = ""
-        """The guess that was asked for to see whether the chain goes on there; empty: none."""
+        """The guess that tests whether the chain goes on; empty if there is none."""
         self._arrived_bytes = chain.path[0].body_bytes
 
     def is_answered(self, url: str) -> bool:
         return document_key(url) in self._answered
 
     def foretell(self, url: str, older_url: str) -> None:
-        """Take the older link of a document that is still arriving."""
+        """Note the older link of a document that still arrives."""
         self._early[document_key(url)] = older_url
 
     def note_response(self, url: str, body_bytes: int | None) -> None:
-        """Note that a document which was wanted has come, or None: that it cannot be had."""
+        """Note the response for a chosen document; None if it cannot be fetched."""
         key = document_key(url)
         if key in self._answered:
             return
@@ -100,23 +99,23 @@ class Ahead:
             self._arrived_bytes += body_bytes
 
     def refuse(self, url: str) -> None:
-        """Forget a document that does not join: should the chain link to it, it is wanted again."""
+        """Forget a document that does not join, so that it can be chosen again if the chain links to it."""
         self._answered.discard(document_key(url))
 
     def check(self, url: str, older_url: str) -> None:
-        """Compare with what was guessed the link that a document of the chain turned out to bear."""
+        """Compare a real link of the chain with the guess for it."""
         guessed = self._followers.pop(document_key(url), None)
         if guessed is not None and self._window:
             is_hit = guessed == document_key(older_url)
             self._window = min(self._window * 2, self._max_guesses) if is_hit else 0
 
     def wanted(self, target: str, *, steps: Sequence[str], is_alone: bool) -> tuple[Want, ...]:
-        """Return what to fetch, the most urgent first.
+        """Choose the documents to fetch, the most urgent first.
 
         Args:
             target: The path's next document.
-            steps: The URLs that the chain linked to so far, that one the last.
-            is_alone: Whether nothing behind it is wanted.
+            steps: The URLs that the chain linked to so far, with the target last.
+            is_alone: Whether to choose nothing behind the target.
         """
         wants = [Want(self.spelling(target), is_guess=False)]
         listed = {document_key(target)}
@@ -129,7 +128,7 @@ class Ahead:
         return tuple(wants)
 
     def _behind(self, target: str, steps: Sequence[str]) -> list[str]:
-        """Return what probably follows the path's next document, the nearest first."""
+        """Return the documents that probably follow the path's next one, the nearest first."""
         room = min(self._max_window, self._limits.documents - len(self._chain.path) - 1)
         if self._arrived_bytes >= self._limits.bytes:
             return []
@@ -138,7 +137,7 @@ class Ahead:
             if self._chain.repetition(older) or older in line:
                 return line[1:]
             line.append(older)
-        is_stored = self._known(line[-1])  # then the older link costs no wait
+        is_stored = self._known(line[-1])  # then reading the older link costs no wait
         deep = min(2 * self._max_window, self._limits.documents - len(self._chain.path)) - len(line)
         for guess in () if is_stored else self._worth_asking([*steps[-3:-1], *line], deep):
             if len(line) > room or self._chain.repetition(guess) or not self._allows(line[-1]):
@@ -147,14 +146,14 @@ class Ahead:
         return line[1:]
 
     def _worth_asking(self, steps: Sequence[str], deep: int) -> list[str]:
-        """Return the guesses to ask for: nobody says where a chain ends, and beyond that are only refusals.
+        """Choose the guesses to fetch: nobody knows the end of a chain, and beyond it are only refusals.
 
-        So one guess is the probe, as far ahead as the window; those before it are asked for once it has come.
-        Pages are counted up to the `last` one, which they name.
+        So one guess at the far end of the window is the probe. Those before it follow once the probe
+        has arrived. Pages are counted up to the `last` one, which they name.
 
         Args:
-            steps: As for `next_urls`.
-            deep: How many guesses may be looked at.
+            steps: The same as for `next_urls`.
+            deep: Most guesses to consider.
         """
         if self._chain.trail.is_paged:
             return list(self._guessed_after(steps, self._window))
@@ -179,33 +178,33 @@ class Ahead:
         return guessed
 
     def _allows(self, url: str) -> bool:
-        """Return whether counting may go on behind a page: towards `last`, and no further."""
+        """Return whether to count on behind a page: only towards `last`."""
         last = self._chain.tip.links.get(Relation.LAST)
         return not self._chain.trail.is_paged or (last is not None and is_counted(url, last))
 
     def _likely_older(self, url: str) -> str | None:
-        """Return the older link of a document that was fetched ahead or is still arriving."""
+        """Return the older link of a document fetched ahead or still arriving."""
         arrival = self._fetched(url)
         if arrival is None:
             return self._early.get(document_key(url))
         return self._chain.trail.target(arrival.links)
 
     def spelling(self, url: str) -> str:
-        """Return the spelling by which a document was first wanted, so that it is not fetched under two."""
+        """Return the first spelling of a URL, so that a document is not fetched under two."""
         return self._asked.setdefault(document_key(url), url)
 
 
 def is_foreseen(url: str, needed: str, under_way: Sequence[str], window: int) -> bool:
-    """Return whether the older link in a document that arrives is fetched already: so its head is not read.
+    """Return whether an arriving document's older link is being fetched, so its head need not be read.
 
-    That is so where enough documents are under way and their URLs count on. Where the guesses are wrong, the
-    document that the walk has come to tells it: its head is read in any case.
+    That holds if enough documents are under way and their URLs count on. If guesses are wrong, the
+    document that the path has reached shows it: its head is always read.
 
     Args:
-        url: The document that arrives.
-        needed: The one that the path has come to.
-        under_way: All that are being fetched, in the order in which that began.
-        window: How many documents may be fetched ahead of the path.
+        url: The arriving document.
+        needed: The document that the path has reached.
+        under_way: All running fetches, in the order of their start.
+        window: Most documents ahead of the path.
     """
     is_ahead = bool(needed) and url != needed
     return is_ahead and len(under_way) >= window and bool(next_urls(under_way[-3:], 1))
@@ -216,25 +215,25 @@ class Want(NamedTuple):
 
     url: str
     is_guess: bool
-    """Not on the path yet; no loss if it is never fetched."""
+    """Whether the document is not on the path yet: the walk can do without it."""
 
 
 _FIRST_WINDOW: Final = 2
 
 
-# Counting on: the URLs that follow those before, by the one number or date in which they differ
+# Counting on: the URLs that follow, by the one number or date in which earlier ones differ
 
 
 def next_urls(steps: Sequence[str], count: int, *, lowest: int = 0) -> tuple[str, ...]:
-    """Return the URLs that probably follow, the nearest first; none where no pattern shows.
+    """Return the URLs that probably follow, the nearest first; empty if there is no pattern.
 
-    Two URLs are a pattern when they differ in one date or one number by one; by any other amount when the
-    URL before them confirms it. Zero padding is kept, and no number goes below 0.
+    Two URLs form a pattern if they differ in one date or number by one. Any other difference counts if
+    the URL before them confirms it. Zero padding stays, and no number goes below 0.
 
     Args:
-        steps: The URLs that the chain linked to so far, in order; the last three are looked at.
-        count: Guesses wanted at most.
-        lowest: The lowest number that is worth a guess.
+        steps: The URLs that the chain linked to so far, in order; the last three count.
+        count: Most guesses to return.
+        lowest: The lowest number worth a guess.
     """
     for pattern in (_DATES_AND_NUMBERS, _NUMBERS):
         step = _step(steps, pattern)
@@ -256,13 +255,14 @@ def _continued(step: _Step, count: int, lowest: int) -> tuple[str, ...]:
 
 
 def count_left(steps: Sequence[str], last_url: str = "") -> int | None:
-    """Return how many documents probably follow; None where their URLs do not tell.
+    """Return how many documents probably follow; None if their URLs do not tell.
 
-    Numbers that go down end at 1, or where no further step fits; those that go up end at `last_url`'s.
+    Falling numbers end at 1, or at the last step that fits. Rising ones end at the number of
+    `last_url`.
 
     Args:
-        steps: As for `next_urls`.
-        last_url: Of the last document, where it is known.
+        steps: The same as for `next_urls`.
+        last_url: URL of the last document, if known.
     """
     step, dated = _step(steps, _NUMBERS), _step(steps, _DATES_AND_NUMBERS)
     if step is None or dated is None or dated.before != step.before:
@@ -279,23 +279,23 @@ def count_left(steps: Sequence[str], last_url: str = "") -> int | None:
 
 
 def count_from_newest(urls: Sequence[str]) -> bool:
-    """Return whether documents are numbered from the newest one: 0, 1 or 2 is its number, and so on.
+    """Return whether documents are numbered from the newest one (with 0, 1 or 2 as the first number).
 
-    Then a new document changes the numbers of all others, or entries move on from one to the next (R35).
+    Then a new document changes all numbers, or entries move from one document to the next (R35).
 
     Args:
-        urls: Of the documents, the newest first.
+        urls: URLs of the documents, the newest first.
     """
     step = _step(urls[:2], _NUMBERS)
     return step is not None and step.delta == 1 and step.counter.value <= _HIGHEST_SECOND
 
 
 _HIGHEST_SECOND: Final = 3
-"""Number of the second document at most: where archives are pages, the first one is page 2."""
+"""Highest number of the second document: if archives are pages, the first archive is page 2."""
 
 
 def is_counted(url: str, other: str) -> bool:
-    """Return whether counting can lead from one URL to the other: they differ in one number or date."""
+    """Return whether two URLs differ in just one number or date, so that counting can connect them."""
     return any(_difference(url, other, pattern) is not None for pattern in (_DATES_AND_NUMBERS, _NUMBERS))
 
 
@@ -311,7 +311,7 @@ def _step(steps: Sequence[str], pattern: re.Pattern[str]) -> _Step | None:
 
 
 class _Step(NamedTuple):
-    """Two URLs that differ in one counter."""
+    """The difference of two URLs in one counter."""
 
     before: str
     after: str
@@ -320,7 +320,7 @@ class _Step(NamedTuple):
 
 
 class _Counter(NamedTuple):
-    """A part of a URL that counts: its value, and how another value is written."""
+    """A counting part of a URL: its value, and a function that writes another value."""
 
     value: int
     write: Callable[[int], str | None]
@@ -337,12 +337,12 @@ _DATE: Final = (
 
 _DATES_AND_NUMBERS: Final = re.compile(f"{_DATE}|{_NUMBER}")
 _REMEMBERED: Final = 64
-"""Differences of two URLs: the same few are asked for with each document of a walk."""
+"""Size of the caches: each document of a walk needs the same few differences."""
 
 
 @lru_cache(_REMEMBERED)
 def _difference(first: str, second: str, pattern: re.Pattern[str]) -> _Step | None:
-    """Return in which counter alone two URLs of one host differ."""
+    """Return the single counter in which two URLs of one host differ."""
     origin, one = _divided(first)
     other_origin, two = _divided(second)
     ours, theirs = list(pattern.finditer(one)), list(pattern.finditer(two))
@@ -383,7 +383,7 @@ _LARGEST_NUMBER: Final = 10**15
 
 
 def _dates(first: str, second: str) -> tuple[_Counter, _Counter] | None:
-    """Read both as years with months, or with months and days; None where one is no date."""
+    """Read both strings as years with months, or with months and days; None if one is no date."""
     pattern = _DATE_PARTS if re.search("[^0-9]", second) else _COMPACT_DATE_PARTS
     one, two = pattern.fullmatch(first), pattern.fullmatch(second)
     if one is None or two is None or (one[4] is None) != (two[4] is None) or one[2] != two[2]:
@@ -436,12 +436,12 @@ def _days(match: re.Match[str], width: int) -> _Counter | None:
 
 
 class Holes:
-    """The documents that a walk misses on its way, one after the other.
+    """The missing documents that a walk meets, one after the other.
 
     Args:
         chain: The path so far.
-        limits: Where the walk stops.
-        attached: As `guesses_behind` takes it.
+        limits: The limits of the walk.
+        attached: The same as for `guesses_behind`.
     """
 
     def __init__(self, chain: Chain, *, limits: WalkLimits, attached: Sequence[str]) -> None:
@@ -452,24 +452,24 @@ class Holes:
         self._left: list[str] = []
         self._lacking: list[str] = []
         self.note: Note | None = None
-        """Why the document is missing behind which the walk looks for others; None where it does not."""
+        """The reason why the present hole's document is missing; None outside a hole."""
         self.looked_at: list[str] = []
-        """The guesses behind it so far."""
+        """The guesses behind the present hole so far."""
         self.jumps: list[Note] = []
-        """The notes on those that the walk has got past."""
+        """Notes on the holes that the walk has passed."""
 
     def open(self, note: Note, steps: Sequence[str]) -> None:
-        """Begin to look behind a document that is missing; `steps` as `guesses_behind` takes them."""
+        """Begin to look behind a missing document; `steps` are as for `guesses_behind`."""
         is_passable = note.kind in _MISSING and not self._chain.trail.is_paged
         self._left = list(guesses_behind(steps, self._attached)) if is_passable else []
         self.note, self._lacking, self.looked_at = note, [note.url], []
 
     def return_to(self, url: str) -> Note | None:
-        """Return what it means to go to this URL: a circle, where the walk has got past it before (R17)."""
+        """Return a note if a URL leads back into a hole that the walk has passed: that is a circle (R17)."""
         return ChainLoop(url) if any(same_document(url, note.url) for note in self.jumps) else None
 
     def next_guess(self) -> str | None:
-        """Return what to look at next; None when nothing is left, or R18's limit of bytes is reached."""
+        """Return the next guess; None if none is left, or R18's limit of bytes is reached."""
         if self._chain.body_bytes + self._refused_bytes >= self._limits.bytes:
             return None
         while self._left:
@@ -480,14 +480,14 @@ class Holes:
         return None
 
     def lacks(self, url: str) -> None:
-        """Note that a guess is not there either: what stands behind that one may name it."""
+        """Note that a guess is missing too: the document behind it may name it."""
         self._lacking.append(url)
 
     def admits(self, arrival: Arrival) -> bool:
-        """Return whether a document behind it says that it belongs to the feed.
+        """Return whether a document behind the hole names this feed.
 
-        Nothing leads there, so more is asked for than of one that the chain links to (R24): its own words,
-        also at the same site. One that was stored before has said them.
+        No link leads there, so the evidence must be stronger than for a linked document (R24): the
+        document itself must name the feed, even at the same site. A stored document has done so before.
         """
         if self._chain.objection(arrival) is not None:
             return False
@@ -496,27 +496,27 @@ class Holes:
         return arrival.keys is None or is_neighbour or self._chain.is_named_by(arrival)
 
     def refuse(self, arrival: Arrival) -> None:
-        """Note that a document behind it does not join."""
+        """Note that a document behind the hole does not join."""
         self._refused_bytes += arrival.body_bytes
 
     def jump(self, url: str) -> None:
-        """Note that the walk goes on at a URL behind it."""
+        """Note that the walk goes on behind the hole, at a URL."""
         assert self.note is not None, "there is a hole"
         self.jumps += (self.note, JumpedHole(self.note.url, goes_on_at=url))
         self.note = None
 
 
 _MISSING: Final = (DocumentUnavailable, FormatMismatch, CrossOriginUnconfirmed)
-"""Why a document can be missing without a word on those behind it."""
+"""Reasons for a missing document that say nothing about those behind it."""
 
 
 def guesses_behind(steps: Sequence[str], attached: Sequence[str]) -> tuple[str, ...]:
-    """Return what may stand behind a missing document, the nearest first.
+    """Return the URLs that may stand behind a missing document, the nearest first.
 
     Args:
-        steps: The URLs that the chain linked to, in order, the missing one the last.
-        attached: The archive documents of the feed that are stored, newest first. Where the newest one is
-            missing, they are what tells how the chain counts.
+        steps: The URLs that the chain linked to, in order, with the missing one last.
+        attached: The stored archive documents of the feed, newest first. They show how the chain
+            counts if the newest one is missing.
     """
     if len(steps) > 1:
         return next_urls(steps, MAX_GUESSES)
@@ -531,9 +531,9 @@ def guesses_behind(steps: Sequence[str], attached: Sequence[str]) -> tuple[str, 
 
 
 MAX_GUESSES: Final = 3
-"""Documents asked for behind one that is missing."""
+"""Documents tried behind a missing one."""
 
 
 def _place(url: str, urls: Sequence[str]) -> int:
-    """Return where a document stands among others; -1 where it does not."""
+    """Return the index of a document among others; -1 if it is not there."""
     return next((place for place, other in enumerate(urls) if same_document(url, other)), -1)
