@@ -1,16 +1,17 @@
 """Publishers other than WordPress: GitHub, Discourse, Reddit and Mastodon (rules R26 to R32).
 
-Each class says what is known of its publisher, and from where. GitHub, Discourse and Reddit are asked for
-what stands behind an entry that is named:
+Each class has the known facts about its publisher, with sources. GitHub, Discourse and Reddit give the
+entries behind a named one:
 
     the subscription document   its last entry names the first page
     a page                      its last entry names the next one
     a page without entries      the end
 
-What is added or deleted meanwhile moves nothing: a page begins behind an entry, not behind a number of them.
-Only where the entry that was named is itself gone is the page that gave it asked for again, for its last
-entry of now. The first key is kept: when all is asked for again, the pages are the same ones (the store may
-have them), and what came since is asked for from the subscription document down to where both meet.
+A page begins behind an entry, not behind a number of them, so new or deleted entries move nothing. If
+the named entry itself is gone, the page before it is read again, for its present last entry.
+
+The first key stays the same, so a later full walk has the same pages, which may be stored. Newer
+entries come on pages from the subscription document down to the first of those pages.
 """
 
 from __future__ import annotations
@@ -45,31 +46,32 @@ from wholefeed.core.model import EntryId, Family
 
 
 class _Keyset(ABC):
-    """A publisher that is asked for what stands behind an entry."""
+    """A publisher that gives the entries behind a named one."""
 
     name: ClassVar[str]
     parameter: ClassVar[str]
     is_lasting: ClassVar[bool]
-    """Whether a key serves when its entry is gone."""
+    """Whether a key works after its entry is gone."""
     hides_lost: ClassVar[bool] = False
-    """Whether it answers a key whose entry is gone as if it were forbidden."""
+    """Whether the publisher responds to the key of a missing entry as if it were forbidden."""
     further: ClassVar[Mapping[str, str | int]] = {}
-    """Parameters that stand beside the key."""
+    """Further parameters beside the key."""
 
     @abstractmethod
     def is_theirs(self, sight: Sight) -> bool:
-        """Whether a subscription document is one of theirs, its last entry and its parameters apart."""
+        """Return whether the publisher fits; the last entry and the URL's parameters are checked
+        elsewhere."""
 
     @abstractmethod
     def key_of(self, entry_id: str) -> str | None:
-        """Return the key of an entry, of what identifies it as written; None where it bears none."""
+        """Return an entry's key from its identity as written; None if it has none."""
 
     def behind(self, key: str) -> Sequence[str]:
-        """Return what is tried where the page behind a key has no entries, and that need not be the end."""
+        """Return the keys to try behind an empty page that need not be the end."""
         return ()
 
     def fits(self, sight: Sight) -> bool:
-        """Return whether it is one of theirs, and its last entry bears a key (R26)."""
+        """Return whether the feed is such a publisher's, and its last entry has a key (R26)."""
         is_one = self.is_theirs(sight) and self.key_of(sight.marks.last_id) is not None
         return is_one and not has_parameter(self.parameter, sight.url, sight.asked_url)
 
@@ -94,10 +96,10 @@ class _Keyset(ABC):
         return Outcome(is_honoured=True, is_whole=pages.refused is None, known=known, reason=pages.reason)
 
     def look(self, job: Job) -> Asking[Outcome]:
-        """Ask for what came since the last look, where the subscription document does not reach back to it.
+        """Ask for news since the last look, if the subscription document does not reach back to it.
 
-        Nothing new stands below what is known, so that there is nothing to ask for else; the page behind the
-        subscription document is asked for once a day nevertheless.
+        No news stands below known entries. But once a day the look asks for the page behind the
+        subscription document anyway.
         """
         pages = _KeysetPages(job, self, is_again=True)
         pages.place = _FRONT_PLACE
@@ -110,11 +112,11 @@ class _Keyset(ABC):
 
 
 _FRONT_PLACE: Final = -1_000_000_000
-"""Pages behind a later subscription document stand in front of those behind the first one."""
+"""Pages behind a later subscription document rank before those behind the first one."""
 
 
 class _KeysetPages:
-    """What is known of the pages while they are asked for."""
+    """The state of asking for pages."""
 
     def __init__(self, job: Job, keyset: _Keyset, *, is_again: bool = False) -> None:
         self._job = job
@@ -122,20 +124,20 @@ class _KeysetPages:
         self._is_again = is_again
         self.met: set[EntryId] = set(job.page.identities)
         self.on_pages: set[EntryId] = set()
-        """What of that stood on pages."""
+        """Entries of `met` that stood on pages."""
         self.count = 1
-        """Pages with entries, the subscription document among them."""
+        """Count of pages with entries, including the subscription document."""
         self.place = 0
         self.refused: Refused | None = None
-        """What ended the questions before their end."""
+        """The refusal that ended the questions early."""
         self._tops: set[EntryId] = set(job.page.identities[:1])
-        """What pages begin with: one that has any of it repeats what was had."""
+        """First entries of pages: a page with one of them is a repetition."""
         self._asked = 0
         self._lost_keys = 0
 
     @property
     def reason(self) -> str:
-        """Why they are not all there, if something could not be had."""
+        """Why pages are missing, if any is."""
         return "" if self.refused is None else self.refused.slug
 
     def down(
@@ -144,9 +146,10 @@ class _KeysetPages:
         """Ask for page after page; return whether the first one showed that the key is honoured (R27).
 
         Args:
-            key: Of the entry to begin behind.
-            until: A page that has one of these is the last.
-            is_look: So is one without news; after an interruption only where what was known is reached.
+            key: Key of the entry to begin behind.
+            until: Entries that mark the last page.
+            is_look: Whether a page without news is the last too. After an interruption this holds only once
+                known entries are reached.
         """
         before: Ask | None = None
         is_back = self._job.is_linked or not self._job.is_interrupted
@@ -183,7 +186,7 @@ class _KeysetPages:
         return Ask(url, place=self.place + self._asked, is_again=self._is_again)
 
     def _answer(self, ask: Ask, key: str) -> Asking[Answer]:
-        """Have the answer; an empty page only where all further keys give none either."""
+        """Return the response; an empty page only if all further keys bring none either."""
         answer = yield from one(ask)
         if isinstance(answer, Page) and not answer.identities:
             for further in self._keyset.behind(key):
@@ -193,7 +196,7 @@ class _KeysetPages:
         return answer
 
     def _is_further(self, page: Page) -> bool:
-        """Whether a page brings what was not met, and is no repetition."""
+        """Return whether a page brings unmet entries, and is no repetition."""
         return self._tops.isdisjoint(page.identities) and not self.met.issuperset(page.identities)
 
     def _meet(self, page: Page) -> None:
@@ -204,7 +207,7 @@ class _KeysetPages:
         self._tops.add(page.identities[0])
 
     def _other_key(self, before: Ask, key: str) -> Asking[str | None]:
-        """Ask once more for the page that ended with it; return the key of its last if that is another."""
+        """Ask once more for the page whose last entry had a dead key; return its new last key, if any."""
         self._lost_keys += 1
         answer = yield from one(before._replace(is_again=True, is_trial=False))
         if isinstance(answer, Refused) and not answer.is_gone:
@@ -222,7 +225,7 @@ class _KeysetPages:
 
 
 _LOST_KEYS: Final = 5
-"""So many entries in a row may be gone that were asked behind."""
+"""Missing entries in a row to accept as keys."""
 
 
 # GitHub
@@ -231,14 +234,14 @@ _LOST_KEYS: Final = 5
 class GitHub(_Keyset):
     """The releases and the tags of a repository at github.com; installations elsewhere may be of any age.
 
-    Ten a page: `releases.atom?after=v1.2` gives the ten that stand behind the release or tag of that name.
+    `releases.atom?after=v1.2` gives the ten releases or tags behind the one of that name.
 
-    Facts: `after` with the name of the last entry's tag gives the ten behind it (`belokoz/klats`, a program
-    that looks for its updates so, has found that the feed never holds more than ten, and that a release which
-    was deleted stays in it as a tag); the pages for people know the parameter too (`…/releases?after=v2.8.0`,
-    in many guides). An entry's id is `tag:github.com,2008:Repository/NUMBER/TAG`, and a tag may hold slashes.
-    What is given behind a tag that is gone is not known: an empty page, the first one and 404 are all taken
-    for that.
+    Sources: `after` with the last entry's tag gives the next ten. `belokoz/klats`, a program that looks
+    for its updates so, found that the feed never holds more than ten, and that a deleted release stays
+    in it as a tag. The pages for people know the parameter too (`…/releases?after=v2.8.0`, in many
+    guides). An entry's id is `tag:github.com,2008:Repository/NUMBER/TAG`, and a tag may hold slashes.
+    The response for a missing tag is unknown: the adapter accepts an empty page, the first page and
+    404.
     """
 
     name: ClassVar[str] = "github"
@@ -249,14 +252,14 @@ class GitHub(_Keyset):
         self._host = host
 
     def is_theirs(self, sight: Sight) -> bool:
-        """Return whether host and the feed's id say so."""
+        """Return whether host and feed id say so."""
         if sight.family is not Family.ATOM or not sight.site_id.startswith(_GITHUB_SITE_ID):
             return False
         parts = urlsplit(sight.url)
         return parts.hostname == self._host and _GITHUB_PATH.fullmatch(parts.path) is not None
 
     def key_of(self, entry_id: str) -> str | None:
-        """Return the tag that an entry's id names."""
+        """Return the tag in an entry's id."""
         found = _GITHUB_ENTRY_ID.fullmatch(html.unescape(entry_id))
         return found.group(1) if found else None
 
@@ -274,14 +277,14 @@ class Discourse(_Keyset):
 
     `posts.rss?before=1234` gives the fifty posts with the highest numbers below that.
 
-    Facts, by its source (`app/controllers/posts_controller.rb`, `app/queries/latest_posts_query.rb`): posts
-    are ordered by number, and `before` is a number; an item's guid is `HOST-post-NUMBER`, in older versions
-    `post-NUMBER`; posts of users who are gone are left out of a page, so that a short one is not the last.
-    Until pull request 27098 (May 2024) `before` meant a span of fifty numbers, which may all be of private
-    messages: an empty page need not be the end. Each answer names its route in the field X-Discourse-Route.
+    Source: its code (`app/controllers/posts_controller.rb`, `app/queries/latest_posts_query.rb`). Posts
+    are ordered by number, and `before` is a number. An item's guid is `HOST-post-NUMBER`, in older
+    versions `post-NUMBER`. A page omits posts of deleted users, so a short page is not the last. Before
+    pull request 27098 (May 2024) `before` meant a span of fifty numbers, possibly all private messages,
+    so an empty page need not be the end. Each response names its route in the field X-Discourse-Route.
 
-    The feeds of a tag, a user (50 posts) and the top topics read no parameter for more (`list_controller.rb`,
-    `tags_controller.rb`); topics are another class (`ascending.py`).
+    The feeds of a tag, a user (50 posts) and the top topics have no such parameter
+    (`list_controller.rb`, `tags_controller.rb`). Topics have another class (`ascending.py`).
     """
 
     name: ClassVar[str] = "discourse"
@@ -289,16 +292,16 @@ class Discourse(_Keyset):
     is_lasting: ClassVar[bool] = True
 
     def is_theirs(self, sight: Sight) -> bool:
-        """Return whether the answer names the route."""
+        """Return whether the response names the route."""
         return sight.marks.route == _DISCOURSE_ROUTE and sight.family is Family.RSS
 
     def key_of(self, entry_id: str) -> str | None:
-        """Return the number of the post that a guid names."""
+        """Return the number of the post in a guid."""
         found = _DISCOURSE_GUID.fullmatch(entry_id)
         return found.group(1) if found else None
 
     def behind(self, key: str) -> Sequence[str]:
-        """Return the spans below: before May 2024 one may have been of private messages alone."""
+        """Return the spans below: before May 2024 a span may hold only private messages."""
         numbers = (int(key) - _SPAN * span for span in range(1, _SPANS + 1))
         return [str(number) for number in numbers if number > 1]
 
@@ -308,26 +311,29 @@ _DISCOURSE_GUID: Final = re.compile(r"(?:.+-)?post-([1-9]\d{0,18})")
 _SPAN: Final = 50
 """Numbers of one page, before May 2024."""
 _SPANS: Final = 3
-"""So many without an entry in a row are taken for the end."""
+"""Empty spans in a row that mark the end."""
 
 
 # Reddit
 
 
 class Reddit(_Keyset):
-    """What a subreddit or a person submitted, in the order of its URL, a hundred a page: a thousand at most.
+    """The submissions of a subreddit or a person, a hundred a page, a thousand at most.
 
-    `/r/some/new/.rss?limit=100&after=t3_157kyrd` gives the hundred behind the entry of that id.
+    `/r/some/new/.rss?limit=100&after=t3_157kyrd` gives the hundred behind the entry of that id, in the
+    order of the URL.
 
-    Facts, by its source of 2017 (reddit-archive/reddit: `templates/base.xml`, `templates/link.xml`, `VLimit`
-    in `validator.py`, `precompute_limit` in `queries.py`, `valid_after` in `builder.py`) and by captures of
-    2020 to 2023: an entry's id is its name on Reddit (`t3_` and digits of base 36), the feed's is path and
-    query of its URL; 25 entries without `limit`, 100 at most; a listing holds a thousand, less what was
-    removed since; behind an entry that was removed there is 403, behind one that fell out of the listing
-    nothing. Users find the same limit today (mikf/gallery-dl, issues 6187 and 6223). Lists of comments and
-    what a person did have entries of other kinds, and a search ends sooner: these are left alone.
+    Sources: its code of 2017 (reddit-archive/reddit: `templates/base.xml`, `templates/link.xml`,
+    `VLimit` in `validator.py`, `precompute_limit` in `queries.py`, `valid_after` in `builder.py`) and
+    captures of 2020 to 2023. An entry's id is its name on Reddit (`t3_` and digits of base 36). The
+    feed's id is path and query of its URL. A page has 25 entries without `limit`, 100 at most. All
+    pages together have a thousand, less those removed since. Behind a removed entry there is 403;
+    behind one no longer in the thousand there is nothing. Users find the same limit today
+    (mikf/gallery-dl, issues 6187 and 6223).
 
-    What fell out of the listing cannot be had, so a feed of nearly a thousand entries stays partial.
+    Lists of comments and of a person's activities have other kinds of entries, and a search ends
+    sooner: the adapter ignores them. Older entries are unavailable, so a feed of nearly a thousand
+    entries stays partial.
     """
 
     name: ClassVar[str] = "reddit"
@@ -340,7 +346,7 @@ class Reddit(_Keyset):
         self._host = host
 
     def is_theirs(self, sight: Sight) -> bool:
-        """Return whether host and the feed's id say so, which is that of a list of submissions."""
+        """Return whether the host is Reddit's and the feed id is that of a list of submissions."""
         if sight.family is not Family.ATOM or _REDDIT_LISTING.fullmatch(sight.site_id) is None:
             return False
         host = urlsplit(sight.url).hostname or ""
@@ -352,7 +358,7 @@ class Reddit(_Keyset):
         return entry_id if _REDDIT_ENTRY_ID.fullmatch(entry_id) else None
 
     def collect(self, job: Job) -> Asking[Outcome]:
-        """Ask for all pages; where as many came as a listing holds, there may be more."""
+        """Ask for all pages; if they hold nearly a thousand entries, there may be more."""
         outcome = yield from super().collect(job)
         if not (outcome.is_honoured and outcome.is_whole and outcome.known.collected >= _REDDIT_FULL):
             return outcome
@@ -365,7 +371,7 @@ _REDDIT_LISTING: Final = re.compile(
 )
 _REDDIT_ENTRY_ID: Final = re.compile(r"t3_[0-9a-z]{1,13}")
 _REDDIT_FULL: Final = 900
-"""As many entries of a full listing are left when a tenth of them was removed."""
+"""Entries left of a full thousand after a tenth was removed."""
 _REDDIT_CUT: Final = "Reddit lists its newest 1,000 entries, and may have more"
 
 
@@ -375,22 +381,22 @@ _REDDIT_CUT: Final = "Reddit lists its newest 1,000 entries, and may have more"
 class Mastodon:
     """The statuses of an account, or of many under a hashtag: two hundred at most.
 
-    `@somebody.rss?limit=200` gives the newest two hundred; without it there are twenty.
+    `@somebody.rss?limit=200` gives the newest two hundred; the default is twenty.
 
-    Facts: pull request 13743 (2020) brought the parameter, issue 35001 (2025) says that it serves still. By
-    its source (`app/controllers/accounts_controller.rb`) more than 200 counts as 200, and nothing goes
-    further back. Whether the feeds of hashtags know it was not confirmed; they are asked too. A feed names
-    its generator, `Mastodon v4.3.0`; forks have their version behind it (`+glitch`, `+hometown`).
+    Sources: pull request 13743 (2020) introduced the parameter; issue 35001 (2025) says that it still
+    works. By its code (`app/controllers/accounts_controller.rb`) more than 200 counts as 200, and
+    nothing reaches further back. Whether the feeds of hashtags know the parameter is unconfirmed; the
+    adapter asks them too. A feed names its generator, `Mastodon v4.3.0`; forks append their version
+    (`+glitch`, `+hometown`).
 
-    So there is one page, the largest. One of two hundred may have had more behind it, and nothing tells: the
-    feed stays partial then, and what comes later is added to it. Where all was had once it grows beyond two
-    hundred.
+    So there is one page, the largest. A page of two hundred may hide older statuses. Then the feed
+    stays partial, and later statuses are added. A feed once complete stays so beyond two hundred.
     """
 
     name: Final = "mastodon"
 
     def fits(self, sight: Sight) -> bool:
-        """Return whether the generator says so, of a feed that does not ask for as much already."""
+        """Return whether the generator says so, and the URL does not ask for the largest page already."""
         is_one = sight.family is Family.RSS and _MASTODON_GENERATOR.match(sight.marks.generator) is not None
         return is_one and max(_limit_of(sight.url), _limit_of(sight.asked_url)) < _MASTODON_MOST
 
@@ -405,7 +411,7 @@ class Mastodon:
         return _with_statuses(job, answer, replace(job.known, pages=1, retry_at=None, reason=""))
 
     def look(self, job: Job) -> Asking[Outcome]:
-        """Ask for it again where the subscription document does not reach back, and once a day."""
+        """Ask for the largest page if the subscription document leaves a gap, and once a day."""
         if job.is_linked and not job.is_daily:
             is_cut = job.known.page_entries >= _MASTODON_MOST
             return _cut_or_whole(replace(job.known, top=job.top), is_cut=is_cut)
@@ -438,13 +444,13 @@ def _ask_statuses(job: Job, limit: int, *, is_again: bool = False) -> Ask:
 
 
 def _goes_further(page: Page, first: tuple[EntryId, ...]) -> bool:
-    """Whether a page has more behind what the subscription document has; a new status stands in front."""
+    """Return whether a page has entries behind those of the subscription document."""
     places = [place for place, identity in enumerate(page.identities) if identity in first]
     return bool(places) and places[-1] < len(page.identities) - 1
 
 
 def _is_limit_counted(job: Job) -> Asking[bool]:
-    """R27: of an account with few statuses, the parameter has to show by giving fewer."""
+    """Return whether the parameter works for an account with few statuses: it must give fewer (R27)."""
     if len(job.page.identities) < 2:  # noqa: PLR2004 - one cannot become fewer
         return False
     answer = yield from one(_ask_statuses(job, 1))
@@ -465,14 +471,14 @@ def _with_statuses(job: Job, page: Page, known: Collection) -> Outcome:
 
 
 def _cut_or_whole(known: Collection, *, is_cut: bool) -> Outcome:
-    """Each page is all that the publisher gives: what an earlier one lacked is not asked after."""
+    """Return the outcome of one page: it is all that the publisher gives, so no earlier lack counts."""
     reason = _MASTODON_CUT if is_cut else ""
     known = replace(known, lack="")
     return Outcome(is_honoured=True, is_whole=not is_cut, is_final=is_cut, known=known, reason=reason)
 
 
 def _is_cut(job: Job, page: Page) -> bool:
-    """Whether there may be what nobody has seen: not where a page reaches what once was all there was."""
+    """Return whether unseen statuses may exist: not if a full page joins a history once complete."""
     was_all = job.known.is_ended and job.known.page_entries < _MASTODON_MOST
     is_joined = page.news < len(set(page.identities) - set(job.page.identities))
     return len(page.identities) >= _MASTODON_MOST and not (was_all and is_joined)

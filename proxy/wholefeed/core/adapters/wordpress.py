@@ -1,22 +1,22 @@
-"""WordPress: by far the most feeds that people read, and none of them links its history (rules R26 to R30).
+"""WordPress: by far the most common publisher of feeds, without links to the history (rules R26 to R30).
 
-What decides here was found by running it (docs/adapters.md): `paged=N` is honoured on every feed of posts,
-404 stands behind the last page, a new post moves all pages; by `orderby=ID&order=ASC` they move only where a
-post goes live that was written earlier. So pages are asked for by ID, from the last to the first: what a
-deletion moves comes later. What a post that goes live moves shows in the validators, which are one pair for
-the whole site.
+The facts come from running it (docs/adapters.md). `paged=N` works on every feed of posts, and 404
+follows the last page. A new post moves all pages. With `orderby=ID&order=ASC` pages move only when a
+post written earlier is published. So the walk goes by ID, from the last page to the first: entries
+moved by a deletion then come later. The validators, one pair for the whole site, show a newly published
+post.
 
-    COUNT   how many pages there are, by the REST API or by asking for pages
-    WALK    from the last to the first: by ID, or as the feed itself is ordered where IDs are not honoured
-    AGAIN   once, where the publisher claims more posts than were met (R31), or some may have slipped past
-    SINCE   where something was published or changed meanwhile: the front pages, and by date of change
+    COUNT   count the pages, by the REST API or by trying pages
+    WALK    from the last to the first: by ID, or in the feed's own order if IDs are not honoured
+    AGAIN   once, if the publisher claims more posts than were met (R31), or some may have been missed
+    SINCE   if something was published or changed meanwhile: the front pages, and by date of change
 
-When all pages were had, what is new costs few questions:
+After a full walk, a look for news needs few questions:
 
     the subscription document has news -> 2, 3, … in the feed's order until a page brings none
     always                             -> by date of change, until a page is older than the last such look
-    ties among those                   -> all pages by ID again: a bulk edit, whose order means nothing
-    once a day                         -> the last page by ID, and what stands behind it: back-dated posts
+    ties among those                   -> all pages by ID again: the order after a bulk edit means nothing
+    once a day                         -> the last page by ID, and pages behind it: back-dated posts
 """
 
 from __future__ import annotations
@@ -68,12 +68,12 @@ from wholefeed.core.text.dates import DAY_SECONDS, WEEK_SECONDS
 
 
 class WordPress:
-    """A site of WordPress's own making, or of wordpress.com."""
+    """A site with WordPress, or at wordpress.com."""
 
     name: Final = "wordpress"
 
     def fits(self, sight: Sight) -> bool:
-        """Return whether the generator or the link to the REST API says so; comments are left alone."""
+        """Return whether generator or REST API link name WordPress, and the feed is not one of comments."""
         marks = sight.marks
         is_one = bool(_GENERATOR.match(marks.generator) or marks.api_url) and sight.family in _FAMILIES
         if not is_one or marks.has_comments:
@@ -81,16 +81,16 @@ class WordPress:
         return not (is_left_alone(sight.url) or is_left_alone(sight.asked_url))
 
     def collect(self, job: Job) -> Asking[Outcome]:
-        """Ask for pages, by ID if that is honoured; where pages are not, by date."""
+        """Ask for pages by ID, else in the feed's order, else by date."""
         pages, strange = Pages(job), ""
         try:
             outcome = yield from judge_pages(_collect_all(pages), job, is_part=is_part(job))
-        except StrangePagesError as exc:  # the order alone may be what makes a plugin choose nothing
+        except StrangePagesError as exc:  # the order alone may make a plugin choose nothing
             pages, strange = Pages(job), str(exc)
             outcome = yield from _next_pages(pages)
         if outcome is not None:
             return outcome
-        by_date = Pages(job)  # nothing that was met in another order was kept
+        by_date = Pages(job)  # no page in another order was stored
         by_date.total = pages.total
         try:
             outcome = yield from judge_pages(collect_by_date(by_date), job, is_part=is_part(job))
@@ -100,7 +100,7 @@ class WordPress:
         return outcome if outcome.is_honoured or not strange else job.unproven(strange)
 
     def look(self, job: Job) -> Asking[Outcome]:
-        """Ask for what is new: front pages, what was changed, what was added under a new ID."""
+        """Ask for news: front pages, changed posts, and posts with a new ID."""
         return (yield from look_by_date(job) if job.known.way == BY_DATE else _look_for_news(job))
 
 
@@ -112,7 +112,7 @@ _FAMILIES: Final = frozenset({Family.ATOM, Family.RSS, Family.RDF})
 
 
 def _next_pages(pages: Pages) -> Asking[Outcome | None]:
-    """Ask in the feed's own order for what stands behind it; None where that is not of this feed."""
+    """Ask for further pages in the feed's own order; None if they are not of this feed."""
     try:
         return (yield from judge_pages(_from_front(pages), pages.job, is_part=True, is_next=True))
     except StrangePagesError:
@@ -120,8 +120,8 @@ def _next_pages(pages: Pages) -> Asking[Outcome | None]:
 
 
 def _collect_all(pages: Pages) -> Asking[Outcome | None]:
-    """Ask for all pages; None where page numbers are not honoured."""
-    if pages.job.page.validators == ("", ""):  # nothing will tell whether something was changed meanwhile
+    """Ask for all pages; None if page numbers are not honoured."""
+    if pages.job.page.validators == ("", ""):  # nothing will show changes during the walk
         yield from _changed_since(pages, None)
     try:
         last = yield from _count_pages(pages)
@@ -135,7 +135,7 @@ def _collect_all(pages: Pages) -> Asking[Outcome | None]:
 
 
 def _walked(pages: Pages, last: int) -> Asking[Outcome | None]:
-    """Walk by ID, or from the front where that order is not honoured; once more where that is worth it."""
+    """Walk by ID, or from the front if IDs are not honoured; repeat the walk if entries may be missing."""
     way, walk = BY_ID, Walk(pages, pages.by_id)
     try:
         try:
@@ -155,7 +155,7 @@ def _walked(pages: Pages, last: int) -> Asking[Outcome | None]:
         walk = Walk(pages, walk.ask, is_again=True)
         try:
             last = yield from walk.steps(last)
-        except (NotHonouredError, NoProgressError) as exc:  # they were, a moment ago
+        except (NotHonouredError, NoProgressError) as exc:  # the walk before this one succeeded
             walk.unsettled = str(exc)
     pages.unsettled = walk.unsettled
     if pages.has_moved and not pages.is_refused:
@@ -164,7 +164,7 @@ def _walked(pages: Pages, last: int) -> Asking[Outcome | None]:
 
 
 def _lacks(pages: Pages) -> bool:
-    """R31: a total above what was collected causes one more walk, and no other while it stays so."""
+    """Return whether the total exceeds the met posts by more than before: then walk once more (R31)."""
     if pages.total is None:
         return False
     known, lacking = pages.job.known, pages.total - len(pages.met)
@@ -173,9 +173,9 @@ def _lacks(pages: Pages) -> bool:
 
 
 def _since(pages: Pages, ask: AskFor) -> Asking[None]:
-    """Ask for what was published and changed while the pages came; once more where that goes on meanwhile.
+    """Ask for posts published or changed during the walk; ask once more if that goes on meanwhile.
 
-    A post that was written long ago and goes live bears no date of change, but stands in front.
+    An old draft has no date of change when it is published, but stands in front.
     """
     for _ in range(_LOOKS):
         before = pages.latest_validators
@@ -193,7 +193,7 @@ _LOOKS: Final = 2
 
 
 def _front_pages(pages: Pages) -> Asking[None]:
-    """Ask for front pages until one brings nothing that was not met."""
+    """Ask for front pages until one brings no unmet entry."""
     for number in range(1, MOST_PAGES):
         met = len(pages.met)
         if pages.take((yield from one(pages.front(number, is_again=True)))) is None or len(pages.met) == met:
@@ -201,7 +201,7 @@ def _front_pages(pages: Pages) -> Asking[None]:
 
 
 def _single(pages: Pages) -> Asking[Outcome | None]:
-    """R27: a blog of one page is collected where page 1 is the subscription document, and no page 2 there."""
+    """Collect a blog of one page: page 1 must be the subscription document, and page 2 missing (R27)."""
     first, second = yield [pages.by_id(1), pages.by_id(2)]
     for each in (first, second):
         if isinstance(each, Refused) and not (each.is_gone or each.is_objection):
@@ -222,7 +222,7 @@ def _single(pages: Pages) -> Asking[Outcome | None]:
 
 
 def _from_front(pages: Pages) -> Asking[Outcome | None]:
-    """Ask in the feed's own order until nothing is there; None where that brings nothing."""
+    """Ask in the feed's own order until no page follows; None if that brings nothing."""
     if has_entries((yield from one(pages.front(MOST_PAGES, is_probe=True)))):
         return None
     before, without_news, last = pages.job.page, 0, 1
@@ -249,7 +249,7 @@ def _from_front(pages: Pages) -> Asking[Outcome | None]:
 
 
 def _is_held(pages: Pages, last: int, before: Page, page: Page) -> Asking[bool]:
-    """R27: whether a page repeats the one before it, which has these entries still, asked for again."""
+    """Return whether a page repeats the one before it, and that one still has these entries (R27)."""
     if page.identities != before.identities:
         return False
     again = (yield from one(pages.front(last, is_again=True))) if last > 1 else before
@@ -257,7 +257,7 @@ def _is_held(pages: Pages, last: int, before: Page, page: Page) -> Asking[bool]:
 
 
 def _is_younger(pages: Pages, answer: Answer, before: Page) -> bool:
-    """Whether a page brings what is dated later than the newest of the page that stands before it."""
+    """Return whether a page brings an entry dated later than all entries of the page before it."""
     if not isinstance(answer, Page) or before.newest_at is None:
         return False
     entries = zip(answer.identities, answer.dates, strict=True)
@@ -266,16 +266,16 @@ def _is_younger(pages: Pages, answer: Answer, before: Page) -> bool:
     )
 
 
-# How many pages there are (rule R28)
+# The count of pages (rule R28)
 
 
 def _count_pages(pages: Pages) -> Asking[int | None]:
-    """Return the number of the last page by ID; None where parameters are not honoured.
+    """Return the number of the last page by ID; None if parameters are not honoured.
 
-    The last page is left in `pages.probed`, where it was asked for.
+    If that page was fetched, it is in `pages.probed`.
 
     Raises:
-        SearchError: A page could not be asked for.
+        SearchError: A question failed.
     """
     guess = yield from _guess(pages)
     if guess == 1:
@@ -301,11 +301,11 @@ def _count_pages(pages: Pages) -> Asking[int | None]:
 
 
 _PROBE: Final = 8
-"""The first page asked for: most blogs have more; it shows as well as page 2 whether numbers are honoured."""
+"""The first page to try: most blogs have more, and it tests numbers as well as page 2 does."""
 
 
 def _guess(pages: Pages) -> Asking[int | None]:
-    """Return how many pages the REST API's count of posts makes; None where it says nothing of this feed."""
+    """Return the count of pages by the REST API; None if it says nothing about this feed."""
     api_url, url = pages.job.page.marks.api_url, pages.job.url
     if not api_url or not is_at_same_host(url, api_url) or not is_main(url, api_url):
         return None
@@ -318,10 +318,10 @@ def _guess(pages: Pages) -> Asking[int | None]:
 
 
 def _has_another(pages: Pages) -> Asking[bool]:
-    """Whether the first page by ID is another one than the feed itself, which the last one looks like.
+    """Return whether the first page by ID differs from the feed, when the last one looks like the feed.
 
-    So the last one does where pages hold one post each, and where posts were imported from the newest to the
-    oldest.
+    Pages of one post each make the last page look like the feed. So does an import from the newest to
+    the oldest post.
     """
     answer = yield from one(pages.by_id(1, is_probe=True))
     return isinstance(answer, Page) and not pages.repeats(answer)
@@ -337,22 +337,23 @@ def _search(pages: Pages, low: int, high: int | None) -> Asking[int | None]:
     answer = yield from one(pages.by_id(last))
     if isinstance(answer, Page) and answer.identities:
         pages.probed[last] = answer
-    else:  # HEAD answers anything
+    else:  # HEAD succeeds for every page
         last = yield from last_page(ask, low=low, high=last, uses_head=False)
     return last if last < MOST_PAGES else None
 
 
-# What was changed since a date
+# Changes since a date
 
 
 def _changed_since(pages: Pages, date: float | None) -> Asking[float | None]:
     """Ask for pages in the order of change, the latest first, until one is older than a date.
 
-    Returns the latest date of the pages: the next time none further back need be asked for; None: they need.
-    Such an order tells nothing of posts that were changed at one instant, as an import or a bulk edit does:
-    some stand on two pages then and others on none. Two neighbouring pages of one date are a tie, and so is a
-    post that stands on two pages though nothing was published meanwhile, and page after page without news:
-    all pages have to be asked for again then (`Pages.is_tied`). Without a date the first page is all.
+    Return the latest date of these pages: the next look may stop there. None if it may not.
+
+    This order tells nothing about posts changed at one instant, as by an import or a bulk edit: some
+    then stand on two pages, others on none. Three signs show such a tie: two neighbouring pages of one
+    date; a post on two pages although nothing was published meanwhile; page after page without news.
+    Then all pages are needed again (`Pages.is_tied`). Without a date the first page is enough.
     """
     pages.is_tied = False
     seen: set[EntryId] = set()
@@ -381,7 +382,7 @@ def _changed_since(pages: Pages, date: float | None) -> Asking[float | None]:
     return latest
 
 
-# What is new since the last time (rule R30)
+# News since the last look (rule R30)
 
 
 def _look_for_news(job: Job) -> Asking[Outcome]:
@@ -408,9 +409,9 @@ def _look_for_news(job: Job) -> Asking[Outcome]:
 def _news_in_front(pages: Pages) -> Asking[None]:
     """Ask for front pages until they reach back to the last look, and one brings nothing new.
 
-    That a page is stored does not say that those behind it are: an earlier look for this news may have been
-    cut off. A page that brings nothing shows that numbers are ignored now, or that entries are published
-    meanwhile; one that is not there may be missed out.
+    A stored page does not prove that the pages behind it are stored: an earlier look may have been
+    interrupted. A page without news shows that numbers are ignored now, or that posts appear meanwhile.
+    One missing page may be skipped.
     """
     job, idle = pages.job, 0
     is_linked = job.is_linked or not job.known.top
@@ -442,14 +443,14 @@ def _may_ask_for_all(job: Job) -> bool:
 
 
 def _is_all_new(pages: Pages, page: Page) -> bool:
-    """Whether nothing on a page was known before this look: then the page before it may have news as well."""
+    """Return whether this look brought all entries of a page: the page before may then have news too."""
     return len(pages.recent.intersection(page.identities)) + page.news >= len(page.identities)
 
 
 def _behind(pages: Pages, known: Collection) -> Asking[Collection]:
-    """Ask for the last page by ID, and those beside it; come to what is known then.
+    """Ask for the last page by ID and its neighbours; return the new state of the collection.
 
-    Those before it have news where pages got shorter, or deletions made room.
+    Pages before it have news if pages got shorter, or deletions made room.
     """
     number = max(1, known.pages)
     page = pages.take((yield from one(pages.by_id(number, is_again=True))))
@@ -474,7 +475,7 @@ def _behind(pages: Pages, known: Collection) -> Asking[Collection]:
         page = pages.take((yield from one(pages.by_id(number + 1, is_again=True))))
         if page is not None:
             number += 1
-            if had.issuperset(page.identities):  # what is no news may have come from the front just now
+            if had.issuperset(page.identities):  # known entries may have just come from the front
                 break
     while below is not None and lowest > 1 and _is_all_new(pages, below):
         lowest -= 1

@@ -1,4 +1,4 @@
-"""All pages of a WordPress feed: by number, or by date where a cache strips the queries (rule R28)."""
+"""All pages of a WordPress feed: by number, or by date if a cache strips the queries (rule R28)."""
 
 from __future__ import annotations
 
@@ -31,22 +31,22 @@ from wholefeed.core.text.dates import DAY_SECONDS
 class Walk:
     """One walk through all pages, from the last to the first.
 
-    What a deletion moves comes to a page that has not been had yet. A post that goes live moves others the
-    other way, to pages that were had; that shows in the validators.
+    Entries moved by a deletion come to a page not read yet. A newly published post moves entries the
+    other way, to pages already read; the validators show that.
 
         DOWN   N, N-1, … 1
-               the validators moved between k+1 and k -> SEAM, unless each page bears its own
-               k is of before the walk was cut off, and k+1 is not -> k again
-        k is shorter than those behind it, and k+1 has others now: pages got shorter -> over, unsettled
-               k has what k+1 has, and k+1 has that still: numbers are not honoured
-        SEAM   k+1, k+2, … until one has something that was had; from there down to k again
-               the validators have moved once more, too often -> unsettled
-        END    N again, and what stands behind it now; where N is no more, what is the last now
-               validators tell nothing, and N begins with what stood on N-1 -> unsettled
-        HOLES  pages that were not there, though later ones are: once more
+               the validators changed between k+1 and k -> SEAM, unless each page has its own
+               k is from before an interruption, and k+1 is not -> read k again
+               k is shorter than those behind it, and k+1 has other entries: pages got shorter -> over, unsettled
+               k has the entries of k+1, and k+1 still has them: numbers are not honoured
+        SEAM   k+1, k+2, … until a page has known entries; from there down to k again
+               the validators have changed once more, too often -> unsettled
+        END    read N again, and pages now behind it; if N is gone, find the present last page
+               validators tell nothing, and N begins with entries of N-1 -> unsettled
+        HOLES  missing pages in front of existing ones: once more
 
-    `ask` makes the question for a page: `pages.by_id`, or `pages.front`. Where it is done again, pages that
-    were had in this walk before do not serve.
+    `ask` makes the question for a page: `pages.by_id`, or `pages.front`. With `is_again`, pages of an
+    earlier walk do not serve.
     """
 
     def __init__(self, pages: Pages, ask: AskFor, *, is_again: bool = False) -> None:
@@ -54,23 +54,23 @@ class Walk:
         self.ask = ask
         self._is_again = is_again
         self._had: set[EntryId] = set()
-        """What stood on the pages behind the one that comes next."""
+        """Entries on the pages read so far, all behind the next one."""
         self._holes: set[int] = set()
         self._idle_in_a_row = self._idle_in_all = 0
         self._seams = 0
         self._made_up = 0
         self._length = pages.full
-        """How many entries a page has that is not the last."""
+        """Count of entries on every page but the last."""
         self._is_uneven = False
-        """Whether one had fewer, and nothing had moved."""
+        """Whether a page had fewer entries although none had moved."""
         self._tail: tuple[EntryId, ...] = ()
-        """What stood on the last page."""
+        """Entries of the last page."""
         self.unsettled = ""
-        """Why entries may have slipped past it unseen."""
+        """Why the walk may have missed entries."""
         self._is_trusted = ask == pages.front
 
     def steps(self, last: int) -> Asking[int]:
-        """Ask for all; return the number of the last page.
+        """Ask for all pages; return the number of the last page.
 
         Raises:
             NotHonouredError: Numbers or order are not honoured.
@@ -81,7 +81,7 @@ class Walk:
             return (yield from self._search(reached, None))
         last = yield from self._end(last)
         holes = sorted(number for number in self._holes if number < last)
-        # Later pages answer: these are missing, if they still are (R6).
+        # Later pages exist, so these count as missing if they still do not (R6).
         if holes and not self._pages.is_refused:
             for answer in (yield [self.ask(each, is_again=True, is_needed=True) for each in holes]):
                 self._pages.has_gaps |= self._taken(answer) is None
@@ -90,7 +90,7 @@ class Walk:
     # Down
 
     def _down(self, last: int) -> Asking[int]:
-        """Ask for all; return 1, or where pages got shorter meanwhile the number of one that is there."""
+        """Ask for all pages; return 1, or the number of an existing page if pages got shorter meanwhile."""
         behind: tuple[int, Page] | None = None
         number = last
         while number >= 1:
@@ -119,15 +119,15 @@ class Walk:
                 self._taken(answer)
                 self._count(is_idle=is_idle)
                 if isinstance(given, Page) and given.identities == answer.identities:
-                    answer = given  # as old as those before it that are stored
+                    answer = given  # counts as old as the stored pages in front of it
                 behind = each, answer
             number = batch[-1] - 1
         return 1
 
     def _anew(self, number: int, answer: Answer, behind: tuple[int, Page] | None) -> Asking[Answer]:
-        """Ask again for a page of a walk that was cut off, where the one behind it came long after.
+        """Ask again for a page of an interrupted walk if the page behind it is much newer.
 
-        It may have got more entries since, or have taken some of that one's.
+        The old page may have gained entries since, or taken some from the page behind it.
         """
         is_old = (
             isinstance(answer, Page)
@@ -143,9 +143,9 @@ class Walk:
         return (yield [self.ask(each, is_again=self._is_again) for each in batch])
 
     def _got_shorter(self, page: Page, behind: tuple[int, Page]) -> Asking[bool]:
-        """Whether entries moved to pages that were had since each has fewer than it had: no validator tells.
+        """Return whether pages now hold fewer entries, so that some moved to pages already read.
 
-        `behind` is number and page of the one before which it stands.
+        No validator shows such a change. `behind` is number and page of the one behind this page.
         """
         is_repeated = page.identities == behind[1].identities
         is_shorter = len(page.identities) < self._length
@@ -161,7 +161,7 @@ class Walk:
         return is_shorter and has_others and again is not None
 
     def _check_order(self, number: int, page: Page) -> Asking[None]:
-        """R27: whether the order is the one that was asked for."""
+        """Check that the publisher honours the requested order (R27)."""
         if self._is_trusted or page.is_ascending is None:
             return
         self._is_trusted = True
@@ -180,7 +180,7 @@ class Walk:
         return self._taken((yield from one(self.ask(number, is_again=True))))
 
     def _further(self, number: int) -> Asking[Page | None]:
-        """Ask for a page that has to bring something, if it is there."""
+        """Ask for a page that must bring news if it exists."""
         answer = yield from one(self.ask(number, is_again=True))
         is_idle = isinstance(answer, Page) and self._is_idle(answer)
         page = self._taken(answer)
@@ -188,7 +188,7 @@ class Walk:
         return page
 
     def _is_idle(self, page: Page) -> bool:
-        """Whether a page brings nothing that this walk had not met; one that is stored need not."""
+        """Return whether a fetched page brings nothing new to this walk; a stored page need not."""
         return not page.is_stored and self._had.issuperset(page.identities)
 
     def _count(self, *, is_idle: bool) -> None:
@@ -200,9 +200,9 @@ class Walk:
     # Something went live
 
     def _seam(self, number: int, last: int, pair: tuple[Page, Page]) -> Asking[None]:
-        """Ask again for what may have moved past the boundary behind a page.
+        """Ask again for entries that may have moved across the boundary behind a page.
 
-        `pair` is the page behind it as it was had, and the page.
+        `pair` is the page behind it as first read, and the page.
         """
         had = frozenset(self._had)
         is_still = False
@@ -233,7 +233,7 @@ class Walk:
     # The end
 
     def _end(self, last: int) -> Asking[int]:
-        """Ask for the last page again, and for what stands behind it; return which is the last now."""
+        """Ask again for the last page and for pages behind it; return the number of the present last page."""
         had = frozenset(self._had)
         number, page = last, (yield from self._again(last))
         has_shifted = page is not None and page.identities[0] in had.difference(self._tail)
@@ -255,7 +255,7 @@ class Walk:
         return top
 
     def _search(self, there: int, gone: int | None) -> Asking[int]:
-        """Return which page is the last, between one that is there and one that is not, if one is known."""
+        """Return the number of the last page, between an existing page and a missing one, if known."""
         try:
             found = yield from last_page(lambda each: self.ask(each, is_probe=True), low=there, high=gone)
         except SearchError as exc:
@@ -267,19 +267,20 @@ class Walk:
 
 
 _AT_ONCE: Final = 8
-"""Pages of one question; so many may have to be asked for again when something moves."""
+"""Pages of one question; a change during the walk may make all of them useless."""
 _ALONE: Final = 2
-"""Pages asked for one by one at first, in case that numbers are not honoured."""
+"""Pages asked for one by one at first, in case numbers are not honoured."""
 _SEAMS: Final = 8
-"""So often, and once for four pages, the validators are believed: some publishers make them up each time."""
+"""Seams, besides one for each four pages, before validators lose trust: some publishers make up new ones
+each time."""
 _OLDER_SECONDS: Final = 60.0
-"""A page that was had so much before the one behind it comes from a walk that was cut off."""
+"""Age difference to the page behind it that marks a page as one of an interrupted walk."""
 _FEW: Final = 3
 WITHOUT_NEWS: Final = 3
 _WITHOUT_NEWS_IN_ALL: Final = 10
-"""Pages without news, each asked for the first time: no change of a blog makes as many."""
+"""Pages without news, among those asked for the first time: no change of a blog makes so many."""
 _MADE_UP: Final = 2
-"""Looks at a seam where nothing had moved and the validators were others again: none is believed then."""
+"""Looks at a seam with new validators and no other change, until no validator is trusted."""
 
 
 def _are_of_one(page: Page | None, other: Page | None) -> bool:
@@ -291,7 +292,7 @@ def _is_same(page: Page, other: Page) -> bool:
 
 
 class NotHonouredError(Exception):
-    """The answers show that page numbers are not honoured, or the order."""
+    """The responses show that the publisher ignores page numbers, or the order."""
 
     def __init__(self, *, is_numbered: bool) -> None:
         super().__init__("the order is not honoured" if is_numbered else "page numbers are not honoured")
@@ -299,7 +300,7 @@ class NotHonouredError(Exception):
 
 
 class NoProgressError(Exception):
-    """Page after page brings nothing that the walk had not met: copies of different age come, say."""
+    """Page after page brings nothing new to the walk: perhaps caches send copies of different age."""
 
     def __init__(self) -> None:
         super().__init__("page after page brought nothing new")
@@ -313,9 +314,10 @@ BY_DATE: Final = "date archives"
 def collect_by_date(pages: Pages) -> Asking[Outcome]:
     """Ask for the posts of a site by the paths of its date archives, from this year back.
 
-    A year first: one that is not full is all there is of it. A full one is read by its months, a full month
-    by its days. A full day may have had more, and nothing tells: the feed stays partial then. Where the
-    publisher's count is known it ends when as many were met, else when twenty years in a row are empty.
+    Each year comes first: a year below a full page is complete. A full year is read by its months, a
+    full month by its days. A full day may have more posts, and nothing tells, so the feed stays
+    partial. The walk ends when it has met as many posts as the publisher counts. Without a count it
+    ends after twenty empty years in a row.
     """
     if dated_url(pages.job.url, _FIRST_YEAR) is None or not _is_of_site(pages.job):
         return pages.job.unproven("the publisher does not answer by pages")
@@ -340,13 +342,13 @@ _EMPTY_YEARS: Final = 20
 
 
 def _is_of_site(job: Job) -> bool:
-    """Archives by date stand below a site, not below one of its categories or authors."""
+    """Return whether the feed is a whole site's: categories and authors have no date archives."""
     api_url = job.page.marks.api_url
     return is_main(job.url, api_url) if api_url else True
 
 
 def look_by_date(job: Job) -> Asking[Outcome]:
-    """Ask for the months since the last look and the one before it, by their days where they are full."""
+    """Ask for the months since the last look, and for the month before; ask for days of a full month."""
     pages = Pages(job)
     archives = _Archives(pages, is_again=True)
     span, looked_at = _day(job.now), job.known.looked_at
@@ -354,7 +356,7 @@ def look_by_date(job: Job) -> Asking[Outcome]:
     while span >= first and not pages.is_refused:
         yield from archives.month(span.year, span.month)
         span = _month_before(span)
-    if job.is_linked:  # whatever came since stood in the subscription document
+    if job.is_linked:  # all later posts stood in the subscription document
         archives.full_day = ""
     return _outcome(archives, Outcome(is_honoured=True, known=job.known))
 
@@ -365,32 +367,32 @@ class _Archives:
         self.is_again = is_again
         self.asked = 0
         self.has_met = False
-        """Whether one has brought what the subscription document lacks."""
+        """Whether a span brought entries not in the subscription document."""
         self.kinds: set[bool] = set()
-        """Whether spans had posts: that some have and some have not shows that dates are honoured."""
+        """Whether spans had posts; if some had and some had not, the publisher honours dates."""
         self.are_there = True
-        """Whether the publisher has archives by date; it answers an empty one with an empty feed."""
+        """Whether the publisher has date archives; its response for an empty one is an empty feed."""
         self.shown: dict[int, set[tuple[EntryId, ...]]] = {}
-        """What years, months and days have shown, by how many numbers name them."""
+        """Entries shown by years, months and days, by the count of numbers in the span."""
         self.strays = 0
-        """Answers with an entry of before the span."""
+        """Count of pages with an entry from before the span."""
         self.full_day = ""
-        """The URL of a day that has as many posts as a page holds."""
+        """The URL of a day with a full page of posts."""
 
     @property
     def is_through(self) -> bool:
-        """Whether as many posts were met as the publisher has, or it refuses."""
+        """Whether the walk has met all posts of the publisher, or the publisher refuses."""
         pages = self.pages
         is_met = pages.total is not None and len(pages.met) >= pages.total and not pages.has_moved
         return pages.is_refused or not self.are_there or (is_met and self.is_honoured)
 
     @property
     def is_honoured(self) -> bool:
-        """R27: whether the archives show that they are what was asked for."""
+        """Whether the responses prove that dates are honoured (R27)."""
         return self.has_met or len(self.kinds) > 1
 
     def ask(self, *span: int) -> Asking[int]:
-        """Ask for a span; return how many posts it shows."""
+        """Ask for a span; return its count of posts."""
         url = dated_url(self.pages.job.url, *span)
         assert url is not None, "the feed has archives by date"
         # Most days of some years are empty: each year has a bound of its own.
@@ -413,9 +415,10 @@ class _Archives:
         return len(answer.identities)
 
     def _is_anything(self, page: Page, span: tuple[int, ...]) -> bool:
-        """Whether the publisher answers any path with some feed (R27): else a static one is asked for days.
+        """Return whether the publisher sends some feed for any path (R27).
 
-        One entry of before its span may bear a wrong date; no two spans of one kind have the same entries.
+        Otherwise the walk would ask a static site for thousands of days. One entry from before its span
+        may have a wrong date. But two spans of one kind never have the same entries.
         """
         if not page.identities:
             return False
@@ -427,7 +430,7 @@ class _Archives:
         return is_repeated or (is_stray and (self.strays > 1 or page.identities == self.pages.first))
 
     def year(self, year: int) -> Asking[int]:
-        """Ask for a year, as finely as it takes; return how many posts it showed at first."""
+        """Ask for a year, as finely as needed; return its count of posts on the first page."""
         entries = yield from self.ask(year)
         if entries >= self.pages.full:
             for month in range(_MONTHS, 0, -1):
@@ -437,7 +440,7 @@ class _Archives:
         return entries
 
     def month(self, year: int, month: int) -> Asking[None]:
-        """Ask for a month, and for its days where it is full."""
+        """Ask for a month, and for its days if it is full."""
         if (yield from self.ask(year, month)) < self.pages.full:
             return
         for day in range(calendar.monthrange(year, month)[1], 0, -1):
@@ -449,7 +452,7 @@ class _Archives:
 
 _MONTHS: Final = 12
 _ZONES_SECONDS: Final = 2 * DAY_SECONDS
-"""A site's day may begin earlier than that of UTC."""
+"""A site's day may begin earlier than a UTC day."""
 
 
 def _outcome(archives: _Archives, outcome: Outcome) -> Outcome:
@@ -463,12 +466,12 @@ def _outcome(archives: _Archives, outcome: Outcome) -> Outcome:
 
 
 def _day(now: float) -> date:
-    """Half a day ahead: somewhere it is tomorrow already."""
+    """Return the date half a day ahead: somewhere the next day has begun."""
     return datetime.fromtimestamp(now + DAY_SECONDS / 2, UTC).date()
 
 
 def _begin(year: int, month: int = 1, day: int = 1) -> float:
-    """Return when a span begins."""
+    """Return the start of a span, epoch seconds."""
     return datetime(year, month, day, tzinfo=UTC).timestamp()
 
 
@@ -480,5 +483,5 @@ _DAYS_OF_MONTH: Final = 31
 
 
 def _place(year: int, month: int = _MONTHS, day: int = _DAYS_OF_MONTH) -> int:
-    """A span stands behind all later ones, and behind the finer ones that it contains."""
+    """Return the rank of a span: behind all later spans and the finer ones within it."""
     return -(year * 1000 + month * 40 + day)

@@ -1,7 +1,7 @@
-"""The documents of one walk that belong together, which others may join them, and which links lead to those.
+"""The documents of one walk, the rules for joining them, and the links to follow.
 
-The rules about single documents are here: R17 (the same document again), R23 (format), R24 (site), and the
-limits at which a chain is followed no further (R18). When to go on is up to `wholefeed.core.refresh.walk`.
+The rules about single documents are here: R17 (the same document again), R23 (format), R24 (site), and
+the limits of a chain (R18). `wholefeed.core.refresh.walk` decides when to go on.
 """
 
 from __future__ import annotations
@@ -32,37 +32,36 @@ class Arrival:
     """A document as the walk sees it."""
 
     url: str
-    """As asked."""
+    """The requested URL."""
     final_url: str
-    """After redirects."""
+    """The URL after redirects."""
     hops: tuple[str, ...] = ()
     """Every URL of the redirect chain between the two."""
     family: Family
     site_id: str
-    """What names the feed in it, as `Head.site_id`; may be empty."""
+    """The document's name for the feed, the same as `Head.site_id`; may be empty."""
     links: Mapping[str, str]
-    """As `Navigation.links`, fresh or stored."""
+    """The same as `Navigation.links`, fresh or stored."""
     digest: bytes
-    """Of the body."""
+    """Digest of the body."""
     body_bytes: int
     entries: int
     keys: Iterable[Key] | None
-    """Identity and update instant of each entry of a fetched document; None when it was stored before."""
+    """Identity and update instant of each entry of a fetched document; None for a stored document."""
     news: bool = True
-    """Of a document stored before: whether it brought news when it first joined a path.
-
-    Of a page (R6): whether it brought anything that was not stored."""
+    """For a stored document: whether it brought news when it first joined a path. For a page (R6): whether
+    it brought an entry not stored before."""
     span: Span | None = None
-    """Of its entries' dates, when it was fetched and has some."""
+    """Dates of the entries, if the document was fetched and has any."""
 
     @property
     def identities(self) -> tuple[EntryId, ...]:
-        """The identities of its entries, from the top; empty when it was stored before."""
+        """Identities of the entries, from the top; empty for a stored document."""
         return tuple(identity for identity, _ in self.keys or ())
 
 
 Key = tuple[EntryId, float | None]
-"""Identity and update instant: an update is something new (rule R17)."""
+"""Identity and update instant: an update counts as new (rule R17)."""
 
 
 class Span(NamedTuple):
@@ -72,7 +71,7 @@ class Span(NamedTuple):
     newest_at: float
 
     def is_newer_than(self, other: Span) -> bool:
-        """Whether the entries are newer as a whole; a late update of an old one does not make them so."""
+        """Return whether the entries as a whole are newer: one late update is not enough."""
         return self.newest_at > other.newest_at and self.oldest_at >= other.oldest_at
 
 
@@ -81,8 +80,8 @@ class Chain:
 
     Args:
         subscription: The subscription document.
-        trail: Which links are followed.
-        site_of: The site that a URL belongs to (rule R24).
+        trail: The links to follow.
+        site_of: Returns the site of a URL (rule R24).
         passed: Documents that another trail from the subscription document has collected.
     """
 
@@ -98,7 +97,7 @@ class Chain:
         self.body_bytes = 0
         self.entries = 0
         self.without_news = 0
-        """Documents in a row, the last ones, that brought no new entry."""
+        """Length of the run of documents without a new entry at the end of the path."""
         self.trail = trail
         self._site_of = site_of
         self._seen = SeenKeys()
@@ -115,12 +114,12 @@ class Chain:
 
     @property
     def target(self) -> str | None:
-        """Where the last document's link leads."""
+        """Target of the last document's link."""
         return self.trail.target(self.tip.links, is_first=self._is_at_start)
 
     @property
     def dead_end(self) -> Note | None:
-        """Set when the last document has a link, but only one that cannot be followed."""
+        """The note on the last document's link if it cannot be followed."""
         return self.trail.dead_end(self.tip.links, self.tip.final_url, is_first=self._is_at_start)
 
     @property
@@ -128,7 +127,7 @@ class Chain:
         return self.tip is self.path[0]
 
     def join(self, arrival: Arrival) -> bool:
-        """Add a document; return whether it brought an entry, or an update of one, that was not met yet."""
+        """Add a document; return whether it brought a new entry or a new update."""
         place = len(self.path)
         keys = arrival.keys
         if keys is not None and self.trail.is_paged:  # among pages an identity counts, not its updates (R17)
@@ -145,19 +144,20 @@ class Chain:
         return has_news
 
     def met(self, url: str) -> Arrival | None:
-        """Return the document that bears a URL, as asked for or after redirects."""
+        """Return the document with a URL, before or after redirects."""
         place = self._owners.get(document_key(url))
         return None if place is None else self.path[place]
 
     def has_met(self, url: str) -> bool:
-        """Return whether a document of the path bears a URL: a redirect to it is not followed (R17)."""
+        """Return whether a document of the path has a URL: then do not follow a redirect there (R17)."""
         return document_key(url) in self._owners
 
     def repetition(self, url: str) -> SameDocument | Note | None:
-        """Return what it means to go to this URL: the end of the chain, a circle, or None: neither (R17).
+        """Return whether going to this URL ends the chain or closes a circle; None for neither (R17).
 
-        A document's `self` cannot tell before the target is here: where a template wrote one `self` into
-        every document, it would end the chain at its first step. What comes is compared by its body.
+        A document's `self` link tells nothing before the target is here. If a template wrote one `self`
+        into every document, it would end the chain at the first step. Arriving documents are compared
+        by their bodies.
         """
         # draft -00, 4; PaceFeedState: this very document's own place
         this = self.tip.links.get(Relation.THIS)
@@ -166,7 +166,7 @@ class Chain:
         return self._verdict(self._owners.get(document_key(url)), url)
 
     def objection(self, arrival: Arrival) -> SameDocument | Note | None:
-        """Return why the document that the tip links to does not join the chain; None when it does."""
+        """Return why a document linked by the tip does not join the chain; None if it joins."""
         url = self.target or arrival.url
         place = self._owners.get(document_key(arrival.final_url))
         if place is None:
@@ -183,7 +183,7 @@ class Chain:
         return NewerNotOlder(url) if is_doubtful and self._is_no_older(arrival) else None
 
     def is_named_by(self, arrival: Arrival) -> bool:
-        """Return whether a document says itself which feed it belongs to, and that it is this one (R24)."""
+        """Return whether a document itself says that it belongs to this feed (R24)."""
         subscription = self.path[0]
         if arrival.site_id and arrival.site_id == subscription.site_id:
             return True
@@ -192,12 +192,12 @@ class Chain:
         return current is not None and any(same_document(current, name) for name in names)
 
     def leads_past(self, url: str) -> bool:
-        """Return whether the last page names a `last` one that is not this URL and not collected yet."""
+        """Return whether the tip's `last` link names another page than this URL, not collected yet."""
         last = self.tip.links.get(Relation.LAST)
         return last is not None and not same_document(last, url) and document_key(last) not in self._owners
 
     def _is_no_older(self, arrival: Arrival) -> bool:
-        """R4: newer by its dates; or empty beside a `next` link, as pages in front of the first one are."""
+        """Return whether a document is newer by its dates, or an empty page before the first (R4)."""
         subscription = self.path[0]
         if not arrival.entries:
             return Relation.NEXT in subscription.links
@@ -209,18 +209,18 @@ class Chain:
         return SAME_DOCUMENT if self.path[place] is self.tip else ChainLoop(url)
 
     def _body_of(self, arrival: Arrival) -> tuple[bytes, str | None]:
-        """R17: the same body with the same resolved link counts as the same document."""
+        """Return a key: the same body with the same resolved link is the same document (R17)."""
         target = self.trail.target(arrival.links)
         return arrival.digest, None if target is None else document_key(target)
 
     def _is_of_this_feed(self, arrival: Arrival) -> bool:
-        """R24; RFC 5005, section 6: another site's document must say that it belongs here."""
+        """Return whether a document is of the feed's site, or names this feed (R24; RFC 5005, section 6)."""
         urls = {arrival.url, *arrival.hops, arrival.final_url}
         return all(self._site_of(url) in self._sites for url in urls) or self.is_named_by(arrival)
 
 
 class SameDocument:
-    """The verdict that an older link names the very document it stands in: the end of the chain (R17)."""
+    """The verdict for an older link to its own document: the end of the chain (R17)."""
 
 
 SAME_DOCUMENT: Final = SameDocument()
@@ -230,7 +230,7 @@ SAME_DOCUMENT: Final = SameDocument()
 
 
 def exhaustion(chain: Chain, limits: WalkLimits, target: str) -> Note | None:
-    """Return why the chain is followed no further, though it goes on to this URL; None when it is."""
+    """Return why the walk stops although the chain goes on to this URL; None if it does not stop."""
     if chain.trail.is_paged and chain.without_news >= NO_PROGRESS_PAGES:
         return PagesRepeat(chain.tip.url, documents=chain.without_news)
     if chain.without_news >= NO_PROGRESS_DOCUMENTS:
@@ -240,15 +240,15 @@ def exhaustion(chain: Chain, limits: WalkLimits, target: str) -> Note | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WalkLimits:
-    """Rule R18; RFC 5005, section 6: each counts the subscription document."""
+    """The limits of a feed (R18; RFC 5005, section 6); each counts the subscription document."""
 
     documents: int
     bytes: int
-    """Of decoded bodies. What was fetched ahead and is not on the path only stops the guessing."""
+    """Decoded bytes of bodies. Documents fetched ahead and not on the path only stop the guessing."""
     entries: int
 
     def reached(self, documents: int, body_bytes: int, entries: int, url: str) -> Iterator[Note]:
-        """Yield a note on each limit that a feed has reached where it would go on at this URL."""
+        """Yield a note on each reached limit, for a chain that goes on at this URL."""
         for held, limit, key in (
             (documents, self.documents, "limits.documents_per_feed"),
             (body_bytes, self.bytes, "limits.feed_bytes"),
@@ -271,33 +271,34 @@ NO_PROGRESS_PAGES: Final = 2
 class Trail:
     """One way through the documents of a feed.
 
-    A chain is one trail: the relation that leads to the older document, from the subscription document on.
-    A paged feed can be entered anywhere and takes several (`page_trails`). The relation never changes on a
-    trail, whatever else the documents bear: on a second page `prev` leads to newer entries (R0).
+    A chain is one trail: from the subscription document along the relation to the older document. A
+    paged feed can be entered anywhere and needs several trails (`page_trails`). The relation never
+    changes on a trail, despite other links: on a second page `prev` leads to newer entries (R0).
     """
 
     relation: str
     """Leads from each document to the next."""
     first_relation: str = ""
-    """Leads from the subscription document to the next, where that is another relation."""
+    """Leads from the subscription document to the next one, if by another relation."""
     is_paged: bool = False
-    """Whether the documents are pages: circles and missing documents at the end are the end (R6, R17)."""
+    """Whether the documents are pages: then a circle or a missing last page is the end (R6, R17)."""
     is_tentative: bool = False
-    """Whether it counts only if what it leads to is not newer than the subscription document (R4)."""
+    """Whether the trail counts only if its first target is not newer than the subscription document (R4)."""
     is_closing: bool = False
-    """Whether to stop at the first page that brought nothing new: what is behind it was collected before."""
+    """Whether to stop at the first page without news, because an earlier walk collected the pages behind
+    it."""
 
     def target(self, links: Mapping[str, str], *, is_first: bool = False) -> str | None:
-        """Return where the trail leads from a document with these links; None at its end."""
+        """Return the trail's target from a document with these links; None at its end."""
         return next(filter(None, (links.get(name) for name in self._names(is_first))), None)
 
     def dead_end(self, links: Mapping[str, str], url: str, *, is_first: bool = False) -> Note | None:
-        """Return a note when there is a link, but only one that cannot be followed."""
+        """Return a note if the only link cannot be followed."""
         return next(filter(None, (dead_link(links, name, url) for name in self._names(is_first))), None)
 
     @property
     def is_backward(self) -> bool:
-        """Whether it leads towards the first page."""
+        """Whether the trail leads towards the first page."""
         return self.relation == Relation.PREVIOUS
 
     def _names(self, is_first: bool) -> tuple[str, ...]:
@@ -307,7 +308,7 @@ class Trail:
 
 
 _SYNONYMS: Final = {Relation.PREVIOUS: Relation.PREV}
-"""RFC 5005 says `previous`, the registry of relations `prev`; among pages they are one."""
+"""RFC 5005 says `previous`, the registry of relations `prev`; among pages they mean the same."""
 
 
 def page_trails(
@@ -319,18 +320,18 @@ def page_trails(
 ) -> tuple[Trail, ...]:
     """Return the trails through a paged feed, in their order (R6; RFC 5005, section 3).
 
-    Each starts at the document that was asked for, and ends where it meets what another has collected:
+    Each starts at the subscription document, and ends at a page that another trail has collected:
 
-    first, then next, next …      from the first page on, mostly as far as the document asked for
-    previous, previous …          where there is no way to the first page but this one
-    next, next …                  to the last page
+        first, then next, next …      from the first page on, mostly as far as the subscription document
+        previous, previous …          if no other way leads to the first page
+        next, next …                  to the last page
 
     Args:
-        links: Of the document that was asked for, as in `Navigation.links`.
-        names: The URLs that it is known by.
-        is_closing: Whether the whole feed was collected before.
-        is_known: Whether something is stored under a URL. When all was collected and nothing is stored
-            under the URL of the first page, that one is the document asked for under another name.
+        links: Links of the subscription document, as in `Navigation.links`.
+        names: The URLs of the subscription document.
+        is_closing: Whether an earlier walk collected the whole feed.
+        is_known: Returns whether a document is stored under a URL. If an earlier walk collected all and
+            nothing is stored under the first page's URL, that page is the subscription document.
     """
     own = tuple(names)
 
@@ -360,13 +361,10 @@ def page_trails(
 
 
 def first_ascent(spans: Sequence[Span | None]) -> int | None:
-    """Return where pages that should get older get newer instead; None where they do not.
+    """Return the index of the first page newer than the one before it; None if there is none.
 
     Args:
-        spans: Of documents of which each is the `next` of the one before; None where no dates are known.
-
-    Returns:
-        The index of the first document that is newer than the one before it.
+        spans: Spans of documents, each the `next` of the one before; None for unknown dates.
     """
     steps = enumerate(pairwise(spans), start=1)
     return next((n for n, (one, two) in steps if one and two and two.is_newer_than(one)), None)
@@ -384,12 +382,11 @@ def is_ascending(spans: Sequence[Span | None]) -> bool:
 
 
 class SeenKeys:
-    """A set of keys that stays small, at the price of rarely taking a new one for one that it has.
+    """A set of keys in bounded memory that rarely mistakes a new key for a known one.
 
-    Exact up to some thousands of keys, of which hashes of 64 bits are kept: Python's own, which nobody
-    foresees. From there a Bloom filter of a fixed 2 MiB that takes a new key for a known one once in 500 at a
-    million keys. Rule R17 asks whether fifty documents in a row brought nothing new, so a single mistake
-    changes nothing.
+    Up to some thousands of keys it is exact. It holds Python's own hashes of 64 bits, which nobody can
+    foresee. Beyond that it is a Bloom filter of 2 MiB, with one mistake in 500 at a million keys. Rule
+    R17 asks whether fifty documents in a row brought nothing new, so a single mistake changes nothing.
     """
 
     def __init__(self) -> None:
@@ -433,25 +430,25 @@ class SeenKeys:
 
 
 EXACT_KEYS: Final = 1 << 14
-"""Keys that are kept each by itself, in 1 MiB; most feeds never have more."""
+"""Keys in the exact set, in 1 MiB; most feeds never have more."""
 FILTER_BITS: Final = 1 << 24
 _PROBES: Final = 4
 _MASK: Final = FILTER_BITS - 1
 _AT_ONCE: Final = 1024
-"""Keys that are added before it is seen how many there are."""
+"""Keys added before the size is checked."""
 
 
 def is_new_throughout(keys: Iterable[Key], known: Collection[EntryId]) -> bool:
-    """Return whether none of the keys is an entry that is known."""
+    """Return whether no key is a known entry."""
     return not any(identity in known for identity, _ in keys)
 
 
 def has_news(keys: Iterable[Key], known: Mapping[EntryId, float | None]) -> bool:
-    """Return whether one of the keys is an entry, or an update of one, that is not known.
+    """Return whether a key is an unknown entry, or a later update of a known one.
 
     Args:
-        keys: Of a document's entries.
-        known: The latest update instant of each known identity among them; None where it has none.
+        keys: Keys of a document's entries.
+        known: The latest update instant of each known identity; None if it has none.
     """
     return any(
         identity not in known or (instant is not None and instant > (known[identity] or _EVER))
