@@ -1,1 +1,1 @@
-"""Publishers whose history is there and not linked: who they are, what to ask for (rules R26 to R32)."""
+"""Publishers with a history but no links to it: their evidence and their pages (rules R26 to R32)."""

@@ -1,17 +1,17 @@
-"""Publishers that give pages by number, the oldest entry first: Discourse's topics and Lemmy (R26 to R31).
+"""Publishers with numbered pages, oldest entry first: Discourse's topics and Lemmy (R26 to R31).
 
-In that order what is added stands behind the last page and moves nothing; what is deleted moves all that is
-newer to lower numbers. So the pages are asked for from the last to the first: what moves meanwhile comes
-twice, and nothing is left out.
+In this order new entries stand behind the last page and move nothing. A deletion moves all newer
+entries to lower numbers. So the walk goes from the last page to the first: a moved entry then comes
+twice, and none is missed.
 
     the first page          runs from older to newer, unlike the feed: the order is honoured (R27)
-    the second              goes on from there: numbers are, too
+    the second              continues there: numbers are honoured, too
     the last one            by doubling and bisection
-    from there to the first, then the last again, and what stands behind it by now
+    from there to the first, then the last again, and pages now behind it
 
-Of a walk that was cut off, pages that came are asked for again until one is as it was: so are those below.
-For news the page that was the last is asked for, those behind it, and those before it where deletions made
-room, until one reaches back.
+After an interruption the walk asks again for stored pages until one is unchanged; then so are those
+below. A look for news asks for the former last page and those behind it. If deletions made room, it
+also asks for pages before it, until one reaches back.
 """
 
 from __future__ import annotations
@@ -53,10 +53,10 @@ class _Ascending(ABC):
 
     @abstractmethod
     def url_of(self, job: Job, number: int) -> str:
-        """Return the URL of a page, the oldest entries being on number 1."""
+        """Return the URL of a page; number 1 has the oldest entries."""
 
     def is_by_date(self, job: Job) -> bool:
-        """Whether the subscription document has the newest entries."""
+        """Return whether the subscription document has the newest entries."""
         ups, downs = _steps(job.page)
         return downs >= _MOSTLY * ups
 
@@ -83,7 +83,7 @@ class _Ascending(ABC):
         return Outcome(is_honoured=True, is_whole=not pages.reason, known=known, reason=pages.reason)
 
     def look(self, job: Job) -> Asking[Outcome]:
-        """Ask from the last page on, where the subscription document does not reach back, and once a day."""
+        """Ask from the last page on, if the subscription document leaves a gap, and once a day."""
         is_linked = self.is_by_date(job) and job.is_linked
         if is_linked and not job.is_daily:
             return job.looked()
@@ -101,31 +101,31 @@ _NOT_ANY_MORE: Final = "the publisher does not answer by pages any more"
 
 
 class _Pages:
-    """What is known of the pages while they are asked for."""
+    """The state of asking for pages."""
 
     def __init__(self, job: Job, url_of: Callable[[int], str]) -> None:
         self._job = job
         self._url_of = url_of
         self.met: set[EntryId] = set(job.page.identities)
         self.full = job.known.page_entries
-        """Entries of a full page."""
+        """Count of entries on a full page."""
         self.last = max(1, job.known.pages)
         """Number of the last page with entries."""
         self.newest_at = job.known.top_at
         self.is_back = False
-        """Whether one has what was known at the last look."""
+        """Whether a page reaches back to the last look."""
         self.has_entries = False
-        """Whether one has any."""
+        """Whether a page has entries."""
         self.is_disordered = False
-        """Whether one runs from newer to older: numbers or the order are not honoured any more."""
+        """Whether a page runs from newer to older: numbers or the order are no longer honoured."""
         self.reason = ""
-        """Why they are not all there."""
+        """Why pages are missing."""
 
     def count(self) -> Asking[int | None]:
-        """Return the number of the last page; None where they are not honoured (R27).
+        """Return the number of the last page; None if numbers are not honoured (R27).
 
         Raises:
-            SearchError: A page could not be asked for.
+            SearchError: A question failed.
         """
         first = yield from one(self._ask(1, is_held=True))
         if isinstance(first, Refused):
@@ -145,7 +145,7 @@ class _Pages:
         return last if last < MOST_PAGES else None
 
     def down(self, last: int, *, is_same: bool) -> Asking[bool]:
-        """Ask for all of them; return whether they are those of the feed, unless that is known already."""
+        """Ask for all pages; return whether they belong to the feed, unless `is_same` says so."""
         is_steady = is_gap = False
         feed = set(self._job.page.identities)
         for number in range(last, 0, -1):
@@ -175,7 +175,7 @@ class _Pages:
         return self.has_entries
 
     def news(self) -> Asking[None]:
-        """Ask for what came since the last look, wherever deletions moved it."""
+        """Ask for entries since the last look, even if deletions moved them."""
         number = self.last
         yield from self._up(number)
         while number > 1 and not (self.is_back or self.is_disordered or self.reason):
@@ -184,7 +184,7 @@ class _Pages:
             self.last = max(1, number - 1) if page is None else max(number, self.last)
 
     def _up(self, first: int) -> Asking[None]:
-        """Ask for a page and those behind it, and again down to it: deletions moved something meanwhile."""
+        """Ask for a page and those behind it, then down again: deletions may move entries meanwhile."""
         self.last = max(1, first - 1)
         for number in range(first, MOST_PAGES):
             met = len(self.met)
@@ -202,7 +202,7 @@ class _Pages:
         return Ask(self._url_of(number), place=-number, **how)
 
     def _take(self, answer: Answer) -> Page | None:
-        """Take in a page with entries; None where there is none, noting why."""
+        """Record a page with entries; return None if there are none, and note a refusal."""
         if isinstance(answer, Refused) and not answer.is_gone:
             self.reason = answer.slug
         if not isinstance(answer, Page) or not answer.identities:
@@ -219,7 +219,7 @@ class _Pages:
         return answer
 
     def _is_of_feed(self, page: Page) -> bool:
-        """Whether what is as old as the entries of the subscription document stands there, too."""
+        """Return whether all entries within the dates of the subscription document stand in it."""
         feed = self._job.page
         if feed.oldest_at is None or feed.newest_at is None:
             return True
@@ -229,7 +229,7 @@ class _Pages:
 
 
 def _runs_up(page: Page) -> bool | None:
-    """Whether entries get newer downwards, but for some that are pinned; None: their dates do not tell."""
+    """Return whether entries get newer downwards, apart from pinned ones; None if dates do not tell."""
     ups, downs = _steps(page)
     return ups >= _MOSTLY * downs if ups or downs else None
 
@@ -242,7 +242,7 @@ def _steps(page: Page) -> tuple[int, int]:
 
 
 _MOSTLY: Final = 4
-"""So many times as often: an order by votes has about as many of both."""
+"""Ratio of steps that proves an order: an order by votes has about as many of both."""
 
 
 # Discourse
@@ -251,21 +251,21 @@ _MOSTLY: Final = 4
 class DiscourseTopics(_Ascending):
     """The topics of a forum or of a category, thirty a page.
 
-    `/latest.rss?order=created&ascending=true&page=0` gives the oldest; with `category=5` those of a category,
-    whose own feed (`/c/some/5.rss`) has 25 and reads no parameters.
+    `/latest.rss?order=created&ascending=true&page=0` gives the oldest. `category=5` selects the topics
+    of a category, whose own feed (`/c/some/5.rss`) has 25 and reads no parameters.
 
-    Facts, by its source (`app/controllers/list_controller.rb`, `lib/topic_query.rb`): since August 2020 (pull
-    request 10350) the feed of the latest topics reads `page` (from 0 on), `order`, `ascending`, `category`;
-    in the order of creation nothing is pinned. A category's link is `/c/SLUG/NUMBER`, with the slugs of those
-    above it; both feeds have the topics of categories below. A topic's guid is `HOST-topic-NUMBER`, in older
-    versions `topic-NUMBER`. Behind the last page is a feed without entries. The route is named in the field
-    X-Discourse-Route. Feeds of tags, groups and persons are left alone.
+    Source: its code (`app/controllers/list_controller.rb`, `lib/topic_query.rb`). Since August 2020
+    (pull request 10350) the feed of the latest topics reads `page` (from 0 on), `order`, `ascending`,
+    `category`. In the order of creation nothing is pinned. A category's link is `/c/SLUG/NUMBER`, with
+    the slugs of its parents. Both feeds include the topics of subcategories. A topic's guid is
+    `HOST-topic-NUMBER`, in older versions `topic-NUMBER`. Behind the last page the feed is empty. The
+    field X-Discourse-Route names the route. The adapter ignores feeds of tags, groups and persons.
     """
 
     name: ClassVar[str] = "discourse-topics"
 
     def fits(self, sight: Sight) -> bool:
-        """Return whether the answer names the route, and the entries are topics."""
+        """Return whether the response names the route, and the entries are topics."""
         if sight.family is not Family.RSS or not _TOPIC_GUID.fullmatch(sight.marks.last_id):
             return False
         is_one = sight.marks.route == _LATEST
@@ -276,7 +276,7 @@ class DiscourseTopics(_Ascending):
         return is_one and not any(has_parameter(name, *urls) for name in ("page", "order", "ascending"))
 
     def url_of(self, job: Job, number: int) -> str:
-        """Return that of the forum's feed, for a category's with its number."""
+        """Return the URL at the forum's feed, with the number of the category if there is one."""
         category = _CATEGORY_LINK.fullmatch(job.site_id)
         order: dict[str, str | int] = {"order": "created", "ascending": "true", "page": number - 1}
         if category is None:
@@ -297,21 +297,22 @@ def _host(url: str) -> str:
 
 
 class Lemmy(_Ascending):
-    """The posts of a community or of a person, fifty a page, in whatever order the feed itself has them.
+    """The posts of a community or of a person, fifty a page, for a feed in any order.
 
     `/feeds/c/some.xml?sort=Old&limit=50&page=1` gives the oldest.
 
-    Facts, by its source (`crates/routes/src/feeds.rs`, `crates/db_schema/src/utils.rs`): versions from 0.18
-    (June 2023, issue 2906) to 0.19 read `sort`, `limit` (20 without it, 50 at most) and `page` (from 1 on);
-    version 1 reads no `page`. What is pinned stands first in every order. The guid is the post's address at
-    its own host, the channel's link that of the community or person, which may be at another. No generator is
-    named. Feeds of a whole instance (its link has no path), which may have millions of posts, are left alone.
+    Source: its code (`crates/routes/src/feeds.rs`, `crates/db_schema/src/utils.rs`). Versions from 0.18
+    (June 2023, issue 2906) to 0.19 read `sort`, `limit` (20 by default, 50 at most) and `page` (from 1
+    on); version 1 reads no `page`. Pinned posts come first in every order. The guid is the post's
+    address at its own host. The channel's link is the address of the community or person, perhaps at
+    another host. The feed names no generator. The adapter ignores feeds of a whole instance (with a
+    link without a path), which may have millions of posts.
     """
 
     name: ClassVar[str] = "lemmy"
 
     def fits(self, sight: Sight) -> bool:
-        """Return whether guid and link are as Lemmy writes them."""
+        """Return whether guid and link have Lemmy's form."""
         guid = _LEMMY_GUID.fullmatch(sight.marks.last_id)
         if sight.family is not Family.RSS or guid is None or guid["host"] != _host(sight.url):
             return False
@@ -320,11 +321,11 @@ class Lemmy(_Ascending):
         return _LEMMY_LINK.fullmatch(sight.site_id) is not None and not is_page
 
     def url_of(self, job: Job, number: int) -> str:
-        """Return that of the feed, in the order of age."""
+        """Return the URL of the feed's page, in the order of age."""
         return page_url(job.url, sort="Old", limit=50, page=number)
 
     def is_by_date(self, job: Job) -> bool:
-        """Whether it is asked for so, too; by default it is by votes and age."""
+        """Return whether the URL selects the order of age; the default is by votes and age."""
         return _sort(job.url) == "New" and super().is_by_date(job)
 
 

@@ -1,17 +1,18 @@
-"""FeedBurner's copies of feeds, whose history is to be had at their source (rules R24, R26 to R31).
+"""FeedBurner's copies of feeds, with the history at their source (rules R24, R26 to R31).
 
-FeedBurner gives the newest entries of another feed, with that feed's generator, channel link and guids (it
-rewrites links, and never a guid: Eric Lunt, "How FeedBurner Rewrites Links", burningdoor.com, 2005), and
-reads no parameters. So the feed that its generator has below the channel's link is asked for:
+FeedBurner gives the newest entries of another feed, with that feed's generator, channel link and guids,
+and reads no parameters. (It rewrites links, and never a guid: Eric Lunt, "How FeedBurner Rewrites
+Links", burningdoor.com, 2005.) So the adapter asks for the generator's usual feed below the channel's
+link:
 
     fits         a copy, by its host or FeedBurner's element in the head, of a publisher with an adapter
-    the source   two URLs at most are tried; it is of the same format, has the same channel link where it is
-                 at another site (R24), and between the entries that both have the copy lacks none
-    the rest     is the source's adapter's, which is told of the source in place of the copy
+    the source   two URLs at most are tried; it has the same format, the same channel link if it is at
+                 another site (R24), and between the common entries the copy lacks none
+    the rest     the source's adapter gets the source in place of the copy
 
-A document may name any site for its source, and that site is asked for one or two feeds, as often as R27
-tries again; so does whoever links an archive there (R24). Nothing joins without both confirmations. A blog
-that leads its feed to the copy of it cannot be collected: the source is the copy then.
+A document may name any site as its source. That site gets one or two requests as often as R27 tries
+again, the same as for a link to an archive there (R24). No entry joins without both confirmations. A
+blog that redirects its feed to its own copy cannot be collected: the source is the copy then.
 """
 
 from __future__ import annotations
@@ -29,11 +30,11 @@ from wholefeed.core.text.dates import parse_rfc822
 
 
 class FeedBurner:
-    """Copies of one kind of publisher's feeds.
+    """The adapter for copies of one kind of publisher's feeds.
 
     Args:
-        source: Who collects from there.
-        paths: Where such a publisher's feed stands, below what the channel links.
+        source: The adapter for the source.
+        paths: Paths of such a publisher's feed, below the channel's link.
     """
 
     def __init__(self, source: Adapter, paths: Sequence[str]) -> None:
@@ -42,7 +43,7 @@ class FeedBurner:
         self._paths = paths
 
     def fits(self, sight: Sight) -> bool:
-        """Return whether it is a copy, and its source would be one of the publisher's."""
+        """Return whether the feed is a copy, and its source fits the publisher."""
         if sight.family is not Family.RSS or urlsplit(sight.site_id).scheme not in _SCHEMES:
             return False
         if not (sight.marks.is_burned or urlsplit(sight.url).hostname in _HOSTS):
@@ -55,7 +56,7 @@ class FeedBurner:
         return (yield from self._at_source(job, self._source.collect, job.unproven))
 
     def look(self, job: Job) -> Asking[Outcome]:
-        """Ask the source for what is new."""
+        """Ask the source for news."""
         return (yield from self._at_source(job, self._source.look, job.looked, is_again=True))
 
     def _at_source(
@@ -96,14 +97,14 @@ class FeedBurner:
 _HOSTS: Final = frozenset({"feeds.feedburner.com", "feeds2.feedburner.com", "feedproxy.google.com"})
 _SCHEMES: Final = frozenset({"http", "https"})
 _PLACE: Final = -2_000_000_000
-"""The source's newest entries stand in front of its pages."""
+"""Rank of the source's newest entries: before its pages."""
 
 
 def _is_copy_of(copy: Page, source: Page) -> bool:
-    """Whether both have the same entries, as far as they overlap, and that is half of one at least.
+    """Return whether the feeds share all entries where they overlap, and at least half of one.
 
-    A copy may have some that were added to it or are gone at the source, but lacks none: one that does is of
-    a category or a choice.
+    A copy may have further entries, added there or gone at the source. A copy that lacks one is of a
+    category or a selection.
     """
     shared = set(copy.identities) & set(source.identities)
     needed = max(min(len(copy.identities), len(source.identities)), len(_overlap(copy, shared)))

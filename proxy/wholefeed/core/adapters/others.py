@@ -59,8 +59,7 @@ class _Keyset(ABC):
 
     @abstractmethod
     def is_theirs(self, sight: Sight) -> bool:
-        """Return whether the publisher fits; the last entry and the URL's parameters are checked
-        elsewhere."""
+        """Return whether the publisher fits, apart from the last entry and the URL's parameters."""
 
     @abstractmethod
     def key_of(self, entry_id: str) -> str | None:

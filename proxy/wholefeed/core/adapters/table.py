@@ -1,4 +1,4 @@
-"""All adapters. A new one is a class of its own, its tests, and a line here (docs/adapters.md)."""
+"""All adapters. A new one is a class with tests, and a line here (docs/adapters.md)."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ ADAPTERS: Final[tuple[Adapter, ...]] = (
 
 
 def fitting(feed_url: str, url: str, family: Family, site_id: str, marks: str) -> Adapter | None:
-    """Return the adapter for a feed; None: there is no evidence of any (R26).
+    """Return the adapter for a feed; None without evidence of any (R26).
 
-    What is seen is as in `Sight`, the marks as `Marks.written` gives them.
+    The arguments are as in `Sight`; `marks` come from `Marks.written`.
     """
     return _fitting(ADAPTERS, feed_url, url, family, site_id, marks)
 

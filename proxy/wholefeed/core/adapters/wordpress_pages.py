@@ -1,7 +1,8 @@
-"""The pages of a WordPress feed: what is known while they are asked for, and the URLs of each.
+"""The pages of a WordPress feed: the state of asking for them, and their URLs.
 
-Facts: WordPress reads `paged`, `orderby` and `order` on every feed of posts; a date archive's feed stands
-below its own path where links are pretty; `X-WP-Total` of the REST API counts the site's published posts.
+Facts: WordPress reads `paged`, `orderby` and `order` on every feed of posts. If links are pretty, a
+date archive's feed stands below its own path. `X-WP-Total` of the REST API counts the site's published
+posts.
 """
 
 from __future__ import annotations
@@ -18,63 +19,62 @@ from wholefeed.core.text.dates import parse_rfc822
 BY_ID: Final = "orderby=ID"
 FROM_FRONT: Final = "paged"
 AskFor = Callable[..., Ask]
-"""Makes the question for a page by its number; see `Pages.by_id` and `Pages.front`."""
+"""Makes the question for a page number; see `Pages.by_id` and `Pages.front`."""
 
 
 class Pages:
-    """What is known of the pages while they are asked for."""
+    """The state of asking for pages."""
 
     def __init__(self, job: Job) -> None:
         self.job = job
         self.first = job.page.identities
-        """Of the subscription document, from the top."""
+        """Entries of the subscription document, from the top."""
         self.length = self.full
-        """How many entries a full page has now. The subscription document does not tell when that changes:
-        its validators stay as they were."""
+        """Count of entries now on a full page. The subscription document does not show a change of this
+        setting: its validators stay the same."""
         self._places = {identity: place for place, identity in enumerate(self.first)}
         self.met: set[EntryId] = set(self.first)
         self.recent: set[EntryId] = set()
-        """Of a look for news: what is new in the feed's own order, and perhaps a little that is not."""
+        """For a look for news: new entries in the feed's own order, with perhaps a few known ones."""
         self.total: int | None = None
         self.latest_date = job.page.updated_at
         self.dates: set[float | None] = set()
         self.has_queries = True
-        """Whether the publisher reads parameters; some caches in front answer without them."""
+        """Whether the publisher reads parameters; some caches ignore them."""
         self.latest_validators: tuple[str, str] | None = None
-        """Of the page that came last."""
+        """Validators of the latest page."""
         self.probed: dict[int, Page] = {}
-        """Pages by ID that came when they were counted."""
+        """Pages by ID fetched while counting."""
         self.reading = 0
-        """Which reading of the pages it is: one may be made once more."""
+        """Number of the present reading; a second one may be necessary."""
         self.is_tied = False
-        """Whether posts were changed meanwhile that the order of change does not tell apart."""
+        """Whether changed posts have the same date, so that the order of change cannot tell them apart."""
         self.are_told = True
-        """Whether validators tell that something moved: caches make them up, of each page or each answer."""
+        """Whether validators show changes: some caches make up new ones for each page or response."""
         self.unsettled = ""
-        """Why entries may have slipped from page to page unseen; for people."""
+        """Why entries may have moved from page to page unseen; for people."""
         self.has_gaps = False
-        """Whether a page that has to be there could not be had; the driver tells of it."""
+        """Whether a needed page is missing; the driver reports it."""
         self.refused: Refused | None = None
-        """What ended the questions before their end."""
+        """The refusal that ended the questions early."""
 
     @property
     def is_refused(self) -> bool:
-        """Whether something could not be asked for."""
         return self.refused is not None
 
     @property
     def full(self) -> int:
-        """How many entries a full page has: the subscription document is one, or all there is."""
+        """Count of entries on a full page: the subscription document is one, or has all entries."""
         return max(1, len(self.first))
 
     @property
     def began_date(self) -> float | None:
-        """When the publisher had changed something last, before the first page was asked for."""
+        """The publisher's last change before the first page was asked for."""
         return self.job.known.began_date if self.job.known.is_begun else _date_of(self.job.page)
 
     @property
     def has_moved(self) -> bool:
-        """Whether something was published or changed since then; also where nothing tells."""
+        """Whether anything was published or changed since then, or nothing tells."""
         page, latest = self.job.page, self.latest_validators
         return latest is not None and (
             latest != page.validators or latest == ("", "") or self.began_date != _date_of(page)
@@ -97,7 +97,7 @@ class Pages:
         return Ask(url, place=_MODIFIED_PLACE + number, is_again=True, reading=_BY_CHANGE)
 
     def meet(self, page: Page) -> int:
-        """Take in what a page has; return how many of its entries were not met before."""
+        """Record a page; return how many of its entries were not met before."""
         before = len(self.met)
         self.met.update(page.identities)
         self.dates.add(page.updated_at)
@@ -106,7 +106,7 @@ class Pages:
         return len(self.met) - before
 
     def take(self, answer: Answer) -> Page | None:
-        """Take in a page with entries; None where there is none, noting what cannot be asked for."""
+        """Record a page with entries; return None if there are none, and note a refusal."""
         if isinstance(answer, Page) and answer.identities:
             self.meet(answer)
             return answer
@@ -115,7 +115,7 @@ class Pages:
         return None
 
     def repeats(self, page: Page) -> bool:
-        """Whether a page is the subscription document once more, though something may have been published.
+        """Return whether a page is the subscription document again, perhaps with newly published posts.
 
         The last page by ID may hold the same entries, in the opposite order.
         """
@@ -126,7 +126,7 @@ class Pages:
         return len(common) > max(1, len(self.first) // 2) and places == sorted(places)
 
     def outcome(self, way: str, pages: int) -> Outcome:
-        """Return what came of asking for all pages."""
+        """Return the outcome of asking for all pages."""
         known = self.job.collected(
             way=way,
             pages=pages,
@@ -149,7 +149,7 @@ class Pages:
 
     @property
     def _lack(self) -> str:
-        """Said where so few of the posts that the publisher counts were met that its pages are not these."""
+        """The reason when the met posts are so few that these cannot be the counted pages; else empty."""
         met, total = len(self.met), self.total or 0
         if self.is_refused or self.has_gaps or 2 * met >= total or total - met < _LACKING:
             return ""
@@ -157,25 +157,26 @@ class Pages:
 
 
 _LACKING: Final = 20
-"""Few posts that are counted and not shown prove nothing: some plugins hide them."""
+"""A smaller lack proves nothing: some plugins hide posts."""
 
 _FRONT_PLACE: Final = -2_000_000_000
-"""Pages as the feed orders them stand in front of those by ID, which count down from 0."""
+"""Pages in the feed's order rank before those by ID, which count down from 0."""
 _MODIFIED_PLACE: Final = -1_000_000_000
-"""So do those in the order of change."""
+"""Pages in the order of change rank before those by ID, too."""
 _BY_CHANGE: Final = 2
-"""What was changed was mostly met before: to ask for it is a reading of its own."""
+"""The reading for pages in the order of change: most of their entries are known, so it needs its own
+bounds."""
 
 
 def _numbered(url: str, number: int) -> str:
-    """WordPress leads a page of number 1 to the URL without a number."""
+    """Return the URL of a page: WordPress redirects number 1 to the URL without a number."""
     return page_url(url, paged=number) if number > 1 else url
 
 
 def _date_of(page: Page) -> float | None:
-    """Return when the publisher changed anything last, as far as a document tells.
+    """Return the publisher's last change, as far as a document tells.
 
-    Last-Modified is of the whole site; what stands in the document is of its own posts.
+    Last-Modified covers the whole site, the dates in the document only its own posts.
     """
     return parse_rfc822(page.validators[1]) or page.updated_at
 
@@ -186,7 +187,7 @@ def _later(one_date: float | None, other: float | None) -> float | None:
 
 
 def has_entries(answer: object) -> bool:
-    """Whether a page came, and something stands on it."""
+    """Return whether the response is a page with entries."""
     return isinstance(answer, Page) and bool(answer.identities)
 
 
@@ -194,10 +195,11 @@ def has_entries(answer: object) -> bool:
 
 
 def is_left_alone(url: str) -> bool:
-    """Return whether a feed is one of comments, or bears parameters of pages already (R26).
+    """Return whether a feed is one of comments, or its URL has parameters of pages already (R26).
 
-    WordPress takes no notice of empty ones. A number of entries chooses no page, and WordPress reads none in
-    URLs; plugins that do read it on pages, too. `withcomments` shows in what comes (`Marks.has_comments`).
+    WordPress ignores empty ones. A parameter for the number of entries selects no page, and WordPress
+    reads none; plugins that read one do so on pages, too. `withcomments` shows in the document
+    (`Marks.has_comments`).
     """
     parts = urlsplit(url)
     query = dict(parse_qsl(parts.query))
@@ -217,7 +219,7 @@ _PAGING: Final = frozenset(
 
 
 def is_main(url: str, api_url: str) -> bool:
-    """Return whether a feed has all posts of the site whose REST API stands at a URL (R28)."""
+    """Return whether a feed has all posts of the site with this REST API (R28)."""
     parts, api = urlsplit(url), urlsplit(api_url)
     query = parse_qsl(parts.query, keep_blank_values=True)
     root = _site_root(api.path)
@@ -229,7 +231,7 @@ def is_main(url: str, api_url: str) -> bool:
 
 
 def is_part(job: Job) -> bool:
-    """Return whether a feed may have a part of the site's posts; where no REST API is named, by its path."""
+    """Return whether a feed may have only a part of the posts; without a REST API its path decides."""
     return not is_main(job.url, job.page.marks.api_url or urljoin(job.url, "/wp-json/"))
 
 
@@ -238,7 +240,7 @@ _FEED_FILE: Final = re.compile(r"^(?P<root>.*/)(?:index\.php)?$")
 
 
 def _site_root(api_path: str) -> str:
-    """The REST API stands at `wp-json/` below the site, or at its root with `?rest_route=/`."""
+    """Return the site's root: the REST API is at `wp-json/` below it, or at the root with `?rest_route=/`."""
     return (
         api_path[: -len("wp-json/")] if api_path.endswith("/wp-json/") else api_path.removesuffix("index.php")
     )
@@ -250,7 +252,7 @@ def is_at_same_host(url: str, api_url: str) -> bool:
 
 
 def count_url(api_url: str) -> str:
-    """Return what tells the number of posts in its field X-WP-Total."""
+    """Return the URL with the count of posts in its field X-WP-Total."""
     parts = urlsplit(api_url)
     if parts.query:
         return urlunsplit(parts._replace(query=f"{parts.query}wp/v2/posts&per_page=10&_fields=id"))
@@ -258,9 +260,9 @@ def count_url(api_url: str) -> str:
 
 
 def dated_url(url: str, *numbers: int) -> str | None:
-    """Return the feed of a year, a month or a day; None where links are not pretty, or it is dated itself.
+    """Return the feed of a year, a month or a day; None without pretty links, or for a dated feed.
 
-    `url` is of the feed with all posts; the numbers are year, then month, then day.
+    `url` is the feed with all posts; the numbers are year, then month, then day.
     """
     parts = urlsplit(url)
     path = _FEED_PATH.match(parts.path)

@@ -1,16 +1,16 @@
-"""Whether the pages of a WordPress site are those of the feed (rule R27).
+"""Whether the pages of a WordPress site belong to the feed (rule R27).
 
-Plugins choose by language or leave out a category in the feed, and not on its pages. Within the span of the
-feed's entries such pages have posts that the feed lacks:
+Some plugins filter the feed by language or category, but not its pages. Such pages have posts that the
+feed lacks, within the dates of the feed's entries:
 
     run       the feed's entries from the last one up, as long as they get newer: pinned ones stand above it
     strange   a post on a page that is newer than the run's last and older than its first, and not in the feed
-    asked     a post may have been published meanwhile: the feed is asked for again, and has it then
+    asked     the post may be new: ask for the feed again, which then has it
 
-Pages are held (`Ask.is_held`) until they have the run or reach back behind it, and are kept then: no request
-more than without this. Of a feed of a part of the site (a query, a path) pages may have newer posts than the
-feed alone: more of them than the feed has entries are strange, too. Dates of change, as Atom has them, tell
-nothing.
+Pages wait (`Ask.is_held`) until they contain the run or reach back behind it. Then they are stored,
+without another request. For a feed of a part of the site (with a query or path), pages may have newer
+posts than the feed alone. More of these than the feed has entries are strange, too. Dates of change, as
+in Atom, prove nothing.
 """
 
 from __future__ import annotations
@@ -32,16 +32,16 @@ class StrangePagesError(Exception):
 def judge_pages(
     asking: Asking[Outcome | None], job: Job, *, is_part: bool, is_next: bool = False
 ) -> Asking[Outcome | None]:
-    """Ask what an adapter asks, and keep what comes once it has proved to be of the feed.
+    """Ask an adapter's questions, and have pages stored once they prove to be of the feed.
 
     Args:
         asking: The questions.
-        job: What the adapter starts from.
-        is_part: Whether the feed may be one of a part of the site.
-        is_next: Whether the first page follows the feed: it has to be older than all of the run.
+        job: The adapter's starting point.
+        is_part: Whether the feed may cover only a part of the site.
+        is_next: Whether the first page follows the feed: then it must be older than all of the run.
 
     Raises:
-        StrangePagesError: It is not.
+        StrangePagesError: The pages are not the feed's.
     """
     trial = _Trial(job.page, is_part=is_part, is_next=is_next)
     try:
@@ -69,7 +69,7 @@ def judge_pages(
 
 
 class _Trial:
-    """What has been seen of the pages so far."""
+    """The evidence in pages so far."""
 
     def __init__(self, feed: Page, *, is_part: bool, is_next: bool) -> None:
         self._is_part = is_part
@@ -77,17 +77,17 @@ class _Trial:
         self._run = _Run(feed, frozenset(feed.identities))
         self._pages: list[Page] = []
         self._first: Page | None = None
-        """The first with entries that is no probe."""
+        """The first page with entries, probes excepted."""
         self._held: dict[str, Ask] = {}
         self.is_over = not self._run.has_span or feed.family is Family.ATOM
-        """Whether pages are kept as they come."""
+        """Whether pages are stored as they come."""
 
     def is_strange(self, asks: Sequence[Ask], answers: Sequence[Answer]) -> bool:
-        """Take in some answers; return whether they have what the feed lacks."""
+        """Record responses; return whether they have posts that the feed lacks."""
         for ask, answer in zip(asks, answers, strict=True):
             if not isinstance(answer, Page):
                 continue
-            if not answer.has_updates:  # an old post that was edited is no newer one
+            if not answer.has_updates:  # editing an old post does not make it new
                 self._pages.append(answer)
             if not ask.is_probe and answer.identities:
                 self._first = self._first or answer
@@ -96,19 +96,19 @@ class _Trial:
         return self._is_strange()
 
     def is_strange_to(self, feed: Page) -> bool:
-        """Return whether it is so by the feed as it is now, too."""
+        """Return whether the pages are strange to the present feed, too."""
         self._run = _Run(feed, self._run.entries.union(feed.identities))
         return self._is_strange()
 
     def keep(self) -> Asking[None]:
-        """Have everything kept that was held."""
+        """Have all waiting pages stored."""
         asks = [ask._replace(is_held=False, is_again=False) for ask in self._held.values()]
         self._held.clear()
         if asks:
             yield asks
 
     def _is_through(self, page: Page) -> bool:
-        """Whether nothing further can be strange; some imports give the oldest posts the highest IDs."""
+        """Return whether later pages cannot be strange; imports may give the oldest posts the highest IDs."""
         run, count = self._run, len(self._held)
         is_begun = self._is_next or run.count_met(self._pages) > 0 or count >= _MOST_HELD
         return run.is_met(self._pages) or (is_begun and run.is_behind(page))
@@ -123,11 +123,11 @@ class _Trial:
 
 
 _MOST_HELD: Final = 20
-"""Pages that wait for the first that has anything of the run."""
+"""Most pages that wait for the first one with an entry of the run."""
 
 
 class _Run:
-    """The entries of a feed that stand in the order of their dates; `entries` are all that it has or had."""
+    """The feed's entries in the order of their dates; `entries` are all present and earlier ones."""
 
     def __init__(self, feed: Page, entries: frozenset[EntryId]) -> None:
         self.entries = entries
@@ -138,18 +138,18 @@ class _Run:
         self._identities = frozenset(feed.identities[len(dates) - length : len(dates)])
         run = [at for at in dates[len(dates) - length :] if at is not None]
         self.has_span = 2 * length > len(dates)
-        """Whether most of them do; else nothing is to be said."""
+        """Whether most entries are in that order; if not, there is no verdict."""
         self._oldest_at, self._newest_at = (run[-1], run[0]) if self.has_span else (0.0, 0.0)
 
     def lacks_amid(self, page: Page) -> bool:
-        """Whether a page has what the feed would have to have."""
+        """Return whether a page has a post that the feed should have."""
         return any(
             at is not None and self._oldest_at < at < self._newest_at and each not in self.entries
             for each, at in zip(page.identities, page.dates, strict=True)
         )
 
     def newer(self, pages: Sequence[Page]) -> set[EntryId]:
-        """Return what is newer than the feed, and not in it."""
+        """Return posts newer than the feed and not in it."""
         return {
             each
             for page in pages
@@ -158,16 +158,16 @@ class _Run:
         }
 
     def reaches(self, page: Page) -> bool:
-        """Whether a page has anything of the feed, or as new."""
+        """Return whether a page has an entry of the run, or one newer than its end."""
         is_newer = page.newest_at is not None and page.newest_at > self._oldest_at
         return is_newer or not self._identities.isdisjoint(page.identities)
 
     def is_behind(self, page: Page) -> bool:
-        """Whether all of a page is older than the run."""
+        """Return whether all entries of a page are older than the run."""
         return bool(page.identities) and page.newest_at is not None and page.newest_at <= self._oldest_at
 
     def is_met(self, pages: Sequence[Page]) -> bool:
-        """Whether the pages have all of the run."""
+        """Return whether the pages have all entries of the run."""
         return self.count_met(pages) == len(self._identities)
 
     def count_met(self, pages: Sequence[Page]) -> int:
@@ -176,5 +176,5 @@ class _Run:
 
 
 def _is_in_order(pair: Sequence[float | None]) -> bool:
-    """Whether an entry is dated, and not older than the one behind it."""
+    """Return whether an entry has a date, and is not older than the one behind it."""
     return None not in pair and (len(pair) == 1 or pair[0] >= pair[1])  # type: ignore[operator]

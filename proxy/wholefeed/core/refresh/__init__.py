@@ -1,1 +1,1 @@
-"""What a refresh does next, told what is stored and what came."""
+"""The order of a refresh, and its decisions from stored and fetched documents."""

@@ -1,4 +1,4 @@
-"""The responses to the fetches of one refresh, and the documents that its walks come to."""
+"""The responses to the fetches of one refresh, and the documents on its walks."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from wholefeed.core.walk.chain import Arrival, Chain
 
 @dataclass(frozen=True, slots=True)
 class Rejected:
-    """A document has come, was dropped, and must not replace the stored one."""
+    """A response with a document that was dropped because it must not replace the stored one."""
 
 
 @dataclass(slots=True)
@@ -27,54 +27,54 @@ class Answers:
     """
 
     flying: set[str] = field(default_factory=set)
-    """Documents that are being fetched."""
+    """Keys of running fetches."""
     _responses: dict[str, Response | Rejected] = field(default_factory=dict)
 
     def take(self, url: str, response: Response) -> None:
-        """Take the end of a fetch."""
+        """Store the response of a finished fetch."""
         key = document_key(url)
         self.flying.discard(key)
         self._responses[key] = response
 
     def find(self, url: str) -> Response | Rejected | None:
-        """Return the response for a URL; None while there is none."""
+        """Return the response for a URL; None if there is none yet."""
         return self._responses.get(document_key(url))
 
     def find_fresh(self, url: str) -> FreshDocument | None:
-        """Return the document of a URL, if it has come and is neither kept nor dropped."""
+        """Return the fetched document of a URL, if it is neither stored nor dropped."""
         response = self.find(url)
         return response if isinstance(response, FreshDocument) else None
 
     def has_asked(self, url: str) -> bool:
-        """Return whether a URL is not to be fetched in this refresh any more."""
+        """Return whether this refresh has already fetched a URL, or is doing so."""
         key = document_key(url)
         return key in self.flying or key in self._responses
 
     def remove(self, url: str) -> None:
-        """Forget a document that was kept or dropped."""
+        """Forget a document after it was stored or dropped."""
         del self._responses[document_key(url)]
 
     def forget_confirmed(self) -> None:
-        """Forget responses for which a stored document serves: walks along other documents fetch it again."""
+        """Forget responses in favour of stored documents: walks along other documents fetch them again."""
         responses = self._responses.items()
         self._responses = {key: each for key, each in responses if isinstance(each, FreshDocument | Failure)}
 
     def refuse(self, url: str) -> None:
-        """Note that a document was dropped since it must not replace the stored one."""
+        """Note that a document was dropped because it must not replace the stored one."""
         self._responses[document_key(url)] = Rejected()
 
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """A document that a walk has come to."""
+    """A document that a walk has reached."""
 
     arrival: Arrival
     row: StoredDocument | None = None
-    """The document as it is stored."""
+    """The stored document."""
     fresh: FreshDocument | None = None
-    """The document as it was fetched, until it is kept; None: the stored one serves."""
+    """The fetched document until it is stored; None if the stored one serves."""
     response: Response | Rejected | None = None
-    """The response for which the stored one serves; None: its publisher was not asked."""
+    """The response after which the stored document serves; None if the publisher was not asked."""
 
     @property
     def replaced(self) -> StoredDocument | None:
@@ -87,23 +87,23 @@ class Found:
 
     @property
     def failure(self) -> Failure | None:
-        """Why the publisher did not give the document, though the stored one serves."""
+        """The publisher's failure, although the stored document serves."""
         return self.response if isinstance(self.response, Failure) else None
 
     @property
     def is_refused(self) -> bool:
-        """Whether its publisher gave a document that must not replace the stored one."""
+        """Whether the publisher sent a document that must not replace the stored one."""
         return isinstance(self.response, Rejected)
 
 
 class Joined(NamedTuple):
-    """A document that has joined the path of a walk."""
+    """A document on the path of a walk."""
 
     found: Found
     has_news: bool
-    """Whether it brought an entry, or an update of one, that the walk had not met."""
+    """Whether the document brought a new entry or update to the walk."""
     place: int
-    """Its place in the path; the subscription document has 0."""
+    """Index in the path; the subscription document has 0."""
 
     @property
     def url(self) -> str:
@@ -112,21 +112,20 @@ class Joined(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class WalkContext:
-    """What the parts of one walk work with."""
+    """The common data for the parts of one walk."""
 
     basis: Basis
     chain: Chain
     """The path so far."""
     stored: Mapping[str, StoredDocument]
-    """The documents that may stand on the trail, attached or not, by `document_key` of their URLs."""
+    """Documents that may stand on the trail, attached or not, by `document_key` of their URLs."""
     answers: Answers
-    """The responses that have come in this refresh, also to the walks before."""
+    """The responses of this refresh, including those to earlier walks."""
 
     @property
     def family(self) -> Family:
-        """The format of the feed."""
         return self.chain.path[0].family
 
     def find_stored(self, url: str) -> StoredDocument | None:
-        """Return the stored document of a URL, however the URL is spelled."""
+        """Return the stored document of a URL, in any spelling."""
         return self.stored.get(document_key(url))

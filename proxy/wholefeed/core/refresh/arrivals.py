@@ -1,4 +1,4 @@
-"""What comes of the fetches of a refresh, and how it is stored."""
+"""The results of a refresh's fetches, and the way to store them."""
 
 from __future__ import annotations
 
@@ -19,35 +19,35 @@ from wholefeed.core.walk.chain import Arrival
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FreshDocument:
-    """A document that has just been fetched, as far as decisions need it; its body is kept elsewhere."""
+    """A fetched document as decisions see it, without its body."""
 
     arrival: Arrival
     kind: Kind
-    """What it says that its feed is; meant for the subscription document alone (R0)."""
+    """The kind of feed that the document claims; only the subscription document's counts (R0)."""
     older_relation: str
     is_tentative: bool
-    """Whether that leads to a chain only if the document it leads to is not newer (R4)."""
+    """Whether `older_relation` leads to a chain only if its target is not newer (R4)."""
     updated_at: float | None = None
-    """Of the document itself (R10)."""
+    """The document's own update time (R10)."""
     marks: Marks = field(default_factory=Marks)
     validators: ValidatorPair = NO_VALIDATORS
     order: tuple[float | None, ...] = ()
-    """What the output sorts its entries by, from the top; of a page that an adapter asked for."""
+    """Instants of the entries for sorting the output, from the top; for an adapter's page."""
     fullness: bytes = b""
-    """Of each of its entries, from the top, as a `Fullness` (R10)."""
+    """The `Fullness` of each entry, from the top (R10)."""
     reading_notes: tuple[Note, ...] = ()
     link_notes: tuple[Note, ...] = ()
 
     @property
     def is_truncated(self) -> bool:
-        """Whether it broke off (docs/faults.md row 49)."""
+        """Whether the document broke off (docs/faults.md row 49)."""
         return any(note.kind is DocumentTruncated for note in self.reading_notes)
 
     def may_replace(self, row: StoredDocument, family: Family) -> bool:
-        """Whether a stored document gives way to this in a feed of a family.
+        """Return whether this document may replace a stored one in a feed of a family.
 
-        A whole one in the feed's format does to none that broke off; a web archive's copy to no other format
-        than the feed's (R23, R33).
+        A truncated document does not replace a whole one if both are in the feed's format. Only a
+        document in the feed's format replaces a memento (R23, R33).
         """
         if row.is_stand_in:
             return self.arrival.family is family
@@ -59,36 +59,36 @@ _Document = TypeVar("_Document")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Offer(Generic[_Document]):
-    """A document from another source than the publisher's links: a web archive, an import, a list."""
+    """A document from a source other than the publisher's links: a web archive, an import, a listing."""
 
     origin: Origin
     url: str
-    """The URL of the document that it stands for; an import and a list have one of their own."""
+    """The URL of the original document; an import or a listing has one of its own."""
     copy_url: str
-    """Where the copy stands, by which it is kept or dropped."""
+    """The URL of the copy, for storing or dropping it."""
     captured_at: float
-    """When it was made, which is its time of fetch (R10)."""
+    """When the copy was made: its time of fetch (R10)."""
     is_subscription: bool
-    """Whether it is a copy of the subscription document, as that was at some time."""
+    """Whether the copy is of the subscription document at some time."""
     document: _Document
-    """The whole document for its source; for decisions a `FreshDocument`, in which no flag counts."""
+    """The whole document for its source; for decisions a `FreshDocument`, whose flags do not count."""
 
     @property
     def is_added(self) -> bool:
-        """Whether it joins the feed from beside: somebody had kept it, or a page lists it."""
+        """Whether the document is an addition to the feed, from an import or a listing."""
         return self.origin.policy.leaves_complete
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Failure:
-    """Why a document could not be had, or could not be used."""
+    """The reason why a document could not be fetched or used."""
 
     slug: str
     publisher_status: int | None = None
-    """The HTTP status that the publisher sent, where there was one."""
+    """The publisher's HTTP status, if there was one."""
     retry_after_seconds: float | None = None
     is_unasked: bool = False
-    """Whether the publisher was not even asked: too much waits already."""
+    """Whether the publisher was not asked, because too many requests wait."""
 
 
 # What came of the question for the subscription document
@@ -96,82 +96,82 @@ class Failure:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SubscriptionCame:
-    """The subscription document is here, whole or as much as there is of it."""
+    """The fetched subscription document, perhaps truncated."""
 
     url: str
-    """What it is looked for by from now on."""
+    """The new URL for fetching the document."""
     reply: Reply
     fresh: FreshDocument
     notes: tuple[Note, ...] = ()
-    """Why it may not be the subscription document (R3)."""
+    """Reasons why the document may not be the subscription document (R3)."""
 
 
 class SubscriptionFailed(NamedTuple):
-    """The subscription document could not be had."""
+    """A failed request for the subscription document."""
 
     failure: Failure
     error: Exception
-    """Which whoever asked for the refresh is told, where nothing stands in."""
+    """The error for the caller of the refresh, if nothing stands in."""
     copy: Offer[FreshDocument] | None = None
-    """What an archive has of it, where it was asked because nothing is stored."""
+    """A memento, if the web archive was asked because nothing is stored."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reply:
-    """What a publisher said beside the subscription document."""
+    """The publisher's response about the subscription document, without the document."""
 
     url: str
-    """As asked for."""
+    """The requested URL."""
     permanent_url: str | None
-    """Where redirects led that were all permanent; None where there were none, or others."""
+    """Target of redirects if all were permanent; else None."""
     headers: Mapping[str, str]
-    """Lower-case names."""
+    """Header fields with lower-case names."""
     is_update: bool = False
-    """Whether it was a 304: what it does not say is as it was (RFC 9111, section 3.2)."""
+    """Whether the response was a 304: header fields not in it stay as stored (RFC 9111, section 3.2)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplyFacts:
-    """What a reply means for the feed: its publisher is there, and freshness counts from now."""
+    """The effect of a reply on the feed: its publisher has responded, and freshness counts from now."""
 
     checked_at: float
     fresh_until: float
     is_private: bool
     cache_fields: CacheFields
     unchanged: int | None
-    """The document that it says has not changed."""
+    """Number of the unchanged document."""
     fetch_url: str | None
-    """Where the subscription document is asked for from now on, when that is elsewhere."""
+    """The new fetch URL, if it changes."""
     move: Move | None
-    """What is known of a permanent move, when that is something else than before."""
+    """The state of a permanent move, if it changes."""
     first_seen_at: float | None = None
-    """When the feed was first seen, where a clock that ran ahead had noted a later time."""
+    """A corrected first sight of the feed, if a fast clock had noted a later time."""
     family_since: float | None = None
-    """The same of when it came in its family."""
+    """A corrected start of the family, for the same reason."""
     had_at: float | None = None
-    """As in `StoredFeed`; None: it is as it was."""
+    """The same as in `StoredFeed`; None for no change."""
     doubts: int | None = None
-    """The same."""
+    """The same as in `StoredFeed`; None for no change."""
 
 
 # What came of a fetch of the walk
 
 
 class Unchanged(NamedTuple):
-    """The publisher says that a stored document has not changed."""
+    """The publisher's statement that a stored document has not changed."""
 
     is_uncacheable: bool | None = None
-    """As `StoredDocument.is_uncacheable`; None where it says nothing of that: it is as it was."""
+    """The same as `StoredDocument.is_uncacheable`; None if the response says nothing of it."""
 
 
 class LedBack(NamedTuple):
-    """The URL of a document of the walk redirects to another one that is on the path already (R17)."""
+    """A redirect from a document of the walk to another one on the path already (R17)."""
 
     met_url: str
 
 
 Response = FreshDocument | Unchanged | LedBack | Failure | There
-"""`There`: HEAD was answered."""
+"""The response to a fetch; `There` is for HEAD."""
 
 
 # How a document is stored, and what is known of its entries
@@ -179,60 +179,61 @@ Response = FreshDocument | Unchanged | LedBack | Failure | There
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Placement:
-    """How a document that has come is stored; a field without a word here is as in `StoredDocument`."""
+    """The way to store a fetched document; fields without a docstring are as in `StoredDocument`."""
 
     url: str
-    """It is put under this one."""
+    """The URL to store the document under."""
     role: Role
     rank: int | None
-    """None: it is kept, but no part of the feed yet."""
+    """None to store the document detached, as no part of the feed yet."""
     remembers: StoredDocument | None = None
-    """What it replaces, when the entries that leave that are to be kept: a page (R6), an archive (R35)."""
+    """The replaced document, if its departing entries are to be remembered: a page (R6), an archive (R35)."""
     is_doubtful: bool = False
-    """Whether entries that leave the archive document that it replaces may have moved (R35)."""
+    """Whether entries that leave the replaced archive document may have moved (R35)."""
     is_settled: bool = False
     brought_news: bool = True
     found_by: str = ""
     found_in: int = 0
     may_wait: bool = False
-    """Whether it may be put with those that come next: nothing is stored of it."""
+    """Whether to store the document together with the next ones; only if no version of it is stored."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SubscriptionPlacement:
-    """How the subscription document is stored, and what no longer fits it with it, all at once (R8, R23)."""
+    """The way to store the subscription document, and to detach unfitting documents at once (R8, R23)."""
 
     kind: Kind
-    """Of the feed from now on."""
+    """The feed's new kind."""
     family: Family
-    """The same."""
+    """The feed's new family."""
     remembers: StoredDocument | None = None
-    """The document that it replaces, when the copies of entries that leave it are to be kept."""
+    """The replaced document, if its departing entries are to be remembered."""
     changes_family: bool = False
-    """Whether the feed was of another family: then its memory documents come back."""
+    """Whether the feed had another family: then the new family's memory documents return."""
     detached: tuple[int, ...] = ()
-    """Documents that leave with their format (R23), or the URL that the feed had: they settle nothing."""
+    """Documents that leave with their format (R23), or with the feed's old URL: they settle nothing."""
 
 
 class KnownEntries(NamedTuple):
-    """What is stored of entries."""
+    """Stored facts about entries."""
 
     updated_at: Mapping[EntryId, float | None]
-    """The latest update instant of those that stand in attached documents."""
+    """The latest update instant of entries in attached documents."""
     live: Mapping[EntryId, Copy] = MappingProxyType({})
-    """Where that was asked for: the copies that are live in documents other than memory."""
+    """On request: the live copies in documents other than memory documents."""
     subscription_updated_at: float | None = None
-    """Where that was asked for: the date of the subscription document."""
+    """On request: the date of the subscription document."""
     on_pages: frozenset[EntryId] = frozenset()
-    """Where that was asked for: those that stand on attached pages."""
+    """On request: entries on attached pages."""
 
 
 def adds_to(
     read: KnownEntries, fresh: FreshDocument, fetched_at: float, *, is_collected: bool = False
 ) -> bool:
-    """Return whether a document holds an entry, or a better copy, that no other does but memory (R6, R10).
+    """Return whether a document adds an entry or a better copy, memory excepted (R6, R10).
 
-    `read` is what is stored of its entries, `is_collected` whether an adapter asked for it (R26).
+    `read` are the stored facts about its entries; `is_collected` says that an adapter asked for it
+    (R26).
     """
     return any(
         identity not in read.live
@@ -259,4 +260,4 @@ def adds_to(
 
 
 _NOWHERE: Final = 1 << 62
-"""The place of a document that is compared with what is stored: of two equal copies it is not preferred."""
+"""The position of a document in a comparison: of two equal copies, the stored one is preferred."""

@@ -1,4 +1,4 @@
-"""What a refresh works with: the feed, the request, the settings, and what those who wait can be told."""
+"""The common data of a refresh: the feed, the request, the settings, and the progress for waiting readers."""
 
 from __future__ import annotations
 
@@ -18,27 +18,27 @@ from wholefeed.core.walk.chain import WalkLimits
 
 @dataclass(slots=True)
 class Progress:
-    """What those who wait can be told while the walk runs."""
+    """The progress of a walk, for those who wait."""
 
     documents: int = 1
     entries: int = 0
     fetched: int = 0
     urls: list[str] = field(default_factory=list)
-    """Of the last three."""
+    """URLs of the last three documents."""
     last_url: str = ""
-    """Of the last document that will join, where it is known."""
+    """URL of the last document to join, if known."""
     is_confirmed: bool = False
-    """Whether the publisher has answered the question for the subscription document."""
+    """Whether the publisher has responded about the subscription document."""
     notes: tuple[Note, ...] = ()
-    """On the subscription document."""
+    """Notes on the subscription document."""
 
     @property
     def left(self) -> int | None:
-        """Documents that probably follow, where their URLs count; None: nobody knows."""
+        """Documents that probably follow, if their URLs count; None if unknown."""
         return count_left(self.urls, self.last_url) if self.urls else None
 
     def add(self, url: str, entries: int, last_url: str = "") -> None:
-        """Count a document that has joined the feed; `last_url`: of the last one that will, where known."""
+        """Count a document that has joined; `last_url` is the URL of the last one to come, if known."""
         self.documents += 1
         self.entries += entries
         self.urls = [*self.urls[-2:], url]
@@ -47,35 +47,35 @@ class Progress:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Basis:
-    """What all parts of a decision work with; the documents change meanwhile, and go beside it."""
+    """The constant data for all decisions of a refresh. Documents change, so they are separate."""
 
     feed: StoredFeed
-    """As it was before the refresh."""
+    """The feed before the refresh."""
     missing: Mapping[str, Attempt]
-    """What could not be had before, by URL."""
+    """Documents missing after earlier refreshes, by URL."""
     failure: Attempt | None
-    """Of the subscription document, the last time."""
+    """The last failure of the subscription document."""
     settings: Settings
     request: RefreshRequest
     site_of: Callable[[str], str]
     now: Callable[[], float]
     """Epoch seconds."""
     offers: tuple[Offer[FreshDocument], ...] = ()
-    """Documents from other sources than the publisher's links: from a web archive, an import, its lists."""
+    """Documents from other sources: a web archive, an import, a listing."""
     progress: Progress = field(default_factory=Progress)
 
     @property
     def has_copies(self) -> bool:
-        """Whether a web archive's copies are offered: then the refresh is for their sake alone (R33)."""
+        """Whether mementos are offered: then the refresh is for their sake alone (R33)."""
         return any(not offer.is_added for offer in self.offers)
 
     def is_truncated(self, url: str) -> bool:
-        """Whether the stored document broke off when it was fetched last (docs/faults.md row 49)."""
+        """Return whether the last fetch of the stored document broke off (docs/faults.md row 49)."""
         attempt = self.missing.get(url)
         return attempt is not None and attempt.reason == DocumentTruncated.slug
 
     def waits(self, url: str) -> bool:
-        """Whether a document that could not be had whole is not to be tried again yet (R14)."""
+        """Return whether the next attempt on a missing or incomplete document is not due yet (R14)."""
         attempt = self.missing.get(url)
         is_insisted = self.request.is_forced or self.request.is_full
         return attempt is not None and not is_insisted and attempt.waits(self.now())
@@ -83,10 +83,10 @@ class Basis:
     def attempted(
         self, url: str, earlier: Attempt | None, failure: Failure | None, *, reason: str
     ) -> Attempt:
-        """Return what is known of a document that could not be had this time either (R14).
+        """Return the next failed attempt for a document (R14).
 
-        Failures count up, and the time of the first one stays (R16: the pseudo-entry is dated by it).
-        `failure` None: it was had, and is not what it should be.
+        Failures count up, and the time of the first one stays: it dates the pseudo-entry (R16).
+        `failure` is None if the document came, but is unsuitable.
         """
         now, attempts = self.now(), 1 + (earlier.attempts if earlier else 0)
         next_at = now + self.settings.retry_missing_seconds
@@ -113,7 +113,7 @@ class Basis:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """What the configuration says about refreshes. Times in seconds."""
+    """The configuration of refreshes. Times are in seconds."""
 
     minimum_fresh_seconds: float = 300.0
     default_fresh_seconds: float = 900.0
@@ -123,33 +123,34 @@ class Settings:
     remembers: bool = True
     looks_ahead: bool = True
     window: int = 4
-    """Documents fetched ahead of the path at most."""
+    """Most documents fetched ahead of the path."""
     walk_seconds: float = 3600.0
     may_collect: Callable[[str], bool] = lambda _url: True
-    """Whether pages that a publisher does not link may be asked for at a URL's host (R26)."""
+    """Returns whether adapters may ask a URL's host for pages (R26)."""
     is_collect_paused: Callable[[str], bool] = lambda _url: False
-    """Whether a URL's host has asked to be left in peace with that (R32)."""
+    """Returns whether a URL's host wants a pause from adapters (R32)."""
     limits: WalkLimits
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RefreshRequest:
-    """What a refresh is asked to do beside the usual."""
+    """Options of a refresh."""
 
     is_forced: bool = False
-    """A person asks: try at once what failed before, and have the subscription document whole (R14)."""
+    """Whether a person asks: try earlier failures at once, and fetch the subscription document
+    unconditionally (R14)."""
     is_full: bool = False
-    """Have every document whole and take the publisher's chain for the truth (R14)."""
+    """Whether to fetch every document whole, and trust the publisher's chain (R14)."""
     may_walk: bool = True
-    """Whether to walk; if not, only the subscription document is fetched."""
+    """Whether to walk; if not, fetch only the subscription document."""
     is_polled: bool = False
-    """Whether no reader waits for it."""
+    """Whether no reader waits for the refresh."""
     removes: tuple[str, ...] = ()
-    """URLs of imported documents that are to go (I1)."""
+    """URLs of imported documents to remove (I1)."""
     forgets: tuple[EntryId, ...] = ()
-    """Entries that are to go, until their publisher updates them (I2)."""
+    """Entries to remove until their publisher updates them (I2)."""
     listing: Listing | None = None
-    """What a look at the publisher's pages came to (H7); what these list comes with it, as documents."""
+    """The result of a look at the publisher's pages (H7). Its entries come as documents in `Basis.offers`."""
 
     def merged(self, other: RefreshRequest) -> RefreshRequest:
         return RefreshRequest(
@@ -168,28 +169,28 @@ class RefreshRequest:
 
 @dataclass(slots=True)
 class Walked:
-    """What a walk found."""
+    """The result of a walk."""
 
     state: State = State.COMPLETE
-    """What the feed is where nothing is missing."""
+    """The state of the feed, provided nothing is missing."""
     path: list[int] = field(default_factory=list)
-    """Numbers of documents that `KeepDocument` gives, newest first, without the subscription document."""
+    """Numbers of documents from `KeepDocument`, newest first, without the subscription document."""
     notes: list[Note] = field(default_factory=list)
     failures: dict[str, Failure] = field(default_factory=dict)
-    """Why the documents that the notes name could not be had, by URL."""
+    """Failures of the documents in the notes, by URL."""
     ending: Ending = OLDEST
     has_tried: bool = True
-    """Whether anything was asked for; else what was missing before is as it was."""
+    """Whether the walk asked for anything; if not, earlier failures stay."""
     untried: frozenset[str] = frozenset()
-    """URLs of what was not asked for all the same."""
+    """URLs that the walk did not ask for even so."""
     is_out_of_time: bool = False
-    """Whether `Settings.walk_seconds` were over before it ended (R18)."""
+    """Whether `Settings.walk_seconds` ran out before the end (R18)."""
     has_met: Callable[[str], bool] = lambda _url: False
-    """Returns whether a document of the path bears a URL."""
+    """Returns whether a document of the path has a URL."""
 
     @property
     def has_copies(self) -> bool:
-        """Whether a web archive's copy stands on the path: then it takes nothing away (R33)."""
+        """Whether a memento is on the path: then the walk removes no document (R33)."""
         return any(note.kind is MementoServed for note in self.notes)
 
     @property

@@ -1,10 +1,10 @@
-"""When the pages of a feed are due that its publisher has and does not link (rules R27, R29 to R32).
+"""When the pages of a feed without links are due (rules R27, R29 to R32).
 
     all pages   the first time, on a full refresh, after a change of format, and to finish a walk
-    news        when the subscription document or its validators changed, and once a day
-    nothing     while the publisher wants a pause, or before the time that the last attempt has set
+    news        after a change of the subscription document or its validators, and once a day
+    nothing     while the publisher wants a pause, or before the next attempt is due
 
-A person who insists (R14) has to respect a pause alone.
+A person who insists (R14) need only respect a pause.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from wholefeed.core.text.dates import DAY_SECONDS, HOUR_SECONDS, WEEK_SECONDS, p
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CollectedFeed:
-    """A feed that an adapter fits, and the knowledge of its pages at this point of the refresh."""
+    """A feed with a matching adapter, and the present state of its collection."""
 
     basis: Basis
     state: SubscriptionState
     subscription: StoredDocument
-    """The subscription document as it is stored."""
+    """The stored subscription document."""
     adapter: Adapter
     known: Collection
 
@@ -48,7 +48,7 @@ class CollectedFeed:
 
     @property
     def wants_all(self) -> bool:
-        """Whether every page is to be asked for."""
+        """Whether to ask for every page."""
         return self.known.is_begun or not self.known.is_ended or self.basis.request.is_full
 
     @property
@@ -58,7 +58,7 @@ class CollectedFeed:
 
     @property
     def is_resting(self) -> bool:
-        """Whether nothing may be asked yet: the host wants a pause, or the next attempt has its time."""
+        """Whether to ask for nothing yet: the host wants a pause, or the next attempt is not due."""
         if self.basis.settings.is_collect_paused(self.subscription.final_url):
             return True
         if self.is_insisted:
@@ -70,7 +70,8 @@ class CollectedFeed:
     def has_moved(self) -> bool:
         """Whether the subscription document or its validators have changed since the last look.
 
-        Some sites make up validators for each response. After a look without news they count an hour later.
+        Some sites make up validators for each response. So after a look without news, new validators
+        count only an hour later.
         """
         is_other = self.validators != (self.known.etag, self.known.last_modified)
         is_hourly = self._is_past(self.known.looked_at, HOUR_SECONDS)
@@ -78,16 +79,16 @@ class CollectedFeed:
 
     @property
     def is_daily(self) -> bool:
-        """Whether the requests are due that are made once a day."""
+        """Whether the daily requests are due."""
         return self._is_past(self.known.daily_at, DAY_SECONDS)
 
     @property
     def _is_unread(self) -> bool:
-        """Whether no look has come to its end since the stored subscription document came."""
+        """Whether no look has been finished since the stored subscription document came."""
         return self.subscription.digest.hex() != self.known.digest
 
     def _is_past(self, at: float | None, seconds: float) -> bool:
-        """Whether an instant is at least so long ago; also if there is none, or it lies in the future."""
+        """Return whether an instant is at least so long ago, or missing, or in the future."""
         return at is None or not 0 <= self.basis.now() - at < seconds
 
     # The subscription document
@@ -99,14 +100,14 @@ class CollectedFeed:
 
     @property
     def has_news(self) -> bool:
-        """Whether the subscription document has news that no look has followed up to its end."""
+        """Whether the subscription document has news that no finished look has followed up."""
         return self.state.has_news if self.state.has_changed else self._is_unread
 
     @property
     def is_interrupted(self) -> bool:
-        """Whether the subscription document was another one since the last look that came to its end.
+        """Whether the subscription document has changed since the last finished look.
 
-        A look in between failed, was cut off or was not made. Only the entries that it has seen are stored.
+        A look in between failed, was interrupted or never began, so only entries seen by it are stored.
         """
         stored = self.state.stored_digest
         return self.known.is_ended and (stored is None or stored.hex() != self.known.digest)
@@ -115,13 +116,13 @@ class CollectedFeed:
 
     @property
     def continues_walk(self) -> bool:
-        """Whether a walk that was cut off goes on, with the pages that it had; else a new one begins."""
+        """Whether an interrupted walk goes on, with its stored pages; if not, a new one begins."""
         began_at = self.known.began_at
         is_recent = began_at is not None and 0 <= self.basis.now() - began_at <= WEEK_SECONDS
         return self.known.is_begun and is_recent and not self.basis.request.is_full
 
     def begin_walk(self, start_at: float | None) -> CollectedFeed:
-        """Return the feed with a new walk begun; `start_at` is the date of the last entry of the document."""
+        """Return the feed with a new walk; `start_at` is the date of the last entry."""
         known, row = self.known, self.subscription
         begun = replace(
             known,
@@ -135,9 +136,10 @@ class CollectedFeed:
 
 
 def read_known(feed: StoredFeed, adapter: Adapter, family: Family) -> Collection:
-    """Return the knowledge of these pages: of another adapter or format (R23) only a denial counts.
+    """Return the stored state; from another adapter or format (R23) only a denial counts.
 
-    A feed says itself which software made it. One that names another each time is asked no more often.
+    A feed itself names its software. The denial prevents more requests for a feed with a new name each
+    time.
     """
     known = Collection.read(feed.collection)
     is_same = known.adapter == adapter.name

@@ -1,14 +1,14 @@
-"""Collect a history that the publisher has and does not link (rules R26 to R32).
+"""Collecting a history that the publisher has but does not link (rules R26 to R32).
 
-An adapter (`wholefeed.core.adapters`) says which pages to ask for. The order of an attempt stands here:
+An adapter (`wholefeed.core.adapters`) chooses the pages. This module has the order of an attempt:
 
-    collected_feed.py        whether anything is due: all pages, or news
-    collecting_requests.py   the adapter's questions are answered, two requests at a time
-    collecting_pages.py      the pages that come are judged and stored
-    collecting_failures.py   failures and limits are noted, and end the requests
-    collecting_result.py     the end: what the feed becomes, and when it is tried again
+    collected_feed.py        decide whether anything is due: all pages, or news
+    collecting_requests.py   respond to the adapter's questions, with two requests at a time
+    collecting_pages.py      judge and store fetched pages
+    collecting_failures.py   note failures and limits, and end the requests
+    collecting_result.py     decide the state of the feed, and the next attempt
 
-A walk through all pages that was cut off continues: the pages that it had come from the store.
+An interrupted walk through all pages continues: its earlier pages come from the store.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from wholefeed.core.refresh.subscription import SubscriptionState
 
 
 class Collecting:
-    """An attempt to collect the pages of a feed; made by `of`."""
+    """An attempt to collect the pages of a feed; created by `of`."""
 
     def __init__(self, feed: CollectedFeed, documents: Sequence[StoredDocument]) -> None:
         self._feed = feed
@@ -42,7 +42,7 @@ class Collecting:
     def of(
         cls, basis: Basis, documents: Sequence[StoredDocument], state: SubscriptionState
     ) -> Collecting | None:
-        """Return an attempt for a feed; None without evidence of an adapter, or if it is switched off."""
+        """Return an attempt for a feed; None if no adapter fits, or collecting is off."""
         row = subscription_of(documents)
         if row is None or not row.marks or not row.entries or not basis.settings.may_collect(row.final_url):
             return None
@@ -55,12 +55,11 @@ class Collecting:
 
     @property
     def is_due(self) -> bool:
-        """Whether to ask the publisher for anything."""
         return self._feed.is_due
 
     @property
     def wants_all(self) -> bool:
-        """Whether every page is to be asked for: then the walk may add documents for long."""
+        """Whether every page is needed: then the walk may add documents for a long time."""
         return self._feed.wants_all
 
     @property
@@ -69,11 +68,10 @@ class Collecting:
         return self._requests.has_begun
 
     def is_met(self, url: str) -> bool:
-        """Return whether a URL is the subscription document's."""
         return self._requests.is_met(url)
 
     def run(self) -> Talk[Walked]:
-        """Ask for the pages that are due, and return what the feed becomes."""
+        """Ask for the pages that are due; return the result for the feed."""
         if not self._feed.is_due:
             return describe_unasked(self._feed, has_kept=self._pages.has_kept)
         found = yield from (self._ask_for_all() if self._feed.wants_all else self._look_for_news())
@@ -103,7 +101,7 @@ class Collecting:
         return (yield from self._converse(self._feed.adapter.collect))
 
     def _look_for_news(self) -> Talk[Outcome | None]:
-        """Let the adapter ask for news, and for all pages if that shows that they are needed."""
+        """Let the adapter ask for news, and for all pages if that look shows a need."""
         found = yield from self._converse(self._feed.adapter.look)
         if found is None or not found.wants_all:
             return found
@@ -111,7 +109,7 @@ class Collecting:
         return (yield from self._ask_for_all())
 
     def _converse(self, begin: Callable[[Job], Asking[Outcome]]) -> Talk[Outcome | None]:
-        """Answer an adapter's questions until it has a result; return that, or None if it was stopped."""
+        """Respond to an adapter's questions until it has a result; return that, or None if it was stopped."""
         asking = begin((yield from self._job()))
         try:
             questions = next(asking)

@@ -1,12 +1,12 @@
-"""Which pages of an adapter could not be had, and when failures and limits end the requests (R18, R32).
+"""Missing pages of an adapter, and the failures and limits that end the requests (R18, R32).
 
     403                         no more requests for a day
     429, or the host pauses     no more requests for an hour at least, as long as the publisher says
-    three failures in a row     no more requests until missing documents are tried again
+    three failures in a row     no more requests until missing documents are due again
     a limit                     no more requests
-    404, a refusal of a trial   an answer to the question, and no failure
+    404, a refusal of a trial   a response to the question, not a failure
 
-Requests that are under way are waited for; their pages are taken.
+Running requests are finished, and their pages count.
 """
 
 from __future__ import annotations
@@ -30,36 +30,36 @@ class CollectingFailures:
         self.notes: list[Note] = []
         self.by_url: dict[str, Failure] = {}
         self.has_failed = False
-        """Whether a page could not be had, though nobody says that it is not there."""
+        """Whether a page failed for a reason other than that it does not exist."""
         self.stop: str | None = None
-        """Why nothing more is asked, for people; None as long as the adapter may ask."""
+        """The reason for asking no more, for people; None while the adapter may ask."""
         self.retry_at: float | None = None
-        """Epoch seconds; nothing is asked before."""
+        """Earliest next question, epoch seconds."""
         self.paused_url = ""
         """A URL at the host that wants a pause from all feeds; empty if none does."""
 
     def pause_before(self, question: Ask) -> None:
-        """Ask for nothing more if the host of a page wants a pause (R32)."""
+        """Stop asking if the host of a page wants a pause (R32)."""
         if self._basis.settings.is_collect_paused(question.url):
             self.stop, self.has_failed = "the publisher wants a pause", True
 
     def reach_limit(self, note: Note) -> None:
-        """Ask for nothing more: a limit is reached (R18)."""
+        """Stop asking because of a limit (R18)."""
         self.notes.append(note)
         self.stop = str(note)
 
     def refuse(self, question: Ask) -> Refused | None:
-        """Return why a page is not asked for: its time has not come (R14), or its host is forbidden."""
+        """Return why a page must not be fetched: it is not due (R14), or its host is forbidden."""
         if self._basis.waits(question.url):
             attempt = self._basis.missing[question.url]
             self.note_unavailable(question.url, attempt.reason)
             return Refused(attempt.reason, attempt.status)
-        if not self._basis.settings.may_collect(question.url):  # a copy's source is at another host
+        if not self._basis.settings.may_collect(question.url):  # a copy's source may be elsewhere
             return Refused("destination-forbidden")
         return None
 
     def reset(self) -> None:
-        """End a row of failures: the publisher has sent something."""
+        """End a row of failures, because the publisher has sent something."""
         self._in_a_row = 0
 
     def note_unavailable(self, url: str, reason: str) -> None:
@@ -67,14 +67,14 @@ class CollectingFailures:
         self.notes.append(DocumentUnavailable(url, reason=reason))
 
     def note_objection(self, question: Ask, refused: Refused) -> Refused:
-        """Note a response that is not the page that was asked for, if that page is needed."""
+        """Note a response with another document than the requested page, if that page is needed."""
         if question.is_needed:
             self.forget(question.url)
             self.note_unavailable(question.url, refused.slug)
         return refused
 
     def note_failure(self, question: Ask, failure: Failure) -> Refused:
-        """Note that a page could not be had; return the failure as the adapter's answer."""
+        """Note the failure of a page; return it as the adapter's response."""
         status = failure.publisher_status
         is_refusal = (question.is_head or question.is_trial) and status in FORBIDDEN
         if status == _FORBIDDEN and not is_refusal:
@@ -98,12 +98,12 @@ class CollectingFailures:
         return Refused(failure.slug, status)
 
     def _pause(self, reason: str, failure: Failure, seconds: float) -> Failure:
-        """Ask for nothing more for some seconds; return the failure with that as its time."""
+        """Stop asking for some seconds; return the failure with that pause."""
         self.stop, self.retry_at = reason, self._basis.now() + seconds
         return replace(failure, retry_after_seconds=seconds)
 
     def forget(self, url: str) -> None:
-        """Drop the notes on a page that was asked for once more."""
+        """Drop the notes on a page before a new attempt."""
         self.by_url.pop(url, None)
         self.notes = [note for note in self.notes if note.url != url]
 
@@ -111,4 +111,4 @@ class CollectingFailures:
 _FORBIDDEN: Final = 403
 _TOO_MANY: Final = 429
 _FAILURES_IN_A_ROW: Final = 3
-"""A publisher that fails as often is left in peace."""
+"""Failures after which a publisher gets a pause."""

@@ -1,4 +1,4 @@
-"""How the questions of an adapter are answered: from the store, or by requests, two at a time (R17, R32)."""
+"""The responses to an adapter's questions: from the store, or by requests, two at a time (R17, R32)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from wholefeed.core.refresh.collecting_pages import CollectedPages
 from wholefeed.core.walk.chain import NO_PROGRESS_DOCUMENTS
 
 AT_ONCE: Final = 2
-"""Requests under way (R32)."""
+"""Most requests at a time (R32)."""
 
 
 class PageRequests:
@@ -29,14 +29,14 @@ class PageRequests:
         self._pages = pages
         self._failures = failures
         self._readings: dict[int, ReadingBounds] = {}
-        """By `Ask.reading`."""
+        """Bounds by `Ask.reading`."""
         self.has_begun = False
         """Whether a walk through all pages has begun to use the network."""
         self.is_endless = False
-        """Whether requests without a new entry were too many (R17)."""
+        """Whether too many requests brought no new entry (R17)."""
 
     def answer(self, questions: Sequence[Ask]) -> Talk[list[Answer]]:
-        """Return the answers to some questions, in their order; fewer once `failures.stop` is set."""
+        """Return the responses to questions, in their order; fewer once `failures.stop` is set."""
         answers: dict[int, Answer] = {}
         under_way: dict[str, int] = {}
         waiting = deque(enumerate(questions))
@@ -58,7 +58,7 @@ class PageRequests:
         return [answers[place] for place in sorted(answers)]
 
     def _answer_without_request(self, question: Ask) -> Talk[Answer | None]:
-        """Return an answer that needs no request; None if it needs one, or nothing is asked any more."""
+        """Return a response without a request; None if one is needed, or no more requests are allowed."""
         held = yield from self._pages.take_held(question)
         if held is not None:
             return held
@@ -84,11 +84,11 @@ class PageRequests:
         )
 
     def is_met(self, url: str) -> bool:
-        """Return whether a redirect leads to the subscription document: the publisher drops the parameter."""
+        """Return whether a URL is the subscription document's: then the publisher drops the parameter."""
         return url in (self._subscription.url, self._subscription.final_url)
 
     def _wait(self, url: str) -> Talk[Came | None]:
-        """Return the next response; None if the time is over (R18). `url` is one that is under way."""
+        """Return the next response; None if the time is over (R18). `url` is one being fetched."""
         while isinstance(event := (yield from ask(NextEvent())), Early):
             pass
         if event is None:
@@ -113,25 +113,25 @@ class PageRequests:
         return self._readings.setdefault(question.reading, ReadingBounds(self._pages.first))
 
     def _count(self, question: Ask, answer: Answer) -> None:
-        """Count a request, and ask for nothing more if its reading has no end (R17)."""
+        """Count a request, and stop asking if its reading has no end (R17)."""
         self.is_endless |= self._reading_of(question).count(question.url, answer)
         if self.is_endless and self._failures.stop is None:
             self._failures.stop = "request after request brought nothing new"
 
 
 class ReadingBounds:
-    """One reading of all pages, with bounds of its own (R17); `first` are entries that are known before."""
+    """The bounds of one reading of all pages (R17); `first` are the known entries."""
 
     def __init__(self, first: Iterable[EntryId]) -> None:
         self._met = set(first)
         self._urls: set[str] = set()
         self._again = 0
-        """Requests for a URL that was asked for before."""
+        """Repeated requests for the same URLs."""
         self._idle = 0
-        """Requests in a row that brought no entry that is new to this reading."""
+        """Requests in a row without an entry new to this reading."""
 
     def meet(self, page: Page) -> bool:
-        """Take in a page; return whether it has an entry that is new to this reading."""
+        """Record a page; return whether it has an entry new to this reading."""
         before = len(self._met)
         self._met.update(page.identities)
         return len(self._met) > before

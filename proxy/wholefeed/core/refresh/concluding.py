@@ -1,4 +1,4 @@
-"""The end of a refresh: what leaves the feed, what is missing of it, and what it is from now on."""
+"""The end of a refresh: departed documents, missing documents, and the new state of the feed."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ from wholefeed.core.walk.drift import settle_path
 def conclude(
     basis: Basis, documents: Sequence[StoredDocument], subscription: SubscriptionState, walked: Walked
 ) -> Talk[None]:
-    """Let leave what the publisher took out, then publish the feed with what is missing of it.
+    """Detach withdrawn documents, then publish the feed with its missing documents.
 
-    `documents` are as they were before the walk.
+    `documents` are the rows from before the walk.
     """
     family, kind, state = subscription.arrival.family, subscription.kind, walked.state
     notes = (*subscription.notes, *walked.notes)
-    if kind is not Kind.COMPLETE:  # else nothing but the subscription document stands
+    if kind is not Kind.COMPLETE:  # a complete feed has no other document
         notes = (*notes, *note_copies(basis, documents))
     if state is not State.COMPLETE:
         notes = (*notes, *_note_other_formats(basis, documents, family))
@@ -54,9 +54,9 @@ def conclude(
 def _settle_drift(
     basis: Basis, documents: Sequence[StoredDocument], subscription: SubscriptionState, walked: Walked
 ) -> Talk[None]:
-    """R15: let leave what the publisher replaced in the chain; the order is the path's.
+    """Detach documents that the publisher replaced in the chain, and put the chain in order (R15).
 
-    Nothing leaves a feed of pages (R6), or one that says that earlier entries are part of it (-00, 3).
+    Nothing leaves a feed of pages (R6), or one that calls earlier entries part of itself (-00, 3).
     """
     role = Role.PAGE if walked.state is State.PAGED else Role.ARCHIVE
     of_role = (row for row in documents if row.role is role and not row.is_capture)
@@ -67,7 +67,7 @@ def _settle_drift(
     if drift.detached:
         yield Detach(drift.detached, is_withdrawn=True)
     is_reordered = drift.is_reordered
-    if role is Role.PAGE and not is_reordered:  # pages are not always met in the order that they stand in
+    if role is Role.PAGE and not is_reordered:  # a walk does not always meet pages in their stored order
         listed = set(drift.order)
         rows = yield from ask(Rows())
         is_reordered = [row.id for row in rows if row.id in listed] != list(drift.order)
@@ -78,19 +78,19 @@ def _settle_drift(
 def _list_missing(
     basis: Basis, documents: Sequence[StoredDocument], notes: Sequence[Note], walked: Walked
 ) -> Talk[tuple[Attempt, ...]]:
-    """Return all that makes the feed partial, each with the time of its next attempt (R14)."""
+    """Return an attempt, with its next time, for each document that makes the feed partial (R14)."""
     partial = {note.url: note for note in notes if note.partial}
     unseen = []
     for url, attempt in basis.missing.items():
         if url not in partial and not (yield from _is_had_or_gone(documents, attempt, walked)):
-            unseen.append(attempt)  # the walk has not come by: it is as it was
+            unseen.append(attempt)  # the walk did not reach it, so it stays missing
     return (*unseen, *(_attempt(basis, url, note, walked) for url, note in partial.items()))
 
 
 def _is_had_or_gone(documents: Sequence[StoredDocument], attempt: Attempt, walked: Walked) -> Talk[bool]:
-    """Return whether a stored document that counted as missing does so no longer, though others are missing.
+    """Return whether a stored document no longer counts as missing, though others do.
 
-    The walk has come to it, or nothing links to it any more.
+    That holds if the walk has reached it, or no document links to it any more.
     """
     if walked.is_true_end or attempt.reason not in _OF_STORED or walked.has_met(attempt.url):
         return True
@@ -99,16 +99,15 @@ def _is_had_or_gone(documents: Sequence[StoredDocument], attempt: Attempt, walke
 
 
 def _linked(documents: Sequence[StoredDocument]) -> set[str]:
-    """Return the keys of all that stored documents link to."""
     return {document_key(target) for row in documents for target in row.links.values()}
 
 
 _OF_STORED: Final = frozenset({DocumentTruncated.slug, FormatMismatch.slug})
-"""Why a document that is stored may count as missing."""
+"""Reasons for which a stored document may count as missing."""
 
 
 def _attempt(basis: Basis, url: str, note: Note, walked: Walked) -> Attempt:
-    """Return the attempt at a document that is missing: a new one, or the earlier one if it was not tried."""
+    """Return the attempt for a missing document: a new one, or the earlier one if the walk did not try."""
     earlier, failure = basis.missing.get(url), walked.failures.get(url)
     is_waiting = failure is None and earlier is not None and earlier.waits(basis.now())
     is_untried = is_waiting or not walked.has_tried or url in walked.untried
@@ -122,11 +121,11 @@ def _attempt(basis: Basis, url: str, note: Note, walked: Walked) -> Attempt:
 
 
 _STALE_SECONDS: Final = 60.0
-"""Until a page that a cache has given in an older copy is fetched again, with the next refresh."""
+"""Pause before fetching a page again, with the next refresh, after a cache sent an older copy."""
 
 
 def _note_other_formats(basis: Basis, documents: Sequence[StoredDocument], family: Family) -> list[Note]:
-    """Return notes on what is stored in other formats than the feed's, for each of them (R23)."""
+    """Return a note on stored documents for each format other than the feed's (R23)."""
     left: dict[Family, float] = {}
     for row in documents:
         if row.family is not family and row.detached_at is not None and row.entries and not row.is_stand_in:

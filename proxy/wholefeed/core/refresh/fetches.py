@@ -1,4 +1,4 @@
-"""The fetches of one walk: the document that its path has come to, and others ahead of the path."""
+"""The fetches of one walk: the document that the path has reached, and others ahead of the path."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class TimeOverError(Exception):
 
 
 class WalkFetches:
-    """Fetches documents for one walk, and knows which of them are worth fetching ahead (R0)."""
+    """The fetches for one walk, with the choice of documents to fetch ahead (R0)."""
 
     def __init__(self, context: WalkContext) -> None:
         settings, trail = context.basis.settings, context.chain.trail
@@ -29,7 +29,7 @@ class WalkFetches:
         self.steps: list[str] = []
         """The URLs that the trail has linked to so far."""
         self.spoilt: dict[str, Note] = {}
-        """Why documents that have come are not the ones that the trail links to, by `document_key`."""
+        """Notes on fetched documents that are not the ones linked by the trail, by `document_key`."""
         self.ahead = Ahead(
             context.chain,
             limits=settings.limits,
@@ -39,11 +39,11 @@ class WalkFetches:
             look_ahead=settings.looks_ahead,
         )
         self._wanted: set[str] = set()
-        """The documents that this walk has wanted, by `document_key`; earlier walks may have begun others."""
+        """Keys of the documents chosen by this walk; earlier walks may have begun other fetches."""
         self._has_turn = False
 
     def begin(self, url: str, *, is_alone: bool) -> Talk[None]:
-        """Fetch the document that the path has come to, and others ahead of it unless that one `is_alone`."""
+        """Fetch the document that the path has reached, and others ahead of it unless `is_alone`."""
         for want in self._choose_wanted(url, is_alone=is_alone):
             if want.is_guess and self._basis.waits(want.url):
                 continue
@@ -52,7 +52,7 @@ class WalkFetches:
                 yield from self._fetch(want.url, is_ahead=want.url != url)
 
     def hear(self, url: str, *, is_alone: bool) -> Talk[None]:
-        """Wait for the next fetch that ends, and follow early links meanwhile (R0).
+        """Wait for the next finished fetch, and follow early links meanwhile (R0).
 
         Raises:
             TimeOverError: The time of the walk is over (R18).
@@ -81,7 +81,7 @@ class WalkFetches:
         )
 
     def _follow_early(self, url: str, early: Early, *, is_alone: bool) -> Talk[None]:
-        """Fetch the target of an early link, if the path will probably come to it and a turn is taken."""
+        """Fetch the target of an early link, if the path will probably reach it and the walk has a turn."""
         if self.ahead.is_answered(early.url):
             return
         older = early.older
@@ -93,7 +93,7 @@ class WalkFetches:
             yield from self._fetch(older, is_ahead=True)
 
     def _note_ahead(self, came: Came) -> None:
-        """Let what has come ahead of the path decide how far ahead documents are fetched."""
+        """Let a response ahead of the path decide how far ahead to fetch."""
         key = document_key(came.url)
         if key not in self._wanted or key in self._context.stored:
             return
@@ -104,6 +104,6 @@ class WalkFetches:
 
 
 def _find_arrival(answers: Answers, spoilt: Mapping[str, Note], url: str) -> Arrival | None:
-    """Return a document that was fetched ahead of the path."""
+    """Return a document fetched ahead of the path."""
     fresh = answers.find_fresh(url)
     return None if fresh is None or document_key(url) in spoilt else fresh.arrival

@@ -1,4 +1,4 @@
-"""How the documents that have joined the path of a walk are stored, in the order of the path."""
+"""Storing the documents on the path of a walk, in the order of the path."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from wholefeed.core.refresh.stored import StoredDocument
 
 
 class Keeper:
-    """Stores the documents of one walk; what archives and pages do differently is in the subclasses."""
+    """The keeper of one walk's documents; subclasses have the rules for archives and pages."""
 
     def __init__(self, context: WalkContext) -> None:
         self.context = context
         self.basis = context.basis
         self.answers = context.answers
         self.path: list[int] = []
-        """The numbers of the documents that were kept, newest first, without the subscription document."""
+        """Numbers of the stored documents, newest first, without the subscription document."""
         self.notes: list[Note] = []
         self.pending: list[Joined] = []
-        """Documents that have joined and are not stored, newest first."""
+        """Documents on the path not stored yet, newest first."""
         ranks = [row.rank for row in context.stored.values() if row.rank is not None]
         self._first_rank = min(ranks, default=0) - _RANKS_PER_WALK
 
@@ -33,11 +33,11 @@ class Keeper:
         yield from ()
 
     def is_needed_before(self, url: str) -> bool:
-        """Return whether the choice of the next document depends on what the pending ones have brought."""
+        """Return whether the choice of the next document depends on news in pending ones."""
         raise NotImplementedError
 
     def keep_joined(self) -> Talk[None]:
-        """Store what has joined the path, in the order of the path."""
+        """Store the pending documents, in the order of the path."""
         while self.pending:
             joined = self.pending[0]
             yield from self._keep(joined)
@@ -46,11 +46,11 @@ class Keeper:
             self.basis.progress.add(joined.url, joined.found.arrival.entries, last_url)
 
     def end(self, ending: Ending | None, missing_url: str) -> Talk[None]:
-        """Take it that the path has come to its end; None: to a hole (R34), at `missing_url`."""
+        """Finish the path at its end; with None, at a hole (R34) at `missing_url`."""
         yield from ()
 
     def _keep(self, joined: Joined) -> Talk[None]:
-        """Store a document that has joined, or let the stored one be part of the feed again."""
+        """Store a document that has joined, or attach the stored one again."""
         found = joined.found
         self._remark(found)
         if found.fresh is not None:
@@ -73,14 +73,14 @@ class Keeper:
         return row.id
 
     def _rank_of(self, joined: Joined) -> int:
-        """Return the rank of a document: an attached one keeps its own, a new one stands before all these."""
+        """Return a document's rank: an attached one has its own, a new one ranks before all stored ones."""
         row = joined.found.row
         return row.rank if row is not None and row.rank is not None else self._first_rank + joined.place
 
     def _remark(self, found: Found) -> None:
-        """Note what is wrong with a document that has joined.
+        """Note defects of a document that has joined.
 
-        A stored one may have broken off, or be no more than a web archive's copy (R33).
+        A stored one may be truncated, or only a memento (R33).
         """
         url, row = found.arrival.url, found.row
         if found.fresh is not None:
@@ -92,10 +92,11 @@ class Keeper:
 
 
 _RANKS_PER_WALK: Final = 1 << 20
-"""New archives stand in front of the stored ones: each walk gets ranks of its own below theirs."""
+"""Distance between the ranks of walks: each walk needs ranks below the stored ones, since new archives
+come first."""
 
 
 def drop(answers: Answers, fresh: FreshDocument) -> Talk[None]:
-    """Drop a document that has come and is not worth keeping."""
+    """Drop a fetched document not worth storing."""
     answers.remove(fresh.arrival.url)
     yield Drop(fresh.arrival.url)

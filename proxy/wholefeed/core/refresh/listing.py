@@ -1,11 +1,11 @@
-"""What is known of the lists in a publisher's pages, and what it means for its feed (rules H1, H7, H8).
+"""The state of the listings in a publisher's pages, and their effect on the feed (rules H1, H7, H8).
 
     listing = Listing.read(feed.listing)
-    listing.next_at(attempts, now=now)      # when they are looked at next
-    listing.notes()                         # what makes the feed partial, and what its dates are worth
-    listing.without_lists(state, missing)   # what the feed is without them
+    listing.next_at(attempts, now=now)      # the time of the next look
+    listing.notes()                         # missing pages, limits and guessed dates
+    listing.without_lists(state, missing)   # the state of the feed without its listings
 
-`wholefeed.core.listing` finds and reads a list; who asks for the pages is `wholefeed.service.listing`.
+`wholefeed.core.listing` finds and reads a listing; `wholefeed.service.listing` fetches the pages.
 """
 
 from __future__ import annotations
@@ -21,39 +21,39 @@ from wholefeed.core.notes import DatesGuessed, DocumentUnavailable, LimitReached
 from wholefeed.core.text.dates import DAY_SECONDS
 
 LOOK_AGAIN_SECONDS: Final = 30 * DAY_SECONDS
-"""Until the pages are looked at again (H8)."""
+"""Time until the next look at the pages (H8)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Listing:
-    """What looks at the publisher's pages have come to."""
+    """The result of looks at the publisher's pages."""
 
     looked_at: float | None = None
-    """When the last one ended, epoch seconds; None: nobody has looked."""
+    """End of the last look, epoch seconds; None if nobody has looked."""
     family: str = ""
-    """The feed's format then: what is listed is written in it (R23)."""
+    """The feed's format at that time, and the format of the listed entries (R23)."""
     known: Known = field(default_factory=Known)
-    """For the next one."""
+    """Knowledge for the next look."""
     pages: int = 0
-    """Of the list, that were read."""
+    """Pages of the list read so far."""
     missing: tuple[Missing, ...] = ()
-    """Those that could not be had."""
+    """Pages of the list that could not be fetched."""
     looked: tuple[Looked, ...] = ()
-    """What did not count, and why."""
+    """Rejected pages, with reasons."""
     limit: int = 0
-    """Of pages, where the list has more; else 0."""
+    """The limit of pages, if the list has more; else 0."""
     guessed: int = 0
-    """Entries that bear the first day of a month or year, or the date of a newer one (H5)."""
+    """Entries with the first day of a month or year as their date, or with the date of a newer entry (H5)."""
     retry_at: float | None = None
-    """Nothing is asked before: the publisher refuses (R32)."""
+    """Earliest next request: the publisher refuses (R32)."""
     again_at: float | None = None
-    """When to look again though the month is not over: no list was found, and something failed."""
+    """Time of an early next look: the last one found no list, and a request failed."""
     failed: int = 0
-    """How often in a row it came to that: the pauses grow."""
+    """Such looks in a row; the pauses between them grow."""
 
     @classmethod
     def of(cls, found: Found, *, before: Listing, family: Family, now: float, limit: int) -> Self:
-        """Return what a look has found, of pages that were known `before` too."""
+        """Return the result of a look; `before` is the earlier state."""
         guessed = sum(each.dated_by in _GUESSED for page in found.pages for each in page.entries)
         is_same = bool(before.known.first_url) and before.known.first_url == found.known.first_url
         return cls(
@@ -69,7 +69,7 @@ class Listing:
 
     @classmethod
     def read(cls, text: str) -> Self:
-        """Return what `written` gave; what another version knew more is left out."""
+        """Parse the output of `written`; ignore fields of other versions."""
         if text == NOTHING_LISTED:
             return cls()
         values: dict[str, Any] = {k: v for k, v in json.loads(text).items() if k in _DEFAULTS}
@@ -82,11 +82,11 @@ class Listing:
         return cls(**values)
 
     def written(self) -> str:
-        """Return it as JSON, without what is as it was in the beginning."""
+        """Return the fields that differ from their defaults, as JSON."""
         return json.dumps({k: v for k, v in asdict(self).items() if v != _DEFAULTS[k]})
 
     def unfinished(self, before: Listing, paused_until: float | None, *, now: float) -> Listing:
-        """Return the same of a look in which something failed; until then the publisher refuses (R32)."""
+        """Return this result with the times for a new look, after a look with failures (R32)."""
         if self.known.first_url:
             return replace(self, retry_at=paused_until)
         doubled: int = 1 << min(before.failed, 8)
@@ -94,13 +94,13 @@ class Listing:
         return replace(self, retry_at=paused_until, again_at=now + pause, failed=before.failed + 1)
 
     def next_at(self, attempts: Iterable[float], *, now: float) -> float:
-        """Return when to look again: in a month, or when a page is to be tried again (R14)."""
+        """Return the time of the next look: in a month, or when a page is due again (R14)."""
         found = [now + LOOK_AGAIN_SECONDS, *attempts]
         at: float = min(found if self.again_at is None else [*found, self.again_at])
         return at if self.retry_at is None else max(at, self.retry_at)
 
     def notes(self) -> Iterator[Note]:
-        """Give what is to be said of the feed because of it."""
+        """Yield the notes on the feed."""
         for each in self.missing:
             yield DocumentUnavailable(each.url, reason=each.slug)
         if self.limit:
@@ -109,9 +109,10 @@ class Listing:
             yield DatesGuessed(self.known.first_url, entries=self.guessed)
 
     def without_lists(self, state: State, missing: Sequence[_M]) -> tuple[State, tuple[_M, ...]]:
-        """Return the state of the feed without its lists, and what is missing then (H1).
+        """Return the state of the feed without its listings, and the documents missing then (H1).
 
-        The state is as `listed=off` shows it: a feed that lacks nothing but pages of a list is `remembered`.
+        The state is the one for `listed=off`: a feed that lacks only pages of a listing is
+        `remembered`.
         """
         pages = {note.url for note in self.notes() if note.partial}
         left = tuple(each for each in missing if each.url not in pages)
@@ -128,7 +129,7 @@ _M = TypeVar("_M", bound=_MissingDocument)
 
 
 NOTHING_LISTED: Final = "{}"
-"""`Listing().written()`."""
+"""The output of `Listing().written()`."""
 _DEFAULTS: Final = asdict(Listing())
 _GUESSED: Final = frozenset({"month", "year", "neighbour"})
 _MOST_LOOKED: Final = 32

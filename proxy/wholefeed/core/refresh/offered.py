@@ -1,12 +1,12 @@
-"""Documents that other sources than the publisher's links offer to a refresh.
+"""Documents that sources other than the publisher's links offer to a refresh.
 
-    imports            what people had kept (I1)             ┐ stored detached; at the end of the refresh they
-    lists              what a publisher's pages list (H7)    ┘ stand behind all else
-    a web archive's    of another document of the chain, or  → stored detached, until the walk misses that one
-    copies (R33)       a page
-                       of the subscription document          → a page behind all others, if it brings anything
+    imports            documents that people had kept (I1)   ┐ stored detached; at the end of the refresh they
+    listings           lists in a publisher's pages (H7)     ┘ rank behind all others
+    mementos (R33)     of another document of the chain, or  → stored detached, until the walk misses that one
+                       a page
+                       of the subscription document          → a page behind all others, if it adds anything
 
-Such a document settles, detaches and buries nothing, and what it says of the feed itself counts for nothing.
+Such a document settles, detaches and buries nothing. Its statements about the feed itself do not count.
 """
 
 from __future__ import annotations
@@ -38,11 +38,11 @@ from wholefeed.core.text.dates import DAY_SECONDS, format_rfc3339
 from wholefeed.core.text.urls import document_key
 
 BEHIND_ALL: Final = 1 << 40
-"""Rank of a copy of the year 1970; those made later stand before it."""
+"""Rank of a memento from 1970; later ones rank before it."""
 
 
 def take_added(basis: Basis, documents: Sequence[StoredDocument]) -> Talk[bool]:
-    """Store imports and lists, remove what is taken back or removed (I2); return whether there was any."""
+    """Store imports and listings, remove withdrawn ones and entries (I2); return whether there were any."""
     added = [offer for offer in basis.offers if offer.is_added]
     attached = {row.url: row.rank for row in documents if row.is_listed}
     for offer in added:
@@ -62,16 +62,16 @@ def place_added(
     *,
     has_lists: bool | None = None,
 ) -> Talk[None]:
-    """Let imports and lists be part of the feed, behind all else; of a complete feed they are none.
+    """Attach imports and listings to the feed, behind all others; detach them from a complete feed.
 
-    Its publisher says that this is all: it would not be so with documents that it does not have any more.
+    The publisher calls such a feed complete; further documents would contradict that.
 
     Args:
-        documents: All of the feed.
+        documents: All documents of the feed.
         family: The format of the feed.
         kind: The kind of the feed.
         state: The state of the feed.
-        has_lists: Whether its publisher's pages are part of it; None: they are as they were.
+        has_lists: Whether listings are part of the feed; None leaves them as they are.
     """
     is_whole = state is State.COMPLETE or kind is Kind.COMPLETE
     leaving, coming = list[int](), dict[int, int]()
@@ -92,11 +92,11 @@ def place_added(
 def store_copies(
     basis: Basis, documents: Sequence[StoredDocument], subscription: SubscriptionState
 ) -> Talk[bool]:
-    """Store a web archive's copies (R33); return whether there were any of use.
+    """Store the useful mementos (R33); return whether there were any.
 
-    Where nothing is stored of a feed that is gone, the newest copy stands in for its subscription document
-    (`wholefeed.core.refresh.subscription`). The feed is partial while a copy stands, and the publisher's own
-    document replaces it.
+    If a feed is gone and nothing of it is stored, the newest memento stands in for its subscription
+    document (`wholefeed.core.refresh.subscription`). The feed is partial while a memento stands in. The
+    publisher's own document replaces it.
     """
     own = {(row.role, document_key(row.url)) for row in documents if not row.is_stand_in}
     serving = {row.memento for row in documents if row.role is Role.SUBSCRIPTION and row.rank is not None}
@@ -125,7 +125,7 @@ def _brings_anything(offer: Offer[FreshDocument]) -> Talk[bool]:
 
 
 def note_copies(basis: Basis, documents: Sequence[StoredDocument]) -> list[Note]:
-    """Return notes on the copies of the subscription document: as it was last, and as it was earlier."""
+    """Return notes on mementos of the subscription document: its last version, and earlier ones."""
     copies = (row for row in documents if row.origin.policy.note is not None)
     attached = [row for row in copies if row.rank is not None]
     notes = [row.as_memento() for row in attached if row.role is Role.SUBSCRIPTION]
@@ -146,7 +146,7 @@ def note_copies(basis: Basis, documents: Sequence[StoredDocument]) -> list[Note]
 def add_lists(
     basis: Basis, documents: Sequence[StoredDocument], subscription: SubscriptionState, walked: Walked
 ) -> Walked:
-    """H7: return the same walk, of a feed whose history stands in its publisher's pages, if it does."""
+    """Return the walk's result with the publisher's listings as its history, if there are any (H7)."""
     family, listing = subscription.arrival.family, _listing_of(basis)
     rows = [row for row in documents if row.is_listed and row.family is family]
     if listing.family != family or not any(row.entries for row in rows):
@@ -177,9 +177,9 @@ def plan_look(
     is_plain: bool,
     missing: Sequence[Attempt],
 ) -> Talk[None]:
-    """H1, H8: note what is known of the publisher's pages, and when they are to be looked at.
+    """Note the state of the publisher's listings, and the time of the next look (H1, H8).
 
-    `is_plain`: nothing else brings the history of the feed.
+    `is_plain` says that no other source brings the feed's history.
     """
     feed, listing, now = basis.feed, _listing_of(basis), basis.now()
     first = subscription_of(documents)

@@ -1,10 +1,11 @@
-"""What a walk along the pages of a feed (R6) does with each of them: `PageRules` and `PageKeeper`.
+"""The rules for pages on a walk (R6): `PageRules` and `PageKeeper`.
 
-all was collected before (a closing trail)    every page is revalidated, up to the first that brought
-nothing new: a normal poll costs one page
-it was not, or something is missing           a page behind one that brought something new, or behind
-a gap; the others come from the store
-nobody has looked at the pages for a while    every page is revalidated
+Which stored pages are revalidated:
+
+    an earlier walk collected all (closing trail)  each page, up to the first without news: a normal
+                                                   poll costs one page
+    it did not, or a page is missing               pages behind one with news, or behind a gap
+    nobody has looked at the pages for a while     each page
 """
 
 from __future__ import annotations
@@ -29,18 +30,18 @@ from wholefeed.core.walk.chain import Arrival, has_news, is_new_throughout
 
 @dataclass(slots=True)
 class PageNews:
-    """Whether pages, and the subscription document, brought anything that was not stored; by URL."""
+    """The record of pages with entries not stored before, by URL; also of the subscription document."""
 
     brought: dict[str, bool] = field(default_factory=dict)
     new_throughout: set[str] = field(default_factory=set)
-    """Those of which no entry was stored."""
+    """URLs of pages without any stored entry."""
     is_past_gap: bool = False
-    """Whether a page was new, or could not be had the last time: the stored ones behind may be outdated."""
+    """Whether a page was new, or missing the last time: stored pages behind it may be outdated."""
 
     def compare(self, fresh: FreshDocument) -> Talk[None]:
-        """Find out whether a page brought anything that is not stored.
+        """Find out whether a page brought entries not stored before.
 
-        That is asked when the pages before it are stored, so the order in which they come decides nothing.
+        The pages before it must be stored first, so that the order of arrival does not matter.
         """
         url, keys = fresh.arrival.url, list(fresh.arrival.keys or ())
         known = yield from ask(FindKnown(url, fresh.arrival))
@@ -50,14 +51,14 @@ class PageNews:
 
 
 class PageRules(ArchiveRules):
-    """Decides for the pages of a trail; see the module's docstring.
+    """The rules for the pages of a trail; see the module's docstring.
 
     Args:
-        context: As for each walk.
+        context: The context of the walk.
         subscription: The subscription document.
-        news: What the pages have brought.
-        ascends: Whether pages are known to get newer along `next`: then the last one is fetched again.
-        is_unwatched: Whether nobody has looked at the pages for a while: then every page is.
+        news: The news on pages so far.
+        ascends: Whether pages are known to get newer along `next`: then fetch the last one again.
+        is_unwatched: Whether nobody has looked at the pages for a while: then fetch every page.
     """
 
     def __init__(
@@ -75,7 +76,10 @@ class PageRules(ArchiveRules):
         self._is_unwatched = is_unwatched
 
     def judge(self, url: str, response: Response | Rejected) -> Talk[Found | Note]:
-        """As for archives; an outdated copy of a page counts as missing: entries before it would be lost."""
+        """Judge a response as for archives, but count an outdated page as missing.
+
+        With such a copy the entries in front of it would be lost.
+        """
         if isinstance(response, FreshDocument | Unchanged) and (yield from self._is_stale(url, response)):
             if isinstance(response, FreshDocument):
                 yield from drop(self.context.answers, response)
@@ -83,11 +87,11 @@ class PageRules(ArchiveRules):
         return (yield from super().judge(url, response))
 
     def _is_stale(self, url: str, response: FreshDocument | Unchanged) -> Talk[bool]:
-        """R6: return whether entries are missing between a page and the one before it, new throughout.
+        """Return whether entries are missing between a page and the one before it, which is all new (R6).
 
-        Then all have moved: it brings some that were not stored, or those that only the page before had, or
-        its dates reach up to that. Where it does none of this for a day, its publisher has put as many others
-        in their place.
+        In that case all entries have moved. Then a current page has unstored entries, or entries known
+        only from the page before, or dates that reach up to that page. After a day without any of
+        these, the publisher has replaced the entries.
         """
         chain = self.context.chain
         attempt, tip, trail = self.basis.missing.get(url), chain.tip, chain.trail
@@ -116,7 +120,7 @@ class PageRules(ArchiveRules):
         return is_open or self._leads_to_gone(row) or super()._is_asked_again(url, row)
 
     def _leads_to_gone(self, row: StoredDocument) -> bool:
-        """Return whether a page links to one that was gone and is tried again: does it link there still?"""
+        """Return whether a page links to one that was gone and is due again: the link itself may be gone."""
         behind = self.context.chain.trail.target(row.links) or ""
         attempt = self.basis.missing.get(behind)
         return attempt is not None and attempt.status in GONE and not self.basis.waits(behind)
@@ -130,7 +134,7 @@ class PageRules(ArchiveRules):
         return is_gap(self.basis, url)
 
     def _may_replace(self, _row: StoredDocument, _fresh: FreshDocument) -> bool:
-        """Always: what leaves a page is remembered, so one that broke off takes nothing away."""
+        """Return True: entries that leave a page are remembered, so even a truncated page loses none."""
         return True
 
     def _serves(self, row: StoredDocument, _url: str, response: Response | Rejected) -> bool:
@@ -148,7 +152,7 @@ class PageRules(ArchiveRules):
         return replace(row.as_arrival(), news=not self.context.chain.trail.is_closing)
 
     def _explain(self, url: str, failure: Failure) -> Note:
-        """R6: a page that was never seen and is not there is the end; one that was collected is missing."""
+        """Return a note: an unknown page that does not exist is the end, a known one is missing (R6)."""
         if failure.publisher_status in GONE and self.context.find_stored(url) is None:
             return PageGone(url, reason=failure.slug)
         return DocumentUnavailable(url, reason=failure.slug)
@@ -158,10 +162,10 @@ class PageRules(ArchiveRules):
 
 
 class PageKeeper(Keeper):
-    """Stores pages (R6).
+    """The keeper of pages (R6).
 
-    A page is not stored where each of its entries is served from another document and none of its copies is
-    the better one. What leaves a page is remembered, unless another document holds it.
+    A page is not stored if other documents serve each of its entries and none of its copies is better.
+    Entries that leave a page are remembered, unless another document holds them.
     """
 
     def __init__(self, context: WalkContext, news: PageNews) -> None:
@@ -169,7 +173,7 @@ class PageKeeper(Keeper):
         self._news = news
 
     def is_needed_before(self, url: str) -> bool:
-        """Whether a stored page is asked for again depends on what the pages before it brought."""
+        """Return whether the page is stored: news on earlier pages then decides whether to fetch it again."""
         return self.context.find_stored(url) is not None
 
     def _keep_fresh(self, joined: Joined, fresh: FreshDocument) -> Talk[None]:
@@ -193,9 +197,9 @@ class PageKeeper(Keeper):
         self.path.append((yield from self._put(url, placement)))
 
     def _adds(self, url: str, fresh: FreshDocument) -> Talk[bool]:
-        """R6: return whether a page holds an entry that no other document does, or a better copy.
+        """Return whether a page holds an entry that no other document has, or a better copy (R6).
 
-        What is remembered is not counted: such a copy leaves when its identity is settled (R8).
+        Remembered copies do not count: they leave when their identity is settled (R8).
         """
         if self._news.brought[url]:
             return True
@@ -204,5 +208,5 @@ class PageKeeper(Keeper):
 
 
 def is_gap(basis: Basis, url: str) -> bool:
-    """Return whether a page could not be had the last time: its stored copy may be outdated."""
+    """Return whether a page was missing the last time, so that its stored copy may be outdated."""
     return url in basis.missing and not basis.is_truncated(url)

@@ -1,10 +1,11 @@
-"""The subscription document: how it is found and asked for, what its coming or failing means for the feed.
+"""The subscription document: the search for it, the request, and the effect on the feed.
 
-    came      -> stored, if anything in it has changed; the reply is noted
-    unchanged -> the reply is noted
-    failed    -> noted; what is stored serves as stale
+    came      -> store it, if anything in it has changed; note the reply
+    unchanged -> note the reply
+    failed    -> note the failure; the stored document serves as stale
 
-When a feed is opened, and while it is in doubt, `search` leads from a document to its subscription document.
+When a feed is opened, and while it is in doubt, `search` leads from a document to its subscription
+document.
 """
 
 from __future__ import annotations
@@ -76,12 +77,13 @@ class Subscription:
         self._stored = subscription_of(documents)
         self._has_moved = self._has_gap = self._is_new_throughout = False
         self._is_whole = self._is_contradicted = False
-        """Whether it was asked for without the conditions that there are; right after a 304."""
+        """Whether the last request was unconditional although validators exist; whether it came right
+        after a 304."""
         self._had_at: float | None = None  # what is noted where it was not sent
         self._doubts = self._feed.doubts
 
     def obtain(self) -> Talk[SubscriptionState | SubscriptionFailed]:
-        """Fetch and store the subscription document; return it, or why there is none to go on from."""
+        """Fetch and store the subscription document; return it, or the failure if there is none."""
         is_beside = self._basis.has_copies or self._basis.request.listing is not None
         if is_beside and self._stored is not None:
             return self._current()  # its publisher is asked when its time comes
@@ -98,7 +100,7 @@ class Subscription:
         return self._current(came.fresh, has_changed=has_changed, has_news=has_news, notes=notes)
 
     def _ask(self) -> Talk[SubscriptionCame | Reply | SubscriptionFailed]:
-        """R3 was applied when the feed was opened: `current` is dereferenced once, unless it failed then."""
+        """Ask for the subscription document; follow `current` only if that failed before (R3)."""
         stored, url, basis = self._stored, self._feed.fetch_url, self._basis
         if not (self._lacks(CurrentUnavailable, NoSubscriptionDocument)):
             is_usable = (
@@ -116,10 +118,10 @@ class Subscription:
         return (yield from ask(AskSubscription(url, None, searches=True)))
 
     def _ask_about(self, stored: StoredDocument) -> Talk[SubscriptionCame | Reply | SubscriptionFailed]:
-        """Ask for news of the stored document, without conditions where a person does or these are doubted.
+        """Ask for news of the document; unconditionally if a person asks or validators are doubted.
 
-        What has said nothing but 304 for a week is asked once more, without, and weekly from then on. To ask
-        right after a 304 tells one that is wrong from news that came with the week.
+        After a week of nothing but 304, ask once more without conditions, and weekly from then on. A
+        request right after a 304 tells a wrong 304 from a real change during the week.
         """
         request, feed, url = self._basis.request, self._feed, self._feed.fetch_url
         self._is_whole = request.is_forced or request.is_full or feed.doubts > 0
@@ -135,14 +137,14 @@ class Subscription:
         return whole
 
     def _lacks(self, *notes: NoteKind) -> bool:
-        """Return whether something was missing for one of these reasons."""
+        """Return whether an earlier refresh missed something for one of these reasons."""
         slugs = [note.slug for note in notes]
         return any(attempt.reason in slugs for attempt in self._basis.missing.values())
 
     # It came
 
     def _take(self, came: SubscriptionCame) -> Talk[tuple[bool, bool, tuple[Note, ...]]]:
-        """Store what came, if it differs; return whether it does, whether it brings news, and notes."""
+        """Store a changed document; return whether it has changed, whether it brings news, and notes."""
         stored, fresh, kind = self._stored, came.fresh, self._kind_of(came.fresh)
         has_changed = (
             stored is None
@@ -182,7 +184,7 @@ class Subscription:
         return True, brings_news, (*notes, *full)
 
     def _doubt(self, fresh: FreshDocument, *, brings_news: bool) -> None:
-        """Count doubts about validators, where what brings news was asked for without them."""
+        """Count doubts about validators if an unconditional request brought news."""
         if self._is_whole and brings_news and self._stored is not None:
             self._doubts = next_doubts(
                 self._doubts,
@@ -192,19 +194,19 @@ class Subscription:
             )
 
     def _stands_behind(self, memento: str) -> bool:
-        """Whether a web archive's copy is part of the feed as one of an earlier subscription document."""
+        """Return whether a memento is part of the feed as an earlier subscription document."""
         attached = (row for row in self._documents if row.rank is not None)
         return any(row.is_capture and row.memento == memento for row in attached)
 
     def _kind_of(self, fresh: FreshDocument) -> Kind:
-        """Return the feed's kind: a paged one stays so while its link looks like a chain's (R4)."""
+        """Return the feed's kind: a paged one stays paged while its link looks like a chain's (R4)."""
         stored = self._stored
         is_alike = stored is not None and recall(stored.links, is_archive=stored.is_marked).is_tentative
         was_paged = self._feed.kind is Kind.PAGED and is_alike and not self._basis.request.is_full
         return Kind.PAGED if fresh.is_tentative and was_paged else fresh.kind
 
     def _leaving(self, url: str, family: Family) -> tuple[int, ...]:
-        """Return which documents leave a feed that is had from a URL, and is of a family."""
+        """Return the documents that do not fit the feed's new URL or family."""
         return tuple(
             old.id
             for old in self._documents
@@ -213,7 +215,7 @@ class Subscription:
         )
 
     def _memory_limit(self, stored: StoredDocument) -> tuple[Note, ...]:
-        """Return a note when no more copies are remembered: the feed is as large as it may be (R18)."""
+        """Return a note if the feed is too large to remember more copies (R18)."""
         limits = self._basis.settings.limits
         held = [each for each in self._documents if each.role is Role.MEMORY]
         if sum(each.entries for each in held) + stored.entries > limits.entries:
@@ -225,14 +227,14 @@ class Subscription:
     # What the reply means
 
     def _found_at(self, came: SubscriptionCame) -> str | None:
-        """Return where the subscription document stands when an archive had been asked for (R3)."""
+        """Return the place of the subscription document if the request was for an archive (R3)."""
         is_elsewhere = not came.notes and came.url != self._feed.fetch_url
         return canonical_url(came.url) if is_elsewhere else None
 
     def _facts_of(
         self, reply: Reply, *, fetch_url: str | None = None, unchanged: StoredDocument | None = None
     ) -> ReplyFacts:
-        """Return what a reply means for the feed: its freshness counts from now."""
+        """Return the effect of a reply on the feed: freshness counts from now."""
         basis, now, feed = self._basis, self._basis.now(), self._feed
         headers = reply.headers
         if reply.is_update:
@@ -261,10 +263,11 @@ class Subscription:
         )
 
     def _move(self, reply: Reply) -> tuple[Move | None, str | None]:
-        """Follow the publisher to another address when it is sure; key and history stay (R25).
+        """Follow the publisher to another address once the move is certain; key and history stay (R25).
 
-        Who asks by the new address gets a feed of its own: anybody can redirect to another's feed, and what
-        is remembered of the one before would be served as its own (docs/faults.md rows 23 and 91).
+        A request by the new address gets a feed of its own. Anybody can redirect to another's feed, and
+        the entries remembered before would then be served as that feed's (docs/faults.md rows 23 and
+        91).
         """
         feed, now = self._feed, self._basis.now()
         if reply.url != feed.fetch_url or (reply.permanent_url is None and not feed.moved_times):
@@ -276,7 +279,8 @@ class Subscription:
         return (move if move != known else None), None
 
     def _failure(self, failure: Failure) -> tuple[Attempt | None, float]:
-        """Return the failed attempt, if the publisher was asked, and until when the stored feed serves."""
+        """Return the failed attempt, if the publisher was asked, and the end of the stored feed's
+        freshness."""
         basis = self._basis
         if failure.is_unasked:
             return None, basis.now() + (failure.retry_after_seconds or 0.0)
@@ -284,7 +288,7 @@ class Subscription:
         return attempt, attempt.next_at
 
     def _stand_in(self, copy: Offer[FreshDocument] | None) -> Talk[SubscriptionState | None]:
-        """R33: what an archive has of a subscription document that is gone serves where nothing else is."""
+        """Return a memento for a subscription document that is gone, if nothing else is stored (R33)."""
         stored, feed = self._stored, self._feed
         if stored is not None:
             is_published = bool(feed.digest) and feed.revision == feed.published_revision
@@ -307,7 +311,7 @@ class Subscription:
         has_news: bool = False,
         notes: tuple[Note, ...] = (),
     ) -> SubscriptionState:
-        """Return the subscription document as it came, else as it is stored."""
+        """Return the subscription document, fetched or stored."""
         stored = self._stored
         if self._doubts:
             notes = (*notes, ValidatorsDoubted(self._feed.fetch_url))
@@ -339,31 +343,31 @@ class Subscription:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SubscriptionState:
-    """The subscription document as the rest of a refresh needs it, fetched or stored."""
+    """The subscription document for the rest of a refresh, fetched or stored."""
 
     arrival: Arrival
     kind: Kind
     relation: str
-    """Leads to the older documents of a chain."""
+    """The relation to the older documents of a chain."""
     is_tentative: bool
-    """Whether that is a chain only if the document it leads to is not newer (R4)."""
+    """Whether this is a chain only if its first target is not newer (R4)."""
     is_confirmed: bool
-    """Whether its publisher has answered in this refresh."""
+    """Whether the publisher has responded in this refresh."""
     has_changed: bool
     changed_at: float
-    """When it was last had with a change, epoch seconds."""
+    """Time of the last change, epoch seconds."""
     has_moved: bool
-    """Whether it is asked for elsewhere from now on, which the answer tells (`via`)."""
+    """Whether the fetch URL has changed; the answer tells that (`via`)."""
     has_news: bool
-    """Of a feed of pages: whether it brought anything that was not stored."""
+    """For a feed of pages: whether the document brought an entry not stored before."""
     has_gap: bool = False
-    """Of one whose publisher's pages were looked at: whether not even its last entry was stored (H8)."""
+    """For a feed with listings: whether not even the last entry was stored (H8)."""
     is_new_throughout: bool = False
-    """Of a feed of pages: whether none of its entries was stored."""
+    """For a feed of pages: whether no entry was stored."""
     validators: ValidatorPair | None = None
-    """That it came with; None where it is as it was."""
+    """Validators of the response; None if the document is unchanged."""
     stored_digest: bytes | None
-    """Of its body as it was stored before this refresh; None where none was."""
+    """Digest of the body stored before this refresh; None if there was none."""
     notes: tuple[Note, ...]
 
 
@@ -371,11 +375,13 @@ class SubscriptionState:
 
 
 async def search(url: str, seen: Seen[_T], fetch: Fetch[_T]) -> Found[_T]:
-    """Find the subscription document behind one that was asked for by a URL (R3).
+    """Find the subscription document behind a document (R3).
 
-    `current` names another document -> that one serves, dereferenced once; if it fails, the one asked for
-    an archive without `current`     -> forward by `next-archive`, asking again at each; the newest serves
-    else                             -> the document itself serves
+    The first case that applies decides:
+
+        `current` names another document -> fetch and use that one, once; if it fails, use the given one
+        an archive without `current`     -> forward by `next-archive`, asking again at each; use the newest
+        else                             -> use the document itself
     """
     navigation = seen.navigation
     current = current_elsewhere(navigation, url, seen.final_url)
@@ -407,15 +413,15 @@ async def _newest_archive(url: str, asked: Seen[_T], fetch: Fetch[_T]) -> Found[
 
 
 MAX_FORWARD_STEPS: Final = 100
-"""Archive documents passed on the way to the newest one, where none names its subscription document."""
+"""Most archive documents passed on the way to the newest one, if none names its subscription document."""
 
 
 @dataclass(frozen=True, slots=True)
 class Seen(Generic[_T]):
-    """A document on the way, as the search sees it."""
+    """A document on the way to the subscription document."""
 
     url: str
-    """As asked for."""
+    """The requested URL."""
     final_url: str
     family: Family
     navigation: Navigation
@@ -425,14 +431,14 @@ class Seen(Generic[_T]):
 
 @dataclass(frozen=True, slots=True)
 class Found(Generic[_T]):
-    """Where a search ended."""
+    """The result of a search."""
 
     url: str
-    """What the subscription document is looked for by from now on."""
+    """The new URL for fetching the subscription document."""
     document: Seen[_T]
     notes: tuple[Note, ...] = ()
-    """Why it may not be the subscription document."""
+    """Reasons why the document may not be the subscription document."""
 
 
 Fetch = Callable[[str], Awaitable[Seen[_T] | Failure]]
-"""Has the document of a URL."""
+"""Returns the document of a URL."""

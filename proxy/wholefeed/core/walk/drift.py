@@ -1,4 +1,4 @@
-"""How the stored chain changes when a walk took another path (R14, R15, R25)."""
+"""Changes of the stored chain after a walk took another path (R14, R15, R25)."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from dataclasses import dataclass
 def settle_path(
     stored: Sequence[int], path: Sequence[int], *, is_true_end: bool, is_full: bool = False
 ) -> Drift:
-    """Compare the path of a walk with the chain that is stored (rule R15).
+    """Compare the path of a walk with the stored chain (rule R15).
 
-    When the path came to the true end of the chain and rejoined the stored one on its way, the stored
-    documents in front of the joint that are not on the path were replaced; the joint is the last document
-    of the path that was stored. Whatever lies behind it stays: a shorter chain is no deletion. A path
-    without a joint, or one that ended early, takes nothing away.
+    The joint is the last document of the path that was stored before. If the path reached the true end
+    of the chain, stored documents in front of the joint but not on the path were replaced. All
+    documents behind the joint stay: a shorter chain is no deletion. A path without a joint, or with an
+    early end, removes nothing.
 
     Args:
         stored: The attached archive documents, newest first.
-        path: The archive documents of the walk, newest first, the subscription document excluded.
+        path: The archive documents of the walk, newest first, without the subscription document.
         is_true_end: Whether the walk ended with the oldest document of the chain.
-        is_full: Whether every document was revalidated, so that a whole path is the truth (R14): then
-            what is not on it was replaced, wherever it stood.
+        is_full: Whether every document was revalidated, so that a whole path is the truth (R14). Then
+            all stored documents not on the path were replaced.
     """
     places = {document: place for place, document in enumerate(stored)}
     on_path = set(path)
@@ -39,21 +39,21 @@ def settle_path(
 
 @dataclass(frozen=True, slots=True)
 class Drift:
-    """What to do with the archive documents of a feed after a walk. They go by the caller's ids."""
+    """The changes to a feed's archive documents after a walk, by the caller's ids."""
 
     detached: tuple[int, ...]
-    """Replaced by the publisher: no longer part of the feed."""
+    """Documents replaced by the publisher, no longer part of the feed."""
     order: tuple[int, ...]
-    """The chain from now on, newest first: the path, and the stored documents that it did not touch."""
+    """The new chain, newest first: the path, and stored documents untouched by the walk."""
     is_reordered: bool
-    """Whether that order is any other than: what is new on the path, then the stored ones as they stood."""
+    """Whether that order differs from the simple one: new documents first, then the stored ones as before."""
 
 
 def _interleaved(kept: Sequence[int], path: Sequence[int]) -> tuple[int, ...]:
-    """Put the path in order, and each other document behind the neighbour that it stood behind.
+    """Put the path in order, and each other document behind its former neighbour.
 
-    So what is new goes in front of the document that it leads to, and what the path did not reach, behind
-    it; documents in the middle that an unfinished path has passed by keep their place.
+    So new documents stand in front of the document that they lead to, and unreached ones behind it.
+    Documents in the middle, passed by an unfinished path, stay in their place.
     """
     on_path = set(path)
     places = {document: place for place, document in enumerate(kept)}
