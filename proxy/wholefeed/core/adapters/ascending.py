@@ -61,7 +61,6 @@ class _Ascending(ABC):
         return downs >= _MOSTLY * ups
 
     def collect(self, job: Job) -> Asking[Outcome]:
-        """Ask for all pages, from the last to the first."""
         if len(job.page.identities) < 2:  # noqa: PLR2004 - one has no order
             return job.unproven("one entry does not tell whether the order counts")
         pages = _Pages(job, lambda number: self.url_of(job, number))
@@ -83,7 +82,6 @@ class _Ascending(ABC):
         return Outcome(is_honoured=True, is_whole=not pages.reason, known=known, reason=pages.reason)
 
     def look(self, job: Job) -> Asking[Outcome]:
-        """Ask from the last page on, if the subscription document leaves a gap, and once a day."""
         is_linked = self.is_by_date(job) and job.is_linked
         if is_linked and not job.is_daily:
             return job.looked()
@@ -101,25 +99,18 @@ _NOT_ANY_MORE: Final = "the publisher does not answer by pages any more"
 
 
 class _Pages:
-    """The state of asking for pages."""
-
     def __init__(self, job: Job, url_of: Callable[[int], str]) -> None:
         self._job = job
         self._url_of = url_of
         self.met: set[EntryId] = set(job.page.identities)
         self.full = job.known.page_entries
-        """Count of entries on a full page."""
         self.last = max(1, job.known.pages)
-        """Number of the last page with entries."""
         self.newest_at = job.known.top_at
         self.is_back = False
-        """Whether a page reaches back to the last look."""
         self.has_entries = False
-        """Whether a page has entries."""
         self.is_disordered = False
         """Whether a page runs from newer to older: numbers or the order are no longer honoured."""
         self.reason = ""
-        """Why pages are missing."""
 
     def count(self) -> Asking[int | None]:
         """Return the number of the last page; None if numbers are not honoured (R27).
@@ -235,7 +226,6 @@ def _runs_up(page: Page) -> bool | None:
 
 
 def _steps(page: Page) -> tuple[int, int]:
-    """Return how many entries are older than the next one, and how many are newer."""
     dates = [at for at in page.dates if at is not None]
     ups = sum(one < two for one, two in pairwise(dates))
     return ups, sum(one > two for one, two in pairwise(dates))
@@ -265,7 +255,6 @@ class DiscourseTopics(_Ascending):
     name: ClassVar[str] = "discourse-topics"
 
     def fits(self, sight: Sight) -> bool:
-        """Return whether the response names the route, and the entries are topics."""
         if sight.family is not Family.RSS or not _TOPIC_GUID.fullmatch(sight.marks.last_id):
             return False
         is_one = sight.marks.route == _LATEST
@@ -276,7 +265,6 @@ class DiscourseTopics(_Ascending):
         return is_one and not any(has_parameter(name, *urls) for name in ("page", "order", "ascending"))
 
     def url_of(self, job: Job, number: int) -> str:
-        """Return the URL at the forum's feed, with the number of the category if there is one."""
         category = _CATEGORY_LINK.fullmatch(job.site_id)
         order: dict[str, str | int] = {"order": "created", "ascending": "true", "page": number - 1}
         if category is None:
@@ -312,7 +300,6 @@ class Lemmy(_Ascending):
     name: ClassVar[str] = "lemmy"
 
     def fits(self, sight: Sight) -> bool:
-        """Return whether guid and link have Lemmy's form."""
         guid = _LEMMY_GUID.fullmatch(sight.marks.last_id)
         if sight.family is not Family.RSS or guid is None or guid["host"] != _host(sight.url):
             return False
@@ -321,7 +308,6 @@ class Lemmy(_Ascending):
         return _LEMMY_LINK.fullmatch(sight.site_id) is not None and not is_page
 
     def url_of(self, job: Job, number: int) -> str:
-        """Return the URL of the feed's page, in the order of age."""
         return page_url(job.url, sort="Old", limit=50, page=number)
 
     def is_by_date(self, job: Job) -> bool:

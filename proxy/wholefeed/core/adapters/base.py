@@ -43,8 +43,6 @@ class Adapter(Protocol):
 
 
 class Sight(NamedTuple):
-    """Facts about a subscription document before the first question."""
-
     asked_url: str
     """The URL by which the feed is requested."""
     url: str
@@ -80,11 +78,9 @@ class Marks:
 
     @staticmethod
     def read(text: str) -> Marks:
-        """Parse the output of `written`."""
         return Marks(**json.loads(text))
 
     def written(self) -> str:
-        """Return the non-empty fields as JSON."""
         return json.dumps({name: value for name in _MARK_NAMES if (value := getattr(self, name))})
 
 
@@ -177,7 +173,6 @@ class Collection:
     way: str = ""
     """The way to ask for pages, in the adapter's own words."""
     pages: int = 0
-    """Count of pages."""
     page_entries: int = 0
     """Count of entries on a full page."""
     total: int | None = None
@@ -197,7 +192,6 @@ class Collection:
     walk: int = 0
     """Count of started walks through all pages. After a restart the pages of the last one still serve."""
     began_at: float | None = None
-    """Start of the last walk."""
     began_date: float | None = None
     """The publisher's last change before that start, by its own clock."""
     ended_at: float | None = None
@@ -205,7 +199,6 @@ class Collection:
     is_idle: bool = False
     """Whether the last look brought no page worth storing."""
     looked_at: float | None = None
-    """Time of the last look for news."""
     daily_at: float | None = None
     """Time of the last daily questions."""
     etag: str = ""
@@ -224,7 +217,6 @@ class Collection:
     """Earliest next question. The pattern is not honoured (R27), or no longer, or the publisher refused
     (R32)."""
     noted_at: float | None = None
-    """When `retry_at` was noted."""
     is_denied: bool = False
     """Whether the publisher has shown nothing of the pattern: then the feed is `remembered`."""
     denials: int = 0
@@ -252,12 +244,10 @@ class Collection:
         return cls(**{name: values[name] for name in _DEFAULTS if name in values})
 
     def written(self) -> str:
-        """Return the fields that differ from their defaults, as JSON."""
         return json.dumps({name: value for name, value in asdict(self).items() if value != _DEFAULTS[name]})
 
 
 NOTHING_COLLECTED: Final = "{}"
-"""The output of `Collection().written()`."""
 _DEFAULTS: Final = asdict(Collection())
 
 
@@ -265,8 +255,6 @@ _DEFAULTS: Final = asdict(Collection())
 
 
 class Ask(NamedTuple):
-    """A question for one page."""
-
     url: str
     place: int = 0
     """Position of a stored page among the feed's pages: lower is nearer the subscription document."""
@@ -322,12 +310,10 @@ class Page:
 
     @property
     def oldest_at(self) -> float | None:
-        """The oldest date of an entry."""
         return min((at for at in self.dates if at is not None), default=None)
 
     @property
     def newest_at(self) -> float | None:
-        """The newest date of an entry."""
         return max((at for at in self.dates if at is not None), default=None)
 
 
@@ -341,8 +327,6 @@ class There:
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """A question without a page as its response."""
-
     slug: str
     status: int | None = None
 
@@ -376,14 +360,11 @@ Asking = Generator[Sequence[Ask], Sequence[Answer], T]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Job:
-    """The starting point of an adapter."""
-
     asked_url: str
     """The URL by which the feed is requested."""
     url: str
     """The subscription document's URL after redirects."""
     page: Page
-    """The subscription document."""
     now: float
     site_id: str = ""
     """The same as `Head.site_id`."""
@@ -396,7 +377,6 @@ class Job:
     Pages stored since then may have gaps behind them. So a page without news is no end until the look
     reaches known entries (`is_back`)."""
     known: Collection = field(default_factory=Collection)
-    """State from earlier refreshes."""
 
     @property
     def top(self) -> str:
@@ -447,8 +427,6 @@ class Job:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """The result of an adapter."""
-
     is_honoured: bool
     """Whether the responses show that there is more than the subscription document (R27)."""
     is_whole: bool = True
@@ -536,8 +514,6 @@ def last_page(
 
 
 class SearchError(Exception):
-    """A question for a page failed; `refused` says why."""
-
     def __init__(self, refused: Refused) -> None:
         super().__init__(refused.slug)
         self.refused = refused

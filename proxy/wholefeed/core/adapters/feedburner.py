@@ -43,7 +43,6 @@ class FeedBurner:
         self._paths = paths
 
     def fits(self, sight: Sight) -> bool:
-        """Return whether the feed is a copy, and its source fits the publisher."""
         if sight.family is not Family.RSS or urlsplit(sight.site_id).scheme not in _SCHEMES:
             return False
         if not (sight.marks.is_burned or urlsplit(sight.url).hostname in _HOSTS):
@@ -52,11 +51,9 @@ class FeedBurner:
         return self._source.fits(sight._replace(asked_url=url, url=url))
 
     def collect(self, job: Job) -> Asking[Outcome]:
-        """Ask for all pages of the source."""
         return (yield from self._at_source(job, self._source.collect, job.unproven))
 
     def look(self, job: Job) -> Asking[Outcome]:
-        """Ask the source for news."""
         return (yield from self._at_source(job, self._source.look, job.looked, is_again=True))
 
     def _at_source(

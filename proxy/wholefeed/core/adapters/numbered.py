@@ -46,13 +46,11 @@ class _Numbered(ABC):
 
     name: ClassVar[str]
     parameter: ClassVar[str]
-    """The parameter for the place."""
     size: ClassVar[dict[str, int]] = {}
     """The parameter for the entries on a page, if there is one."""
     lowest: ClassVar[int] = 0
     """The place of the first entry or page: a URL with this place is the feed itself."""
     is_descending: ClassVar[bool] = False
-    """Whether places fall from page to page."""
     is_read_twice: ClassVar[bool] = False
     """Whether to read all pages again, upward, to meet entries that moved across a border."""
 
@@ -80,12 +78,10 @@ class _Numbered(ABC):
         return max(self.lowest + 1, start - (_STEP << step)) if step < _STEPS_BACK else None
 
     def url_of(self, job: Job, start: int) -> str:
-        """Return the URL of the page that starts at a place."""
         parameters = {self.parameter: start, **self.size}
         return page_url(_without(job.url, parameters), **parameters)
 
     def total(self, job: Job, pages: _Pages) -> int | None:
-        """Return the count of entries claimed by the publisher."""
         return None
 
     def lack(self, job: Job, pages: _Pages) -> str:
@@ -103,7 +99,6 @@ class _Numbered(ABC):
         return has_parameter(self.parameter, *urls, without=str(self.lowest))
 
     def collect(self, job: Job) -> Asking[Outcome]:
-        """Ask for all pages, from the last entry of the subscription document down."""
         pages, own = _Pages(job, self), self.behind(job.page, None)
         if own is None:
             return job.unproven(f"its entries do not tell whether the publisher answers by {self.parameter}")
@@ -144,21 +139,15 @@ class _Numbered(ABC):
 
 
 class _Pages:
-    """The state of asking for pages."""
-
     def __init__(self, job: Job, adapter: _Numbered, *, is_look: bool = False) -> None:
         self._job = job
         self._adapter = adapter
         self._is_look = is_look
         self.met: set[EntryId] = set(job.page.identities)
         self.on_pages: set[EntryId] = set()
-        """Entries of `met` that stood on pages."""
         self.last: Page = job.page
-        """The last page that followed the one before it."""
         self.starts: list[int] = []
-        """Starts of pages with entries."""
         self.reason = ""
-        """Why pages are missing."""
         self.lack = ""
         """Why the entries are incomplete although the publisher gives no more."""
         self._asked = 0
@@ -270,7 +259,6 @@ def _host(url: str) -> str:
 
 
 def _without(url: str, names: AbstractCollection[str]) -> str:
-    """Return a URL without the parameters of these names."""
     parts = urlsplit(url)
     kept = [each for each in parts.query.split("&") if each.partition("=")[0] not in names]
     return urlunsplit(parts._replace(query="&".join(kept)))
@@ -363,7 +351,6 @@ class GitLab(_Numbered):
     size: ClassVar[dict[str, int]] = {"limit": 100}
 
     def is_theirs(self, sight: Sight) -> bool:
-        """Return whether the feed's id and its last entry's belong to one project."""
         feed, commit = _GITLAB_FEED.match(sight.site_id), _GITLAB_COMMIT.fullmatch(sight.marks.last_id)
         return sight.family is Family.ATOM and bool(feed and commit and feed[1] == commit[1])
 
@@ -403,7 +390,6 @@ class Joomla(_Numbered):
     parameter: ClassVar[str] = "limitstart"
 
     def is_theirs(self, sight: Sight) -> bool:
-        """Return whether the generator says so."""
         is_one = _JOOMLA_GENERATOR.fullmatch(sight.marks.generator) is not None
         return (
             is_one
@@ -450,7 +436,6 @@ class Squarespace(_Numbered):
     is_descending: ClassVar[bool] = True
 
     def is_theirs(self, sight: Sight) -> bool:
-        """Return whether generator and guids say so."""
         is_one = _SQUARESPACE_GENERATOR.fullmatch(sight.marks.generator) is not None
         is_one = is_one and _SQUARESPACE_GUID.fullmatch(sight.marks.last_id) is not None
         return is_one and sight.family is Family.RSS
@@ -513,14 +498,12 @@ class Redmine(_Numbered):
     is_read_twice: ClassVar[bool] = True
 
     def is_theirs(self, sight: Sight) -> bool:
-        """Return whether the generator says so, and the last entry is news of the same site."""
         is_one = _REDMINE_GENERATOR.fullmatch(sight.marks.generator) is not None
         home, _, number = sight.marks.last_id.rpartition("news/")
         is_news = home.rstrip("/") == sight.site_id.rstrip("/") and number.isdecimal()
         return is_one and is_news and sight.family is Family.ATOM
 
     def behind(self, page: Page, start: int | None) -> int | None:
-        """Return the number of the next page."""
         return (start or 1) + 1
 
     def joins(self, page: Page, start: int, before: Page) -> bool:

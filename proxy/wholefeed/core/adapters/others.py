@@ -75,7 +75,6 @@ class _Keyset(ABC):
         return is_one and not has_parameter(self.parameter, sight.url, sight.asked_url)
 
     def collect(self, job: Job) -> Asking[Outcome]:
-        """Ask for all pages, from the last entry down, until nothing new comes."""
         pages = _KeysetPages(job, self)
         key = self.key_of(job.page.marks.last_id)
         if key is None:
@@ -115,15 +114,12 @@ _FRONT_PLACE: Final = -1_000_000_000
 
 
 class _KeysetPages:
-    """The state of asking for pages."""
-
     def __init__(self, job: Job, keyset: _Keyset, *, is_again: bool = False) -> None:
         self._job = job
         self._keyset = keyset
         self._is_again = is_again
         self.met: set[EntryId] = set(job.page.identities)
         self.on_pages: set[EntryId] = set()
-        """Entries of `met` that stood on pages."""
         self.count = 1
         """Count of pages with entries, including the subscription document."""
         self.place = 0
@@ -136,7 +132,6 @@ class _KeysetPages:
 
     @property
     def reason(self) -> str:
-        """Why pages are missing, if any is."""
         return "" if self.refused is None else self.refused.slug
 
     def down(
@@ -195,7 +190,6 @@ class _KeysetPages:
         return answer
 
     def _is_further(self, page: Page) -> bool:
-        """Return whether a page brings unmet entries, and is no repetition."""
         return self._tops.isdisjoint(page.identities) and not self.met.issuperset(page.identities)
 
     def _meet(self, page: Page) -> None:
@@ -251,14 +245,12 @@ class GitHub(_Keyset):
         self._host = host
 
     def is_theirs(self, sight: Sight) -> bool:
-        """Return whether host and feed id say so."""
         if sight.family is not Family.ATOM or not sight.site_id.startswith(_GITHUB_SITE_ID):
             return False
         parts = urlsplit(sight.url)
         return parts.hostname == self._host and _GITHUB_PATH.fullmatch(parts.path) is not None
 
     def key_of(self, entry_id: str) -> str | None:
-        """Return the tag in an entry's id."""
         found = _GITHUB_ENTRY_ID.fullmatch(html.unescape(entry_id))
         return found.group(1) if found else None
 
@@ -291,11 +283,9 @@ class Discourse(_Keyset):
     is_lasting: ClassVar[bool] = True
 
     def is_theirs(self, sight: Sight) -> bool:
-        """Return whether the response names the route."""
         return sight.marks.route == _DISCOURSE_ROUTE and sight.family is Family.RSS
 
     def key_of(self, entry_id: str) -> str | None:
-        """Return the number of the post in a guid."""
         found = _DISCOURSE_GUID.fullmatch(entry_id)
         return found.group(1) if found else None
 
@@ -345,7 +335,6 @@ class Reddit(_Keyset):
         self._host = host
 
     def is_theirs(self, sight: Sight) -> bool:
-        """Return whether the host is Reddit's and the feed id is that of a list of submissions."""
         if sight.family is not Family.ATOM or _REDDIT_LISTING.fullmatch(sight.site_id) is None:
             return False
         host = urlsplit(sight.url).hostname or ""
@@ -353,7 +342,6 @@ class Reddit(_Keyset):
         return is_there and not has_parameter("before", sight.url, sight.asked_url)
 
     def key_of(self, entry_id: str) -> str | None:
-        """Return the name of a submission."""
         return entry_id if _REDDIT_ENTRY_ID.fullmatch(entry_id) else None
 
     def collect(self, job: Job) -> Asking[Outcome]:
@@ -400,7 +388,6 @@ class Mastodon:
         return is_one and max(_limit_of(sight.url), _limit_of(sight.asked_url)) < _MASTODON_MOST
 
     def collect(self, job: Job) -> Asking[Outcome]:
-        """Ask for the largest page."""
         answer = yield from one(_ask_statuses(job, _MASTODON_MOST))
         if isinstance(answer, Refused):
             return job.unproven(answer.slug)
@@ -443,7 +430,6 @@ def _ask_statuses(job: Job, limit: int, *, is_again: bool = False) -> Ask:
 
 
 def _goes_further(page: Page, first: tuple[EntryId, ...]) -> bool:
-    """Return whether a page has entries behind those of the subscription document."""
     places = [place for place, identity in enumerate(page.identities) if identity in first]
     return bool(places) and places[-1] < len(page.identities) - 1
 

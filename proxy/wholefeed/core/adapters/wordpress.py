@@ -68,8 +68,6 @@ from wholefeed.core.text.dates import DAY_SECONDS, WEEK_SECONDS
 
 
 class WordPress:
-    """A site with WordPress, or at wordpress.com."""
-
     name: Final = "wordpress"
 
     def fits(self, sight: Sight) -> bool:
@@ -81,7 +79,6 @@ class WordPress:
         return not (is_left_alone(sight.url) or is_left_alone(sight.asked_url))
 
     def collect(self, job: Job) -> Asking[Outcome]:
-        """Ask for pages by ID, else in the feed's order, else by date."""
         pages, strange = Pages(job), ""
         try:
             outcome = yield from judge_pages(_collect_all(pages), job, is_part=is_part(job))
@@ -100,7 +97,6 @@ class WordPress:
         return outcome if outcome.is_honoured or not strange else job.unproven(strange)
 
     def look(self, job: Job) -> Asking[Outcome]:
-        """Ask for news: front pages, changed posts, and posts with a new ID."""
         return (yield from look_by_date(job) if job.known.way == BY_DATE else _look_for_news(job))
 
 
@@ -120,7 +116,6 @@ def _next_pages(pages: Pages) -> Asking[Outcome | None]:
 
 
 def _collect_all(pages: Pages) -> Asking[Outcome | None]:
-    """Ask for all pages; None if page numbers are not honoured."""
     if pages.job.page.validators == ("", ""):  # nothing will show changes during the walk
         yield from _changed_since(pages, None)
     try:
@@ -193,7 +188,6 @@ _LOOKS: Final = 2
 
 
 def _front_pages(pages: Pages) -> Asking[None]:
-    """Ask for front pages until one brings no unmet entry."""
     for number in range(1, MOST_PAGES):
         met = len(pages.met)
         if pages.take((yield from one(pages.front(number, is_again=True)))) is None or len(pages.met) == met:
@@ -257,7 +251,6 @@ def _is_held(pages: Pages, last: int, before: Page, page: Page) -> Asking[bool]:
 
 
 def _is_younger(pages: Pages, answer: Answer, before: Page) -> bool:
-    """Return whether a page brings an entry dated later than all entries of the page before it."""
     if not isinstance(answer, Page) or before.newest_at is None:
         return False
     entries = zip(answer.identities, answer.dates, strict=True)

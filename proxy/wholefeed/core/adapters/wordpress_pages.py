@@ -23,8 +23,6 @@ AskFor = Callable[..., Ask]
 
 
 class Pages:
-    """The state of asking for pages."""
-
     def __init__(self, job: Job) -> None:
         self.job = job
         self.first = job.page.identities
@@ -42,11 +40,8 @@ class Pages:
         self.has_queries = True
         """Whether the publisher reads parameters; some caches ignore them."""
         self.latest_validators: tuple[str, str] | None = None
-        """Validators of the latest page."""
         self.probed: dict[int, Page] = {}
-        """Pages by ID fetched while counting."""
         self.reading = 0
-        """Number of the present reading; a second one may be necessary."""
         self.is_tied = False
         """Whether changed posts have the same date, so that the order of change cannot tell them apart."""
         self.are_told = True
@@ -56,7 +51,6 @@ class Pages:
         self.has_gaps = False
         """Whether a needed page is missing; the driver reports it."""
         self.refused: Refused | None = None
-        """The refusal that ended the questions early."""
 
     @property
     def is_refused(self) -> bool:
@@ -92,12 +86,10 @@ class Pages:
         return Ask(url, place=_FRONT_PLACE + number, reading=self.reading, **kinds)
 
     def modified(self, number: int) -> Ask:
-        """Ask for a page in the order of change, the latest first."""
         url = _numbered(page_url(self.job.url, orderby="modified"), number)
         return Ask(url, place=_MODIFIED_PLACE + number, is_again=True, reading=_BY_CHANGE)
 
     def meet(self, page: Page) -> int:
-        """Record a page; return how many of its entries were not met before."""
         before = len(self.met)
         self.met.update(page.identities)
         self.dates.add(page.updated_at)
@@ -126,7 +118,6 @@ class Pages:
         return len(common) > max(1, len(self.first) // 2) and places == sorted(places)
 
     def outcome(self, way: str, pages: int) -> Outcome:
-        """Return the outcome of asking for all pages."""
         known = self.job.collected(
             way=way,
             pages=pages,
@@ -187,7 +178,6 @@ def _later(one_date: float | None, other: float | None) -> float | None:
 
 
 def has_entries(answer: object) -> bool:
-    """Return whether the response is a page with entries."""
     return isinstance(answer, Page) and bool(answer.identities)
 
 
@@ -252,7 +242,6 @@ def is_at_same_host(url: str, api_url: str) -> bool:
 
 
 def count_url(api_url: str) -> str:
-    """Return the URL with the count of posts in its field X-WP-Total."""
     parts = urlsplit(api_url)
     if parts.query:
         return urlunsplit(parts._replace(query=f"{parts.query}wp/v2/posts&per_page=10&_fields=id"))

@@ -23,8 +23,6 @@ from wholefeed.core.model import EntryId, Family
 
 
 class StrangePagesError(Exception):
-    """The pages have posts that the feed lacks."""
-
     def __init__(self) -> None:
         super().__init__("its pages have posts that the feed leaves out")
 
@@ -69,8 +67,6 @@ def judge_pages(
 
 
 class _Trial:
-    """The evidence in pages so far."""
-
     def __init__(self, feed: Page, *, is_part: bool, is_next: bool) -> None:
         self._is_part = is_part
         self._is_next = is_next
@@ -83,7 +79,6 @@ class _Trial:
         """Whether pages are stored as they come."""
 
     def is_strange(self, asks: Sequence[Ask], answers: Sequence[Answer]) -> bool:
-        """Record responses; return whether they have posts that the feed lacks."""
         for ask, answer in zip(asks, answers, strict=True):
             if not isinstance(answer, Page):
                 continue
@@ -96,12 +91,10 @@ class _Trial:
         return self._is_strange()
 
     def is_strange_to(self, feed: Page) -> bool:
-        """Return whether the pages are strange to the present feed, too."""
         self._run = _Run(feed, self._run.entries.union(feed.identities))
         return self._is_strange()
 
     def keep(self) -> Asking[None]:
-        """Have all waiting pages stored."""
         asks = [ask._replace(is_held=False, is_again=False) for ask in self._held.values()]
         self._held.clear()
         if asks:
@@ -142,14 +135,12 @@ class _Run:
         self._oldest_at, self._newest_at = (run[-1], run[0]) if self.has_span else (0.0, 0.0)
 
     def lacks_amid(self, page: Page) -> bool:
-        """Return whether a page has a post that the feed should have."""
         return any(
             at is not None and self._oldest_at < at < self._newest_at and each not in self.entries
             for each, at in zip(page.identities, page.dates, strict=True)
         )
 
     def newer(self, pages: Sequence[Page]) -> set[EntryId]:
-        """Return posts newer than the feed and not in it."""
         return {
             each
             for page in pages
@@ -163,18 +154,14 @@ class _Run:
         return is_newer or not self._identities.isdisjoint(page.identities)
 
     def is_behind(self, page: Page) -> bool:
-        """Return whether all entries of a page are older than the run."""
         return bool(page.identities) and page.newest_at is not None and page.newest_at <= self._oldest_at
 
     def is_met(self, pages: Sequence[Page]) -> bool:
-        """Return whether the pages have all entries of the run."""
         return self.count_met(pages) == len(self._identities)
 
     def count_met(self, pages: Sequence[Page]) -> int:
-        """Return how many entries of the run the pages have."""
         return len(self._identities.intersection(each for page in pages for each in page.identities))
 
 
 def _is_in_order(pair: Sequence[float | None]) -> bool:
-    """Return whether an entry has a date, and is not older than the one behind it."""
     return None not in pair and (len(pair) == 1 or pair[0] >= pair[1])  # type: ignore[operator]

@@ -62,9 +62,7 @@ class Walk:
         self._length = pages.full
         """Count of entries on every page but the last."""
         self._is_uneven = False
-        """Whether a page had fewer entries although none had moved."""
         self._tail: tuple[EntryId, ...] = ()
-        """Entries of the last page."""
         self.unsettled = ""
         """Why the walk may have missed entries."""
         self._is_trusted = ask == pages.front
@@ -90,7 +88,6 @@ class Walk:
     # Down
 
     def _down(self, last: int) -> Asking[int]:
-        """Ask for all pages; return 1, or the number of an existing page if pages got shorter meanwhile."""
         behind: tuple[int, Page] | None = None
         number = last
         while number >= 1:
@@ -255,7 +252,6 @@ class Walk:
         return top
 
     def _search(self, there: int, gone: int | None) -> Asking[int]:
-        """Return the number of the last page, between an existing page and a missing one, if known."""
         try:
             found = yield from last_page(lambda each: self.ask(each, is_probe=True), low=there, high=gone)
         except SearchError as exc:
@@ -377,11 +373,9 @@ class _Archives:
         self.strays = 0
         """Count of pages with an entry from before the span."""
         self.full_day = ""
-        """The URL of a day with a full page of posts."""
 
     @property
     def is_through(self) -> bool:
-        """Whether the walk has met all posts of the publisher, or the publisher refuses."""
         pages = self.pages
         is_met = pages.total is not None and len(pages.met) >= pages.total and not pages.has_moved
         return pages.is_refused or not self.are_there or (is_met and self.is_honoured)
@@ -392,7 +386,6 @@ class _Archives:
         return self.has_met or len(self.kinds) > 1
 
     def ask(self, *span: int) -> Asking[int]:
-        """Ask for a span; return its count of posts."""
         url = dated_url(self.pages.job.url, *span)
         assert url is not None, "the feed has archives by date"
         # Most days of some years are empty: each year has a bound of its own.
@@ -430,7 +423,6 @@ class _Archives:
         return is_repeated or (is_stray and (self.strays > 1 or page.identities == self.pages.first))
 
     def year(self, year: int) -> Asking[int]:
-        """Ask for a year, as finely as needed; return its count of posts on the first page."""
         entries = yield from self.ask(year)
         if entries >= self.pages.full:
             for month in range(_MONTHS, 0, -1):
@@ -440,7 +432,6 @@ class _Archives:
         return entries
 
     def month(self, year: int, month: int) -> Asking[None]:
-        """Ask for a month, and for its days if it is full."""
         if (yield from self.ask(year, month)) < self.pages.full:
             return
         for day in range(calendar.monthrange(year, month)[1], 0, -1):
@@ -471,7 +462,6 @@ def _day(now: float) -> date:
 
 
 def _begin(year: int, month: int = 1, day: int = 1) -> float:
-    """Return the start of a span, epoch seconds."""
     return datetime(year, month, day, tzinfo=UTC).timestamp()
 
 

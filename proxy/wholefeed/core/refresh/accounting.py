@@ -52,11 +52,9 @@ class Shifts:
     """A feed's evidence of shifting archives. Instants are epoch seconds; URLs are `document_key` values."""
 
     passed_at: float | None = None
-    """Start of the last pass."""
     runs: int = 0
     """Passes in a row in which entries moved through three or more archives."""
     ran_at: float | None = None
-    """Start of the last pass counted in `runs`."""
     left: str = ""
     """The oldest archive that has lost doubtful entries; empty if there are none."""
     since: float = 0.0
@@ -72,18 +70,15 @@ class Shifts:
 
     @classmethod
     def read(cls, text: str) -> Self:
-        """Parse the output of `written`; ignore fields of other versions."""
         if text == NO_SHIFTS:
             return cls()
         return cls(**{name: value for name, value in json.loads(text).items() if name in _DEFAULTS})
 
     def written(self) -> str:
-        """Return the fields that differ from their defaults, as JSON."""
         values: dict[str, Any] = asdict(self)
         return json.dumps({name: value for name, value in values.items() if value != _DEFAULTS[name]})
 
     def count_attempts(self, url: str) -> int:
-        """Return the number of failures in a row for a document, including the present one."""
         return 1 + (self.attempts if document_key(url) == self.missed else 0)
 
     def is_known(self, now: float) -> bool:
@@ -107,13 +102,11 @@ class Shifts:
 
 
 def _is_over(at: float | None, seconds: float, now: float) -> bool:
-    """Return whether the period since an instant is over, or a wrong clock noted that instant."""
     return at is None or at <= now - seconds or is_ahead(at, now=now)
 
 
 _DEFAULTS: Final = asdict(Shifts())
 NO_SHIFTS: Final = "{}"
-"""The output of `Shifts().written()`."""
 
 
 class Departure(NamedTuple):
@@ -176,16 +169,13 @@ class Accounting:
 
     @property
     def is_open(self) -> bool:
-        """Whether entries are unaccounted for."""
         return bool(self._open)
 
     @property
     def is_passing(self) -> bool:
-        """Whether the walk asks for older documents to find entries."""
         return bool(self._open) and self._may_pass
 
     def asks(self, url: str, checked_at: float) -> bool:
-        """Return whether to ask the publisher if the next stored document has changed."""
         if not self.is_passing:
             return False
         is_missed = document_key(url) == self.shifts.missed
@@ -282,7 +272,6 @@ class Accounting:
     # The end of a pass
 
     def _read(self, held: set[EntryId]) -> None:
-        """Account for the entries of a document."""
         if self._open:
             self._asked += 1
         if held & self._open:
@@ -338,7 +327,6 @@ class Accounting:
         self._has_departures = False
 
     def _note_left(self) -> None:
-        """Note the oldest document that has lost doubtful entries."""
         since = self.shifts.since if self.shifts.left else self._now
         self.shifts = replace(self.shifts, left=self._left or self.shifts.left, since=since)
 

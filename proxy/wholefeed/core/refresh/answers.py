@@ -27,17 +27,14 @@ class Answers:
     """
 
     flying: set[str] = field(default_factory=set)
-    """Keys of running fetches."""
     _responses: dict[str, Response | Rejected] = field(default_factory=dict)
 
     def take(self, url: str, response: Response) -> None:
-        """Store the response of a finished fetch."""
         key = document_key(url)
         self.flying.discard(key)
         self._responses[key] = response
 
     def find(self, url: str) -> Response | Rejected | None:
-        """Return the response for a URL; None if there is none yet."""
         return self._responses.get(document_key(url))
 
     def find_fresh(self, url: str) -> FreshDocument | None:
@@ -51,7 +48,6 @@ class Answers:
         return key in self.flying or key in self._responses
 
     def remove(self, url: str) -> None:
-        """Forget a document after it was stored or dropped."""
         del self._responses[document_key(url)]
 
     def forget_confirmed(self) -> None:
@@ -60,17 +56,13 @@ class Answers:
         self._responses = {key: each for key, each in responses if isinstance(each, FreshDocument | Failure)}
 
     def refuse(self, url: str) -> None:
-        """Note that a document was dropped because it must not replace the stored one."""
         self._responses[document_key(url)] = Rejected()
 
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """A document that a walk has reached."""
-
     arrival: Arrival
     row: StoredDocument | None = None
-    """The stored document."""
     fresh: FreshDocument | None = None
     """The fetched document until it is stored; None if the stored one serves."""
     response: Response | Rejected | None = None
@@ -87,18 +79,14 @@ class Found:
 
     @property
     def failure(self) -> Failure | None:
-        """The publisher's failure, although the stored document serves."""
         return self.response if isinstance(self.response, Failure) else None
 
     @property
     def is_refused(self) -> bool:
-        """Whether the publisher sent a document that must not replace the stored one."""
         return isinstance(self.response, Rejected)
 
 
 class Joined(NamedTuple):
-    """A document on the path of a walk."""
-
     found: Found
     has_news: bool
     """Whether the document brought a new entry or update to the walk."""
@@ -112,11 +100,8 @@ class Joined(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class WalkContext:
-    """The common data for the parts of one walk."""
-
     basis: Basis
     chain: Chain
-    """The path so far."""
     stored: Mapping[str, StoredDocument]
     """Documents that may stand on the trail, attached or not, by `document_key` of their URLs."""
     answers: Answers
@@ -127,5 +112,4 @@ class WalkContext:
         return self.chain.path[0].family
 
     def find_stored(self, url: str) -> StoredDocument | None:
-        """Return the stored document of a URL, in any spelling."""
         return self.stored.get(document_key(url))

@@ -52,7 +52,6 @@ class ArchiveRules:
         self.context = context
         self.basis = context.basis
         self.failures: dict[str, Failure] = {}
-        """Failures by URL."""
         self._subscription = subscription
         self._keeper = keeper
 
@@ -127,7 +126,6 @@ class ArchiveRules:
         return not isinstance(response, Failure) or row.is_stand_in or not self._is_unfit(row, url)
 
     def _describe(self, fresh: FreshDocument) -> Talk[Arrival]:
-        """Return a fetched document for the chain."""
         yield from ()
         return fresh.arrival
 
@@ -163,7 +161,6 @@ class ArchiveKeeper(Keeper):
         )
 
     def asks(self, row: StoredDocument, url: str) -> bool:
-        """Return whether to fetch a stored document again in search of departed entries."""
         return self._accounting.asks(url, row.checked_at)
 
     def is_needed_before(self, url: str) -> bool:
@@ -207,7 +204,6 @@ class ArchiveKeeper(Keeper):
     # The account
 
     def _account(self, found: Found) -> Talk[Verdict]:
-        """Account for a document that has joined the path; return the verdict."""
         accounting, row, fresh, url = self._accounting, found.row, found.fresh, found.arrival.url
         if fresh is not None:
             return (yield from self._account_fresh(found, fresh))
@@ -249,7 +245,6 @@ class ArchiveKeeper(Keeper):
         )
 
     def _keep_accounted(self) -> Talk[None]:
-        """Store the waiting documents once their entries are accounted for, or cannot be."""
         if self._verdict is Verdict.CLOSED:
             yield from self._keep_waiting()
             if self._accounting.settles:
@@ -304,11 +299,9 @@ class _Waiting(NamedTuple):
     found: Found
     placement: Placement
     place: int
-    """Index of the document in `Keeper.path`."""
 
 
 _UNKNOWN: Final = 0
-"""Placeholder for the number of a document not stored yet."""
 MOST_WAITING: Final = 64
 _MOST_BYTES: Final = 8 << 20
 """Limits for waiting documents (R35): their count, and the bytes of their bodies."""

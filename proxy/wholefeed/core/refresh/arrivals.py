@@ -81,11 +81,8 @@ class Offer(Generic[_Document]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Failure:
-    """The reason why a document could not be fetched or used."""
-
     slug: str
     publisher_status: int | None = None
-    """The publisher's HTTP status, if there was one."""
     retry_after_seconds: float | None = None
     is_unasked: bool = False
     """Whether the publisher was not asked, because too many requests wait."""
@@ -96,8 +93,6 @@ class Failure:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SubscriptionCame:
-    """The fetched subscription document, perhaps truncated."""
-
     url: str
     """The new URL for fetching the document."""
     reply: Reply
@@ -107,8 +102,6 @@ class SubscriptionCame:
 
 
 class SubscriptionFailed(NamedTuple):
-    """A failed request for the subscription document."""
-
     failure: Failure
     error: Exception
     """The error for the caller of the refresh, if nothing stands in."""
@@ -121,7 +114,6 @@ class Reply:
     """The publisher's response about the subscription document, without the document."""
 
     url: str
-    """The requested URL."""
     permanent_url: str | None
     """Target of redirects if all were permanent; else None."""
     headers: Mapping[str, str]
@@ -182,7 +174,6 @@ class Placement:
     """The way to store a fetched document; fields without a docstring are as in `StoredDocument`."""
 
     url: str
-    """The URL to store the document under."""
     role: Role
     rank: int | None
     """None to store the document detached, as no part of the feed yet."""
@@ -203,9 +194,7 @@ class SubscriptionPlacement:
     """The way to store the subscription document, and to detach unfitting documents at once (R8, R23)."""
 
     kind: Kind
-    """The feed's new kind."""
     family: Family
-    """The feed's new family."""
     remembers: StoredDocument | None = None
     """The replaced document, if its departing entries are to be remembered."""
     changes_family: bool = False
@@ -215,8 +204,6 @@ class SubscriptionPlacement:
 
 
 class KnownEntries(NamedTuple):
-    """Stored facts about entries."""
-
     updated_at: Mapping[EntryId, float | None]
     """The latest update instant of entries in attached documents."""
     live: Mapping[EntryId, Copy] = MappingProxyType({})

@@ -51,7 +51,6 @@ Talk = Generator[Request[Any], Any, _T]
 
 
 def ask(request: Request[_T]) -> Talk[_T]:
-    """Yield a request and return its result."""
     answer: _T = yield request
     return answer
 
@@ -74,15 +73,11 @@ class AskSubscription(Request[SubscriptionCame | Reply | SubscriptionFailed]):
 
 @dataclass(frozen=True, slots=True)
 class StoreSubscription(Request[None]):
-    """Store the fetched subscription document."""
-
     placement: SubscriptionPlacement
 
 
 @dataclass(frozen=True, slots=True)
 class NoteReply(Request[None]):
-    """Note the consequences of a reply: the publisher has responded."""
-
     reply: ReplyFacts
 
 
@@ -113,7 +108,6 @@ class Fetch(Request[None]):
 
     url: str
     stored: StoredDocument | None
-    """The same as in `AskSubscription`."""
     relation: str
     """The link relation to the next older document, for `Early` events."""
     is_met: Callable[[str], bool]
@@ -128,7 +122,6 @@ class FetchPage(Request[None]):
 
     url: str
     is_met: Callable[[str], bool]
-    """The same as in `Fetch`."""
     is_head: bool = False
     """Whether to use HEAD, only to learn whether the page exists."""
     expected: frozenset[int] = frozenset()
@@ -136,10 +129,7 @@ class FetchPage(Request[None]):
 
 
 class Came(NamedTuple):
-    """The end of a fetch."""
-
     url: str
-    """The URL of the `Fetch` request."""
     response: Response
 
 
@@ -211,9 +201,7 @@ class FindKnown(Request[KnownEntries]):
     url: str
     arrival: Arrival
     with_copies: bool = False
-    """Whether to return the live copies too, except those in memory documents."""
     with_pages: bool = False
-    """Whether to return which entries stand on pages."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -253,8 +241,6 @@ class KeepTogether(Request[Sequence[int]]):
 
 @dataclass(frozen=True, slots=True)
 class Drop(Request[None]):
-    """Drop a fetched document without storing it."""
-
     url: str
 
 

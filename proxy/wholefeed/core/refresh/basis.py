@@ -18,8 +18,6 @@ from wholefeed.core.walk.chain import WalkLimits
 
 @dataclass(slots=True)
 class Progress:
-    """The progress of a walk, for those who wait."""
-
     documents: int = 1
     entries: int = 0
     fetched: int = 0
@@ -28,9 +26,7 @@ class Progress:
     last_url: str = ""
     """URL of the last document to join, if known."""
     is_confirmed: bool = False
-    """Whether the publisher has responded about the subscription document."""
     notes: tuple[Note, ...] = ()
-    """Notes on the subscription document."""
 
     @property
     def left(self) -> int | None:
@@ -54,7 +50,6 @@ class Basis:
     missing: Mapping[str, Attempt]
     """Documents missing after earlier refreshes, by URL."""
     failure: Attempt | None
-    """The last failure of the subscription document."""
     settings: Settings
     request: RefreshRequest
     site_of: Callable[[str], str]
@@ -134,8 +129,6 @@ class Settings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RefreshRequest:
-    """Options of a refresh."""
-
     is_forced: bool = False
     """Whether a person asks: try earlier failures at once, and fetch the subscription document
     unconditionally (R14)."""
@@ -169,8 +162,6 @@ class RefreshRequest:
 
 @dataclass(slots=True)
 class Walked:
-    """The result of a walk."""
-
     state: State = State.COMPLETE
     """The state of the feed, provided nothing is missing."""
     path: list[int] = field(default_factory=list)
@@ -195,5 +186,4 @@ class Walked:
 
     @property
     def is_true_end(self) -> bool:
-        """Whether nothing is missing behind the last document."""
         return self.ending.is_true_end

@@ -22,12 +22,9 @@ from wholefeed.core.text.dates import DAY_SECONDS, HOUR_SECONDS, WEEK_SECONDS, p
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CollectedFeed:
-    """A feed with a matching adapter, and the present state of its collection."""
-
     basis: Basis
     state: SubscriptionState
     subscription: StoredDocument
-    """The stored subscription document."""
     adapter: Adapter
     known: Collection
 
@@ -35,7 +32,6 @@ class CollectedFeed:
 
     @property
     def is_due(self) -> bool:
-        """Whether to ask the publisher for anything in this refresh."""
         basis = self.basis
         if self.is_resting:
             return False
@@ -48,12 +44,10 @@ class CollectedFeed:
 
     @property
     def wants_all(self) -> bool:
-        """Whether to ask for every page."""
         return self.known.is_begun or not self.known.is_ended or self.basis.request.is_full
 
     @property
     def is_insisted(self) -> bool:
-        """Whether a person asks for this refresh (R14)."""
         return self.basis.request.is_forced or self.basis.request.is_full
 
     @property
@@ -79,7 +73,6 @@ class CollectedFeed:
 
     @property
     def is_daily(self) -> bool:
-        """Whether the daily requests are due."""
         return self._is_past(self.known.daily_at, DAY_SECONDS)
 
     @property
@@ -88,7 +81,6 @@ class CollectedFeed:
         return self.subscription.digest.hex() != self.known.digest
 
     def _is_past(self, at: float | None, seconds: float) -> bool:
-        """Return whether an instant is at least so long ago, or missing, or in the future."""
         return at is None or not 0 <= self.basis.now() - at < seconds
 
     # The subscription document

@@ -64,7 +64,6 @@ class Collecting:
 
     @property
     def has_begun(self) -> bool:
-        """Whether a walk through all pages has begun to use the network."""
         return self._requests.has_begun
 
     def is_met(self, url: str) -> bool:
@@ -90,7 +89,6 @@ class Collecting:
         return result.describe(known)
 
     def _ask_for_all(self) -> Talk[Outcome | None]:
-        """Let the adapter ask for all pages; return its result, or None if it was stopped."""
         if not self._feed.continues_walk:
             start_at = self._feed.known.start_at
             if start_at is None and (entries := (yield from ask(ReadEntries(self._feed.subscription.id)))):

@@ -22,8 +22,6 @@ from wholefeed.core.text.dates import DAY_SECONDS, HOUR_SECONDS
 
 
 class CollectingFailures:
-    """The failures of the pages that an adapter asks for in one refresh."""
-
     def __init__(self, basis: Basis) -> None:
         self._basis = basis
         self._in_a_row = 0
@@ -59,11 +57,9 @@ class CollectingFailures:
         return None
 
     def reset(self) -> None:
-        """End a row of failures, because the publisher has sent something."""
         self._in_a_row = 0
 
     def note_unavailable(self, url: str, reason: str) -> None:
-        """Note that a page is missing; `reason` is a slug."""
         self.notes.append(DocumentUnavailable(url, reason=reason))
 
     def note_objection(self, question: Ask, refused: Refused) -> Refused:
@@ -74,7 +70,6 @@ class CollectingFailures:
         return refused
 
     def note_failure(self, question: Ask, failure: Failure) -> Refused:
-        """Note the failure of a page; return it as the adapter's response."""
         status = failure.publisher_status
         is_refusal = (question.is_head or question.is_trial) and status in FORBIDDEN
         if status == _FORBIDDEN and not is_refusal:
@@ -103,7 +98,6 @@ class CollectingFailures:
         return replace(failure, retry_after_seconds=seconds)
 
     def forget(self, url: str) -> None:
-        """Drop the notes on a page before a new attempt."""
         self.by_url.pop(url, None)
         self.notes = [note for note in self.notes if note.url != url]
 

@@ -27,8 +27,6 @@ from wholefeed.core.text.urls import document_key
 
 
 class CollectedPages:
-    """The stored and the fetched pages of a feed that only an adapter asks for."""
-
     def __init__(
         self, feed: CollectedFeed, documents: Sequence[StoredDocument], failures: CollectingFailures
     ) -> None:
@@ -48,7 +46,6 @@ class CollectedPages:
         self.first: tuple[EntryId, ...] = ()
         """Entries of the subscription document, from the top; set before the first request."""
         self.is_all = False
-        """Whether the adapter asks for every page."""
         self.walk = 0
         """Number of the walk through all pages; 0 for a look for news."""
         known = feed.known
@@ -60,7 +57,6 @@ class CollectedPages:
         )
         """Whether a page of this pattern is part of the feed; the pages of a denied walk prove nothing."""
         self.has_put = False
-        """Whether this refresh has stored a page."""
 
     def begin_walk(self, walk: int) -> None:
         """Store every page from now on, and do not ask again for stored pages of this walk."""
@@ -97,7 +93,6 @@ class CollectedPages:
     # Pages that have come
 
     def take(self, question: Ask, fresh: FreshDocument) -> Talk[Page | Refused]:
-        """Judge and store a fetched page; return it for the adapter."""
         url, arrival = question.url, fresh.arrival
         objection = self._objection_to(url, fresh)
         if objection is not None:
@@ -150,7 +145,6 @@ class CollectedPages:
         return has_news or self.is_all or adds_to(known, fresh, now, is_collected=True)
 
     def _row(self, url: str) -> Talk[StoredDocument | None]:
-        """Return the page's present row, even if it was stored a moment ago."""
         if document_key(url) in self._stored_since:
             rows = yield from ask(Rows())
             self._stored = {document_key(row.url): row for row in rows if row.role is Role.PAGE}

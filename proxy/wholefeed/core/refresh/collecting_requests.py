@@ -21,17 +21,13 @@ AT_ONCE: Final = 2
 
 
 class PageRequests:
-    """The requests for the pages of one feed, and their bounds."""
-
     def __init__(self, feed: CollectedFeed, pages: CollectedPages, failures: CollectingFailures) -> None:
         self._basis = feed.basis
         self._subscription = feed.subscription
         self._pages = pages
         self._failures = failures
         self._readings: dict[int, ReadingBounds] = {}
-        """Bounds by `Ask.reading`."""
         self.has_begun = False
-        """Whether a walk through all pages has begun to use the network."""
         self.is_endless = False
         """Whether too many requests brought no new entry (R17)."""
 
@@ -131,13 +127,11 @@ class ReadingBounds:
         """Requests in a row without an entry new to this reading."""
 
     def meet(self, page: Page) -> bool:
-        """Record a page; return whether it has an entry new to this reading."""
         before = len(self._met)
         self._met.update(page.identities)
         return len(self._met) > before
 
     def count(self, url: str, answer: Answer) -> bool:
-        """Count a request; return whether there are too many."""
         is_new = isinstance(answer, Page) and self.meet(answer)
         self._idle = 0 if is_new else self._idle + 1
         self._again += url in self._urls

@@ -43,8 +43,6 @@ from wholefeed.core.text.dates import DAY_SECONDS, WEEK_SECONDS
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """One way in which an attempt can end."""
-
     name: str
     starts_anew: bool = False
     """Whether the next walk uses no page of this one."""
@@ -67,8 +65,6 @@ ALL_READ: Final = Case("all read", is_done=True)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CollectingResult:
-    """The facts that decide how an attempt has ended."""
-
     feed: CollectedFeed
     found: Outcome | None
     """The adapter's own result; None if it was stopped."""
@@ -79,7 +75,6 @@ class CollectingResult:
 
     @property
     def case(self) -> Case:
-        """The way in which the attempt has ended."""
         if self.found is None:
             return ENDLESS if self.is_endless else STOPPED
         if self.found.wants_all:
@@ -89,7 +84,6 @@ class CollectingResult:
         return self._case_of_pages(self.found)
 
     def _case_of_pages(self, found: Outcome) -> Case:
-        """Return the ending of an attempt if the publisher honours the pattern."""
         if self.failures.notes or (self.failures.has_failed and not found.is_whole):
             return INCOMPLETE
         if found.is_whole:
@@ -113,7 +107,6 @@ class CollectingResult:
         return self.found.reason if self.found is not None else self.failures.stop or ""
 
     def knowledge(self) -> Collection:
-        """Return the new state of the collection."""
         case, feed = self.case, self.feed
         known = feed.known if self.found is None else self.found.known
         known = replace(
@@ -132,7 +125,6 @@ class CollectingResult:
         return replace(known, retry_at=self.failures.retry_at, denials=0)
 
     def _done(self, known: Collection) -> Collection:
-        """Return the state of the collection after every available page was read."""
         feed, now, is_all, first = self.feed, self.feed.basis.now(), self.pages.is_all, self.pages.first
         lack = self.reason if self.case == ALL_GIVEN else "" if is_all else known.lack
         etag, last_modified = feed.validators
@@ -167,7 +159,6 @@ class CollectingResult:
         return replace(known, retry_at=retry_at, denials=denials)
 
     def describe(self, known: Collection) -> Walked:
-        """Return the result for the feed; `known` is the new state of its collection."""
         feed = replace(self.feed, known=known)
         if self.is_denied:
             return describe_denied(feed)

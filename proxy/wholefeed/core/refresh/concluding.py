@@ -103,7 +103,6 @@ def _linked(documents: Sequence[StoredDocument]) -> set[str]:
 
 
 _OF_STORED: Final = frozenset({DocumentTruncated.slug, FormatMismatch.slug})
-"""Reasons for which a stored document may count as missing."""
 
 
 def _attempt(basis: Basis, url: str, note: Note, walked: Walked) -> Attempt:

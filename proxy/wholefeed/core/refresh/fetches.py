@@ -27,7 +27,6 @@ class WalkFetches:
         self._basis = context.basis
         self._answers = context.answers
         self.steps: list[str] = []
-        """The URLs that the trail has linked to so far."""
         self.spoilt: dict[str, Note] = {}
         """Notes on fetched documents that are not the ones linked by the trail, by `document_key`."""
         self.ahead = Ahead(
@@ -104,6 +103,5 @@ class WalkFetches:
 
 
 def _find_arrival(answers: Answers, spoilt: Mapping[str, Note], url: str) -> Arrival | None:
-    """Return a document fetched ahead of the path."""
     fresh = answers.find_fresh(url)
     return None if fresh is None or document_key(url) in spoilt else fresh.arrival

@@ -29,7 +29,6 @@ class Keeper:
         self._first_rank = min(ranks, default=0) - _RANKS_PER_WALK
 
     def begin(self) -> Talk[None]:
-        """Prepare for the first document."""
         yield from ()
 
     def is_needed_before(self, url: str) -> bool:
@@ -37,7 +36,6 @@ class Keeper:
         raise NotImplementedError
 
     def keep_joined(self) -> Talk[None]:
-        """Store the pending documents, in the order of the path."""
         while self.pending:
             joined = self.pending[0]
             yield from self._keep(joined)
@@ -50,7 +48,6 @@ class Keeper:
         yield from ()
 
     def _keep(self, joined: Joined) -> Talk[None]:
-        """Store a document that has joined, or attach the stored one again."""
         found = joined.found
         self._remark(found)
         if found.fresh is not None:
@@ -97,6 +94,5 @@ come first."""
 
 
 def drop(answers: Answers, fresh: FreshDocument) -> Talk[None]:
-    """Drop a fetched document not worth storing."""
     answers.remove(fresh.arrival.url)
     yield Drop(fresh.arrival.url)

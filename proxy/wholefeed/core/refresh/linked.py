@@ -75,7 +75,6 @@ class PagedHistory:
         )
 
     def run(self) -> Talk[Walked]:
-        """Walk along each trail of pages; return all pages in order."""
         asked, passed = self._subscription.arrival, list[Arrival]()
         before, behind = _Pages(), _Pages()
         total = Walked(state=State.PAGED)
@@ -107,7 +106,6 @@ class PagedHistory:
         return document_key(url) in self._stored
 
     def _walk_along(self, trail: Trail, passed: list[Arrival], side: _Pages) -> Talk[Walked]:
-        """Walk along a trail; add its pages to `passed` and to their side."""
         walk = walk_pages(
             self._basis,
             self._subscription,
@@ -192,8 +190,6 @@ class PagedHistory:
 
 @dataclass(slots=True)
 class _Pages:
-    """Pages in the order of `next`, on one side of the subscription document."""
-
     ids: list[int] = field(default_factory=list)
     arrivals: list[Arrival] = field(default_factory=list)
 

@@ -26,18 +26,13 @@ LOOK_AGAIN_SECONDS: Final = 30 * DAY_SECONDS
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Listing:
-    """The result of looks at the publisher's pages."""
-
     looked_at: float | None = None
     """End of the last look, epoch seconds; None if nobody has looked."""
     family: str = ""
     """The feed's format at that time, and the format of the listed entries (R23)."""
     known: Known = field(default_factory=Known)
-    """Knowledge for the next look."""
     pages: int = 0
-    """Pages of the list read so far."""
     missing: tuple[Missing, ...] = ()
-    """Pages of the list that could not be fetched."""
     looked: tuple[Looked, ...] = ()
     """Rejected pages, with reasons."""
     limit: int = 0
@@ -53,7 +48,6 @@ class Listing:
 
     @classmethod
     def of(cls, found: Found, *, before: Listing, family: Family, now: float, limit: int) -> Self:
-        """Return the result of a look; `before` is the earlier state."""
         guessed = sum(each.dated_by in _GUESSED for page in found.pages for each in page.entries)
         is_same = bool(before.known.first_url) and before.known.first_url == found.known.first_url
         return cls(
@@ -69,7 +63,6 @@ class Listing:
 
     @classmethod
     def read(cls, text: str) -> Self:
-        """Parse the output of `written`; ignore fields of other versions."""
         if text == NOTHING_LISTED:
             return cls()
         values: dict[str, Any] = {k: v for k, v in json.loads(text).items() if k in _DEFAULTS}
@@ -82,7 +75,6 @@ class Listing:
         return cls(**values)
 
     def written(self) -> str:
-        """Return the fields that differ from their defaults, as JSON."""
         return json.dumps({k: v for k, v in asdict(self).items() if v != _DEFAULTS[k]})
 
     def unfinished(self, before: Listing, paused_until: float | None, *, now: float) -> Listing:
@@ -100,7 +92,6 @@ class Listing:
         return at if self.retry_at is None else max(at, self.retry_at)
 
     def notes(self) -> Iterator[Note]:
-        """Yield the notes on the feed."""
         for each in self.missing:
             yield DocumentUnavailable(each.url, reason=each.slug)
         if self.limit:
@@ -129,7 +120,6 @@ _M = TypeVar("_M", bound=_MissingDocument)
 
 
 NOTHING_LISTED: Final = "{}"
-"""The output of `Listing().written()`."""
 _DEFAULTS: Final = asdict(Listing())
 _GUESSED: Final = frozenset({"month", "year", "neighbour"})
 _MOST_LOOKED: Final = 32

@@ -102,8 +102,6 @@ def _renew_stored(basis: Basis, documents: Documents, subscription: Subscription
 
 
 class Way(Enum):
-    """Place of a feed's history."""
-
     WHOLE = "the subscription document is all (R1, R5)"
     LINKS = "its links lead to a chain, or to pages (R2, R4, R6)"
     ADAPTER = "its publisher has it, and does not link it (R26)"
@@ -113,14 +111,11 @@ class Way(Enum):
 
 @dataclass(frozen=True, slots=True)
 class RefreshPlan:
-    """The plan of a refresh after it has the subscription document."""
-
     way: Way
     basis: Basis
     documents: Documents
     subscription: SubscriptionState
     collecting: Collecting | None
-    """The collecting part; None if no adapter fits."""
 
     @property
     def is_walk(self) -> bool:
@@ -142,7 +137,6 @@ class RefreshPlan:
 
 
 def plan_refresh(basis: Basis, documents: Documents, subscription: SubscriptionState) -> RefreshPlan:
-    """Find the place of a feed's history."""
     kind, collecting = subscription.kind, None
     if kind is Kind.PLAIN and subscription.is_confirmed:  # R26: only of a publisher that is there
         collecting = Collecting.of(basis, documents, subscription)
@@ -165,7 +159,6 @@ def _is_account_due(basis: Basis) -> bool:
 
 
 def _is_unfinished(basis: Basis, *, has_adapter: bool) -> bool:
-    """Return whether an earlier refresh left work, or a person insists."""
     feed, request, now = basis.feed, basis.request, basis.now()
     was_switched_on = feed.state is State.REMEMBERED and is_followed(basis, feed.kind)
     was_switched_off = feed.state is State.COLLECTED and feed.kind is Kind.PLAIN and not has_adapter
@@ -207,7 +200,6 @@ def _is_archive_due(basis: Basis, documents: Documents, subscription: Subscripti
 def _reconstruct(
     basis: Basis, documents: Documents, subscription: SubscriptionState, plan: RefreshPlan
 ) -> Talk[Walked]:
-    """Bring the documents of the history up to date; return how far it reaches."""
     if plan.way is Way.WHOLE:
         yield from _leave_alone(documents)
         return Walked(ending=Ending(End.WHOLE))

@@ -20,11 +20,8 @@ from wholefeed.core.walk.chain import Arrival
 
 @dataclass(slots=True, kw_only=True)
 class StoredFeed:
-    """A stored feed: its addresses, its state and its last publication."""
-
     id: int
     url: str
-    """The canonical key."""
     fetch_url: str
     moved_to: str | None
     """Target of recent permanent redirects, seen `moved_times` in a row since `moved_since`."""
@@ -41,7 +38,6 @@ class StoredFeed:
     published_revision: int
     """The last published revision; if it differs from `revision`, readers do not see all changes yet."""
     notes: str
-    """JSON, written by the service."""
     digest: bytes | None
     """Digest of the published feed; None before the first publication."""
     cache_control: str = ""
@@ -80,8 +76,6 @@ class StoredFeed:
 
 @dataclass(slots=True, kw_only=True)
 class StoredDocument:
-    """A stored document, without its body and entries."""
-
     id: int
     url: str
     final_url: str

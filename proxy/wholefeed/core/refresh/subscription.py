@@ -68,8 +68,6 @@ _T = TypeVar("_T")
 
 
 class Subscription:
-    """The part of a refresh that brings the stored subscription document up to date."""
-
     def __init__(self, basis: Basis, documents: Sequence[StoredDocument]) -> None:
         self._basis = basis
         self._feed = basis.feed
@@ -137,7 +135,6 @@ class Subscription:
         return whole
 
     def _lacks(self, *notes: NoteKind) -> bool:
-        """Return whether an earlier refresh missed something for one of these reasons."""
         slugs = [note.slug for note in notes]
         return any(attempt.reason in slugs for attempt in self._basis.missing.values())
 
@@ -184,7 +181,6 @@ class Subscription:
         return True, brings_news, (*notes, *full)
 
     def _doubt(self, fresh: FreshDocument, *, brings_news: bool) -> None:
-        """Count doubts about validators if an unconditional request brought news."""
         if self._is_whole and brings_news and self._stored is not None:
             self._doubts = next_doubts(
                 self._doubts,
@@ -194,7 +190,6 @@ class Subscription:
             )
 
     def _stands_behind(self, memento: str) -> bool:
-        """Return whether a memento is part of the feed as an earlier subscription document."""
         attached = (row for row in self._documents if row.rank is not None)
         return any(row.is_capture and row.memento == memento for row in attached)
 
@@ -206,7 +201,6 @@ class Subscription:
         return Kind.PAGED if fresh.is_tentative and was_paged else fresh.kind
 
     def _leaving(self, url: str, family: Family) -> tuple[int, ...]:
-        """Return the documents that do not fit the feed's new URL or family."""
         return tuple(
             old.id
             for old in self._documents
@@ -279,8 +273,7 @@ class Subscription:
         return (move if move != known else None), None
 
     def _failure(self, failure: Failure) -> tuple[Attempt | None, float]:
-        """Return the failed attempt, if the publisher was asked, and the end of the stored feed's
-        freshness."""
+        """Return the failed attempt, if the publisher was asked, and the end of the feed's freshness."""
         basis = self._basis
         if failure.is_unasked:
             return None, basis.now() + (failure.retry_after_seconds or 0.0)
@@ -311,7 +304,6 @@ class Subscription:
         has_news: bool = False,
         notes: tuple[Note, ...] = (),
     ) -> SubscriptionState:
-        """Return the subscription document, fetched or stored."""
         stored = self._stored
         if self._doubts:
             notes = (*notes, ValidatorsDoubted(self._feed.fetch_url))
@@ -343,8 +335,6 @@ class Subscription:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SubscriptionState:
-    """The subscription document for the rest of a refresh, fetched or stored."""
-
     arrival: Arrival
     kind: Kind
     relation: str
@@ -352,7 +342,6 @@ class SubscriptionState:
     is_tentative: bool
     """Whether this is a chain only if its first target is not newer (R4)."""
     is_confirmed: bool
-    """Whether the publisher has responded in this refresh."""
     has_changed: bool
     changed_at: float
     """Time of the last change, epoch seconds."""
@@ -418,21 +407,15 @@ MAX_FORWARD_STEPS: Final = 100
 
 @dataclass(frozen=True, slots=True)
 class Seen(Generic[_T]):
-    """A document on the way to the subscription document."""
-
     url: str
-    """The requested URL."""
     final_url: str
     family: Family
     navigation: Navigation
     whole: _T
-    """The document itself."""
 
 
 @dataclass(frozen=True, slots=True)
 class Found(Generic[_T]):
-    """The result of a search."""
-
     url: str
     """The new URL for fetching the subscription document."""
     document: Seen[_T]
@@ -441,4 +424,3 @@ class Found(Generic[_T]):
 
 
 Fetch = Callable[[str], Awaitable[Seen[_T] | Failure]]
-"""Returns the document of a URL."""

@@ -135,7 +135,6 @@ class Walk:
     # From document to document
 
     def _follow(self) -> Talk[End | Note]:
-        """Follow the trail to its end; return the reason for the end."""
         while (target := self.chain.target) is not None:
             why = self.chain.repetition(target) or self._holes.return_to(target)
             if why is None:
@@ -158,14 +157,12 @@ class Walk:
         return self.chain.dead_end or End.OLDEST
 
     def _object_to(self, found: Found) -> SameDocument | Note | None:
-        """Return why a document does not join the path; None if it joins."""
         objection = self.chain.objection(found.arrival)
         if isinstance(objection, Note):
             self._fetches.spoilt[document_key(found.arrival.url)] = objection
         return objection
 
     def _end_of(self, why: SameDocument | Note) -> End | Note:
-        """Return the ending when the trail cannot be followed to its next document."""
         if isinstance(why, SameDocument):
             return End.ITSELF
         if why.kind is ChainLoop and self._trail.is_paged:
@@ -187,7 +184,6 @@ class Walk:
     # One document
 
     def _come_to(self, target: str) -> Talk[Found | Note]:
-        """Return the document of a URL, or the reason why it is missing."""
         url = self._fetches.ahead.spelling(target)
         note = self._fetches.spoilt.get(document_key(url))
         if note is not None:
@@ -227,7 +223,6 @@ class Walk:
     # Behind a document that is missing (R34)
 
     def _pass_hole(self, note: Note) -> Talk[bool]:
-        """Look behind a missing document; return whether the walk goes on there."""
         self._holes.open(note, self._fetches.steps)
         while (guess := self._holes.next_guess()) is not None:
             found = yield from self._come_to(guess)

@@ -83,7 +83,6 @@ class Ahead:
         return document_key(url) in self._answered
 
     def foretell(self, url: str, older_url: str) -> None:
-        """Note the older link of a document that still arrives."""
         self._early[document_key(url)] = older_url
 
     def note_response(self, url: str, body_bytes: int | None) -> None:
@@ -103,7 +102,6 @@ class Ahead:
         self._answered.discard(document_key(url))
 
     def check(self, url: str, older_url: str) -> None:
-        """Compare a real link of the chain with the guess for it."""
         guessed = self._followers.pop(document_key(url), None)
         if guessed is not None and self._window:
             is_hit = guessed == document_key(older_url)
@@ -211,8 +209,6 @@ def is_foreseen(url: str, needed: str, under_way: Sequence[str], window: int) ->
 
 
 class Want(NamedTuple):
-    """A document to fetch."""
-
     url: str
     is_guess: bool
     """Whether the document is not on the path yet: the walk can do without it."""
@@ -311,8 +307,6 @@ def _step(steps: Sequence[str], pattern: re.Pattern[str]) -> _Step | None:
 
 
 class _Step(NamedTuple):
-    """The difference of two URLs in one counter."""
-
     before: str
     after: str
     delta: int
@@ -342,7 +336,6 @@ _REMEMBERED: Final = 64
 
 @lru_cache(_REMEMBERED)
 def _difference(first: str, second: str, pattern: re.Pattern[str]) -> _Step | None:
-    """Return the single counter in which two URLs of one host differ."""
     origin, one = _divided(first)
     other_origin, two = _divided(second)
     ours, theirs = list(pattern.finditer(one)), list(pattern.finditer(two))
@@ -454,7 +447,6 @@ class Holes:
         self.note: Note | None = None
         """The reason why the present hole's document is missing; None outside a hole."""
         self.looked_at: list[str] = []
-        """The guesses behind the present hole so far."""
         self.jumps: list[Note] = []
         """Notes on the holes that the walk has passed."""
 
@@ -496,11 +488,9 @@ class Holes:
         return arrival.keys is None or is_neighbour or self._chain.is_named_by(arrival)
 
     def refuse(self, arrival: Arrival) -> None:
-        """Note that a document behind the hole does not join."""
         self._refused_bytes += arrival.body_bytes
 
     def jump(self, url: str) -> None:
-        """Note that the walk goes on behind the hole, at a URL."""
         assert self.note is not None, "there is a hole"
         self.jumps += (self.note, JumpedHole(self.note.url, goes_on_at=url))
         self.note = None
@@ -535,5 +525,4 @@ MAX_GUESSES: Final = 3
 
 
 def _place(url: str, urls: Sequence[str]) -> int:
-    """Return the index of a document among others; -1 if it is not there."""
     return next((place for place, other in enumerate(urls) if same_document(url, other)), -1)

@@ -29,12 +29,8 @@ from wholefeed.core.text.urls import document_key, same_document
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Arrival:
-    """A document as the walk sees it."""
-
     url: str
-    """The requested URL."""
     final_url: str
-    """The URL after redirects."""
     hops: tuple[str, ...] = ()
     """Every URL of the redirect chain between the two."""
     family: Family
@@ -43,7 +39,6 @@ class Arrival:
     links: Mapping[str, str]
     """The same as `Navigation.links`, fresh or stored."""
     digest: bytes
-    """Digest of the body."""
     body_bytes: int
     entries: int
     keys: Iterable[Key] | None
@@ -56,7 +51,6 @@ class Arrival:
 
     @property
     def identities(self) -> tuple[EntryId, ...]:
-        """Identities of the entries, from the top; empty for a stored document."""
         return tuple(identity for identity, _ in self.keys or ())
 
 
@@ -65,8 +59,6 @@ Key = tuple[EntryId, float | None]
 
 
 class Span(NamedTuple):
-    """The oldest and the newest instant among a document's entries."""
-
     oldest_at: float
     newest_at: float
 
@@ -114,12 +106,10 @@ class Chain:
 
     @property
     def target(self) -> str | None:
-        """Target of the last document's link."""
         return self.trail.target(self.tip.links, is_first=self._is_at_start)
 
     @property
     def dead_end(self) -> Note | None:
-        """The note on the last document's link if it cannot be followed."""
         return self.trail.dead_end(self.tip.links, self.tip.final_url, is_first=self._is_at_start)
 
     @property
@@ -144,7 +134,6 @@ class Chain:
         return has_news
 
     def met(self, url: str) -> Arrival | None:
-        """Return the document with a URL, before or after redirects."""
         place = self._owners.get(document_key(url))
         return None if place is None else self.path[place]
 
@@ -289,11 +278,9 @@ class Trail:
     it."""
 
     def target(self, links: Mapping[str, str], *, is_first: bool = False) -> str | None:
-        """Return the trail's target from a document with these links; None at its end."""
         return next(filter(None, (links.get(name) for name in self._names(is_first))), None)
 
     def dead_end(self, links: Mapping[str, str], url: str, *, is_first: bool = False) -> Note | None:
-        """Return a note if the only link cannot be followed."""
         return next(filter(None, (dead_link(links, name, url) for name in self._names(is_first))), None)
 
     @property
@@ -394,7 +381,6 @@ class SeenKeys:
         self._bits = bytearray()
 
     def add(self, keys: Iterable[Key]) -> bool:
-        """Add keys; return whether one of them was new."""
         hashes = map(hash, keys)
         has_new = False
         while self._exact is not None:
@@ -435,11 +421,9 @@ FILTER_BITS: Final = 1 << 24
 _PROBES: Final = 4
 _MASK: Final = FILTER_BITS - 1
 _AT_ONCE: Final = 1024
-"""Keys added before the size is checked."""
 
 
 def is_new_throughout(keys: Iterable[Key], known: Collection[EntryId]) -> bool:
-    """Return whether no key is a known entry."""
     return not any(identity in known for identity, _ in keys)
 
 

@@ -39,10 +39,7 @@ def settle_path(
 
 @dataclass(frozen=True, slots=True)
 class Drift:
-    """The changes to a feed's archive documents after a walk, by the caller's ids."""
-
     detached: tuple[int, ...]
-    """Documents replaced by the publisher, no longer part of the feed."""
     order: tuple[int, ...]
     """The new chain, newest first: the path, and stored documents untouched by the walk."""
     is_reordered: bool
