@@ -1,1 +1,1 @@
-"""Publishers with a history but no links to it: their evidence and their pages (rules R26 to R32)."""
+"""Publishers with a history but no links to it (rules R26 to R32)."""

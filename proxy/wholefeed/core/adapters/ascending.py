@@ -1,17 +1,16 @@
 """Publishers with numbered pages, oldest entry first: Discourse's topics and Lemmy (R26 to R31).
 
-In this order new entries stand behind the last page and move nothing. A deletion moves all newer
-entries to lower numbers. So the walk goes from the last page to the first: a moved entry then comes
-twice, and none is missed.
+New entries stand behind the last page and move nothing. A deletion moves newer entries to lower
+numbers. So the walk goes from the last page to the first: a moved entry comes twice, and none is
+missed.
 
     the first page          runs from older to newer, unlike the feed: the order is honoured (R27)
     the second              continues there: numbers are honoured, too
     the last one            by doubling and bisection
     from there to the first, then the last again, and pages now behind it
 
-After an interruption the walk asks again for stored pages until one is unchanged; then so are those
-below. A look for news asks for the former last page and those behind it. If deletions made room, it
-also asks for pages before it, until one reaches back.
+After an interruption, stored pages are read again until one is unchanged. A look for news starts at the
+former last page. It also reads pages before that until one reaches back, because of deletions.
 """
 
 from __future__ import annotations
@@ -109,7 +108,7 @@ class _Pages:
         self.is_back = False
         self.has_entries = False
         self.is_disordered = False
-        """Whether a page runs from newer to older: numbers or the order are no longer honoured."""
+        """Whether a page runs from newer to older: the order is no longer honoured."""
         self.reason = ""
 
     def count(self) -> Asking[int | None]:
@@ -175,7 +174,7 @@ class _Pages:
             self.last = max(1, number - 1) if page is None else max(number, self.last)
 
     def _up(self, first: int) -> Asking[None]:
-        """Ask for a page and those behind it, then down again: deletions may move entries meanwhile."""
+        """Ask for a page and those behind it, then down again, because of deletions meanwhile."""
         self.last = max(1, first - 1)
         for number in range(first, MOST_PAGES):
             met = len(self.met)
@@ -193,7 +192,6 @@ class _Pages:
         return Ask(self._url_of(number), place=-number, **how)
 
     def _take(self, answer: Answer) -> Page | None:
-        """Record a page with entries; return None if there are none, and note a refusal."""
         if isinstance(answer, Refused) and not answer.is_gone:
             self.reason = answer.slug
         if not isinstance(answer, Page) or not answer.identities:
@@ -210,7 +208,7 @@ class _Pages:
         return answer
 
     def _is_of_feed(self, page: Page) -> bool:
-        """Return whether all entries within the dates of the subscription document stand in it."""
+        """Return whether the feed has all entries of the page from within its own dates."""
         feed = self._job.page
         if feed.oldest_at is None or feed.newest_at is None:
             return True
@@ -220,7 +218,7 @@ class _Pages:
 
 
 def _runs_up(page: Page) -> bool | None:
-    """Return whether entries get newer downwards, apart from pinned ones; None if dates do not tell."""
+    """Return whether entries get newer downwards, apart from pinned ones; None if unknown."""
     ups, downs = _steps(page)
     return ups >= _MOSTLY * downs if ups or downs else None
 
@@ -232,7 +230,7 @@ def _steps(page: Page) -> tuple[int, int]:
 
 
 _MOSTLY: Final = 4
-"""Ratio of steps that proves an order: an order by votes has about as many of both."""
+"""Ratio of steps that proves an order; an order by votes has about as many of both."""
 
 
 # Discourse

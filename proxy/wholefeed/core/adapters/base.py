@@ -1,7 +1,7 @@
-"""The interface of adapters: their questions, the responses, and their results (rules R26 to R31).
+"""The interface of adapters: questions, responses and results (rules R26 to R31).
 
-An adapter decides without I/O and without a clock. It is a generator: it yields a few questions at a
-time and receives the responses in the same order.
+An adapter is a generator without I/O and without a clock. It yields a few questions at a time and
+receives the responses in the same order.
 
     steps = adapter.collect(job)
     asks = next(steps)                          # [Ask("https://example.org/feed/?paged=2")]
@@ -26,7 +26,7 @@ from wholefeed.core.model import WELL_KNOWN_PREFIXES, EntryId, Family, FeedDocum
 
 
 class Adapter(Protocol):
-    """A kind of publisher with a known pattern of older pages."""
+    """A kind of publisher with a pattern of older pages."""
 
     @property
     def name(self) -> str:
@@ -70,7 +70,6 @@ class Marks:
     last_id: str = ""
     """The last entry's atom:id, guid or rdf:about, as written."""
     has_comments: bool = False
-    """Whether the first entry's identity is that of a comment on a post."""
     is_burned: bool = False
     """Whether the head has an element of FeedBurner."""
     total: int | None = None
@@ -88,7 +87,6 @@ _MARK_NAMES: Final = tuple(each.name for each in fields(Marks))
 
 
 def marks_of(document: FeedDocument, *, api_url: str = "", route: str = "") -> Marks:
-    """Return the marks of a parsed document; `api_url` and `route` are as in `Marks`."""
     last_id, has_comments = "", False
     if document.entries:
         first, last = document.entries[0], document.entries[-1]
@@ -122,7 +120,7 @@ def _generator(document: FeedDocument) -> str:
 
 
 _MAX_FRAGMENT_BYTES: Final = 2000
-"""Limit for a generator element: a longer one is not just a name and an address."""
+"""Limit for a generator element with just a name and an address."""
 _TAG: Final = re.compile(r"<[^>]*>")
 _ADDRESS: Final = re.compile(r"""\b(?:uri|url|rdf:resource|resource)\s*=\s*(?:"([^"]*)"|'([^']*)')""")
 _BLANKS: Final = re.compile(r"\s+")
@@ -141,7 +139,6 @@ _TOTAL: Final = re.compile(rb">\s*(\d{1,9})\s*<")
 
 
 def _identity(fragment: bytes) -> str:
-    """Return the identity of an entry as written; empty if it has none of the usual form."""
     ends = fragment[:_LOOKED_AT_BYTES], fragment[_LOOKED_AT_BYTES:][-_LOOKED_AT_BYTES:]
     found = _ABOUT.search(fragment) or _ID.search(ends[0]) or _ID.search(ends[1])
     if found is None:
@@ -164,12 +161,12 @@ _ABOUT: Final = re.compile(rb"""\A<[^>]{0,2000}?\babout\s{0,20}=\s{0,20}["']([^"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Collection:
-    """The state of collecting one feed's history; the defaults are those of a new feed."""
+    """The state of collecting one feed's history."""
 
     adapter: str = ""
     """Name of the adapter; empty if none fits."""
     family: str = ""
-    """The feed's family for these pages: another format has other pages. Empty for the present family."""
+    """The feed's family for these pages; empty for the present one."""
     way: str = ""
     """The way to ask for pages, in the adapter's own words."""
     pages: int = 0
@@ -180,22 +177,22 @@ class Collection:
     collected: int = 0
     """Count of entries met on the walk through all pages."""
     start_id: str = ""
-    """Identity of the subscription document's last entry before the first full walk. Keyset pages starting
-    there stay the same."""
+    """Identity of the first last entry: pages behind it stay the same."""
     start_at: float | None = None
-    """Date of that entry, for pages that start at an instant."""
+    """Its date, for pages that start at an instant."""
     top: str = ""
-    """Identity of the subscription document's first entry at the last finished look, in hexadecimal
-    digits."""
+    """The subscription document's first identity at the last finished look, in hexadecimal digits."""
     top_at: float | None = None
-    """Date of that entry, if it has one and the adapter's pages are in that order."""
+    """Last entry of the subscription document before the first full walk: keyset pages start there ever
+    after."""
     walk: int = 0
-    """Count of started walks through all pages. After a restart the pages of the last one still serve."""
+    """Date of that entry, for pages that start at an instant."""
     began_at: float | None = None
     began_date: float | None = None
-    """The publisher's last change before that start, by its own clock."""
+    """Identity of the subscription document's first entry at the last finished look, in hexadecimal
+    digits."""
     ended_at: float | None = None
-    """End of the last finished walk."""
+    """Date of that entry, if the adapter's pages are in that order."""
     is_idle: bool = False
     """Whether the last look brought no page worth storing."""
     looked_at: float | None = None
@@ -209,32 +206,28 @@ class Collection:
     scanned_date: float | None = None
     """The latest date among pages in order of change."""
     is_tied: bool = False
-    """Whether all pages are needed again (R30): two pages in order of change bore one date, or the
-    publisher no longer honours page numbers."""
+    """Whether all pages are needed again (R30), after a tie of dates or ignored numbers."""
     is_flat: bool = False
     """Whether all pages bore one date."""
     retry_at: float | None = None
-    """Earliest next question. The pattern is not honoured (R27), or no longer, or the publisher refused
-    (R32)."""
+    """Earliest next question, after a denial (R27) or a refusal (R32)."""
     noted_at: float | None = None
     is_denied: bool = False
-    """Whether the publisher has shown nothing of the pattern: then the feed is `remembered`."""
+    """Whether the publisher has shown nothing of the pattern: the feed is `remembered`."""
     denials: int = 0
     """Attempts in a row without a result; the pauses between them grow."""
     reason: str = ""
     """The reason for that, for people."""
     lack: str = ""
-    """Why all pages together are incomplete, although the publisher gives no more; for people. A look for
-    news leaves this alone."""
+    """Why all available pages together are incomplete; for people. A look for news leaves this alone."""
 
     @property
     def is_begun(self) -> bool:
-        """Whether a walk through all pages has started and not ended."""
         return self.began_at is not None and (self.ended_at is None or self.ended_at < self.began_at)
 
     @property
     def is_ended(self) -> bool:
-        """Whether a walk has read every page of the pattern at least once."""
+        """Whether a walk has read every page at least once."""
         return self.ended_at is not None
 
     @classmethod
@@ -257,26 +250,26 @@ _DEFAULTS: Final = asdict(Collection())
 class Ask(NamedTuple):
     url: str
     place: int = 0
-    """Position of a stored page among the feed's pages: lower is nearer the subscription document."""
+    """Position among the feed's pages: lower is nearer the subscription document."""
     is_head: bool = False
-    """Whether to use HEAD, only to learn whether the page exists (RFC 9110, 9.3.2)."""
+    """Whether to use HEAD, to learn whether the page exists (RFC 9110, 9.3.2)."""
     is_again: bool = False
     """Whether an earlier response for this URL does not serve."""
     is_needed: bool = False
-    """Whether the page must exist: if not, it counts as missing (R6)."""
+    """Whether a page that does not exist counts as missing (R6)."""
     is_probe: bool = False
-    """Whether the page only tests the publisher, and is not stored."""
+    """Whether the page is a test, and not stored."""
     is_held: bool = False
-    """Whether the adapter judges the page before it is stored. To store it, ask again without this flag
-    (`kept`), which costs no request."""
+    """Whether to judge the page before it is stored. The same question without this flag stores it,
+    without a request (`kept`)."""
     is_trial: bool = False
-    """Whether a refusal concerns this question alone, as for HEAD: then the adapter asks another one."""
+    """Whether a refusal concerns only this question, so that the adapter asks another one."""
     reading: int = 0
-    """The reading of the pages to which this question belongs: each reading has its own bounds (R17)."""
+    """The reading of the pages that the question belongs to: each has its own bounds (R17)."""
 
     @property
     def expected(self) -> frozenset[int]:
-        """Statuses that count as a response: the page does not exist, or this question is refused."""
+        """Statuses that count as a response."""
         gone = frozenset[int]() if self.is_needed else GONE
         return gone | FORBIDDEN if self.is_head or self.is_trial else gone
 
@@ -295,18 +288,18 @@ class Page:
     validators: tuple[str, str]
     """ETag and Last-Modified; empty strings if absent."""
     is_ascending: bool | None
-    """Whether entries get newer downwards; None if their dates do not tell."""
+    """Whether entries get newer downwards; None if unknown."""
     dates: tuple[float | None, ...] = ()
     """Dates of the entries, in the order of `identities`."""
     has_updates: bool = False
-    """Whether an entry has an update time, which then is its date. Unknown for stored pages."""
+    """Whether an entry has an update time, which is its date. Unknown for stored pages."""
     marks: Marks = field(default_factory=Marks)
     news: int = 0
     """Count of identities not stored before the fetch."""
     had_at: float = 0.0
-    """Time of the fetch, epoch seconds. Pages of an interrupted walk may be from before it."""
+    """Time of the fetch, epoch seconds. After an interrupted walk some pages are older."""
     is_stored: bool = False
-    """Whether the page comes from the store, after an interrupted walk."""
+    """Whether the page is one of these older ones."""
 
     @property
     def oldest_at(self) -> float | None:
@@ -349,7 +342,7 @@ class Refused:
 GONE: Final = frozenset({404, 410})
 """Statuses for a page that does not exist (RFC 9110, 15.5.5 and 15.5.11)."""
 FORBIDDEN: Final = frozenset({400, 401, 403, 405, 406, 501})
-"""Statuses for a method that a publisher, or a parameter that a firewall, does not allow."""
+"""Statuses of a forbidden method, or of a parameter that a firewall blocks."""
 _OBJECTIONS: Final = frozenset({"redirected", "format", "cross-origin-unconfirmed"})
 """Slugs for responses other than the page asked for (R27)."""
 
@@ -374,8 +367,8 @@ class Job:
     """For a look for news: whether the last daily questions were a day ago."""
     is_interrupted: bool = False
     """For a look for news: whether the subscription document has changed since the last finished look.
-    Pages stored since then may have gaps behind them. So a page without news is no end until the look
-    reaches known entries (`is_back`)."""
+    Then pages stored meanwhile may have gaps behind them, and a page without news is no end before
+    known entries (`is_back`)."""
     known: Collection = field(default_factory=Collection)
 
     @property
@@ -390,18 +383,15 @@ class Job:
 
     @property
     def is_linked(self) -> bool:
-        """Whether the subscription document reaches back to its first entry of the last look."""
+        """Whether the subscription document reaches back to the last look."""
         return self.is_back(self.page)
 
     def is_back(self, page: Page) -> bool:
-        """Return whether a page reaches back to the first entry of the last look."""
+        """Return whether a page reaches back to the last look."""
         return self.reach(page) < len(page.identities)
 
     def reach(self, page: Page) -> int:
-        """Return how many entries of a page stand before those of the last look; all, if none are known.
-
-        Entries of the last look are the subscription document's first one of then, and all older ones.
-        """
+        """Return how many entries of a page are newer than the last look's first one."""
         top, top_at = self.known.top, self.known.top_at
         entries = zip_longest(page.identities, page.dates)
         known = (
@@ -412,11 +402,11 @@ class Job:
         return next(known, len(page.identities))
 
     def unproven(self, reason: str) -> Outcome:
-        """Return the outcome for a publisher that shows nothing beyond the subscription document."""
+        """Return the outcome without any page beyond the subscription document."""
         return Outcome(is_honoured=False, known=self.known, reason=reason)
 
     def collected(self, **found: Any) -> Collection:
-        """Return the state after a walk through all pages; `found` are its fields."""
+        """Return the state after a walk through all pages."""
         return replace(self.known, top=self.top, retry_at=None, reason="", **found)
 
     def looked(self, reason: str = "") -> Outcome:
@@ -428,17 +418,17 @@ class Job:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
     is_honoured: bool
-    """Whether the responses show that there is more than the subscription document (R27)."""
+    """Whether there is more than the subscription document (R27)."""
     is_whole: bool = True
-    """Whether every page of the pattern was asked for; the driver knows the failures."""
+    """Whether the adapter asked for every page; the driver knows the failures."""
     known: Collection = field(default_factory=Collection)
     is_final: bool = False
-    """For an incomplete result: whether the publisher gives no more, so that asking again is useless."""
+    """Whether the publisher gives no more, although the result is incomplete."""
     reason: str = ""
-    """Why the pattern is not honoured, or the result incomplete; for people."""
+    """Why the result is incomplete, for people."""
     wants_all: bool = False
-    """Whether a new walk through all pages is needed, without any page of the old one. After a look for
-    news the new walk comes at once, after a full walk later."""
+    """Whether a walk through all pages, without earlier ones, is needed. After a look it comes at once,
+    else later."""
 
 
 def one(ask: Ask) -> Asking[Answer]:
@@ -447,7 +437,7 @@ def one(ask: Ask) -> Asking[Answer]:
 
 
 def kept(ask: Ask) -> Asking[Answer]:
-    """Have a page with `is_held` stored: it belongs to this feed."""
+    """Have a page with `is_held` stored."""
     return (yield from one(ask._replace(is_held=False, is_again=False)))
 
 
@@ -455,7 +445,7 @@ def kept(ask: Ask) -> Asking[Answer]:
 
 
 def page_url(url: str, **parameters: str | int) -> str:
-    """Return a feed's URL with these parameters after its own, in place of those with the same names."""
+    """Return a URL with these parameters after its own, in place of those with the same names."""
     parts = urlsplit(url)
     own = (each for each in parts.query.split("&") if each and each.partition("=")[0] not in parameters)
     query = "&".join([*own, *(f"{name}={value}" for name, value in parameters.items())])
@@ -463,13 +453,13 @@ def page_url(url: str, **parameters: str | int) -> str:
 
 
 def bears(url: str, asked_url: str) -> bool:
-    """Return whether a redirect's target has every parameter of the requested URL."""
+    """Return whether a redirect kept every parameter."""
     query = set(parse_qsl(urlsplit(url).query, keep_blank_values=True))
     return set(parse_qsl(urlsplit(asked_url).query, keep_blank_values=True)) <= query
 
 
 def has_parameter(name: str, *urls: str, without: str = "") -> bool:
-    """Return whether one of the URLs has a parameter of that name, neither empty nor `without`."""
+    """Return whether a URL has a parameter, neither empty nor `without`."""
     return any(dict(parse_qsl(urlsplit(url).query)).get(name, without) != without for url in urls)
 
 
@@ -552,4 +542,4 @@ class _Search:
 _NO_HEAD: Final = frozenset({400, 403, 405, 406, 500, 501})
 """Statuses of HEAD without meaning for GET."""
 _PROVEN_BEHIND: Final = 8
-"""Factor beyond the last proven page at which GET must confirm HEAD: some publishers accept every HEAD."""
+"""Factor beyond the last proven page at which GET must confirm HEAD, which some publishers always accept."""

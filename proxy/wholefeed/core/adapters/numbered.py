@@ -1,17 +1,15 @@
 """Publishers with pages that begin at a number or an instant (rules R26 to R32).
 
-Blogger, GitLab, Joomla, Squarespace and Redmine. Each class has the known facts about its publisher,
-with sources. The walk always goes downward:
+Each class has the facts about its publisher, with sources. The walk goes downward:
 
-    the subscription document   its length, or the date of its last entry, tells where the first page begins
+    the subscription document   its length, or its last date, tells where the first page begins
     a page                      likewise tells where the next page begins
     the end                     a page of the last entry alone, or an empty one if entries cannot move
 
 Entries added or deleted meanwhile move all entries behind a number. So a page starts with the last
-entry of the page before it. If the page lacks that entry, the walk asks from further up. It does so
-only a few times before a new entry must come, since some publishers give nothing above some number.
-Behind an instant no entry moves. Pages with mere page numbers are read once more, from the last to the
-first, to meet entries that moved up across a border.
+entry of the page before it. If the page lacks that entry, the walk asks from further up, a few times:
+some publishers give nothing above some number. Behind an instant no entry moves. Pages with page
+numbers are read once more, upward, to meet entries that moved across a border.
 """
 
 from __future__ import annotations
@@ -42,17 +40,17 @@ from wholefeed.core.model import EntryId, Family
 
 
 class _Numbered(ABC):
-    """A publisher with pages that start at a place, given as a number or an instant."""
+    """A publisher with pages that start at a number or an instant."""
 
     name: ClassVar[str]
     parameter: ClassVar[str]
     size: ClassVar[dict[str, int]] = {}
     """The parameter for the entries on a page, if there is one."""
     lowest: ClassVar[int] = 0
-    """The place of the first entry or page: a URL with this place is the feed itself."""
+    """The place of the first entry or page, in the feed itself."""
     is_descending: ClassVar[bool] = False
     is_read_twice: ClassVar[bool] = False
-    """Whether to read all pages again, upward, to meet entries that moved across a border."""
+    """Whether to read all pages again, upward, for entries that moved across a border."""
 
     @abstractmethod
     def is_theirs(self, sight: Sight) -> bool:
@@ -66,15 +64,15 @@ class _Numbered(ABC):
         """
 
     def first(self, job: Job) -> int | None:
-        """Return the start of the first page on the first full walk, if it still means the same."""
+        """Return the start of the first page on the first walk, if that is still valid."""
         return None
 
     def joins(self, page: Page, start: int, before: Page) -> bool:
-        """Return whether a page follows the one before it: it must share an entry with that."""
+        """Return whether a page follows the one before it, by default with a common entry."""
         return not set(before.identities).isdisjoint(page.identities)
 
     def above(self, start: int, step: int, page: Page, job: Job) -> int | None:
-        """Return a place further up, for a page that does not follow; `step` counts these attempts from 0."""
+        """Return a place further up for a page that does not follow; `step` counts from 0."""
         return max(self.lowest + 1, start - (_STEP << step)) if step < _STEPS_BACK else None
 
     def url_of(self, job: Job, start: int) -> str:
@@ -89,7 +87,7 @@ class _Numbered(ABC):
         return ""
 
     def fits(self, sight: Sight) -> bool:
-        """Return whether the feed is such a publisher's, at its own site, and no page already (R26)."""
+        """Return whether the feed is such a publisher's, at its own site, and no page (R26)."""
         if sight.marks.has_comments or not self.is_theirs(sight):
             return False
         return _host(sight.url) == _host(sight.site_id) != "" and not self._is_page(sight)
@@ -127,7 +125,7 @@ class _Numbered(ABC):
         return Outcome(is_honoured=True, is_whole=not reason, is_final=is_final, known=known, reason=reason)
 
     def look(self, job: Job) -> Asking[Outcome]:
-        """Ask for entries beyond the subscription document's reach, and once a day for the page behind it."""
+        """Ask for entries beyond the subscription document, and once a day for the page behind it."""
         if job.is_linked and not job.is_daily:
             return job.looked()
         pages = _Pages(job, self, is_look=True)
@@ -149,7 +147,6 @@ class _Pages:
         self.starts: list[int] = []
         self.reason = ""
         self.lack = ""
-        """Why the entries are incomplete although the publisher gives no more."""
         self._asked = 0
 
     @property
@@ -235,7 +232,7 @@ class _Pages:
         return Ask(self._adapter.url_of(self._job, start), place=place, is_again=is_again)
 
     def _meet(self, page: Page, start: int, *, is_other: bool) -> bool:
-        """Record a page; return whether it has an entry that no page before it had."""
+        """Record a page; return whether it has a new entry."""
         met = len(self.met)
         self.last = page
         self.met.update(page.identities)
@@ -248,10 +245,10 @@ class _Pages:
 _STEPS_BACK: Final = 5
 """Attempts to ask from further up, until a new entry comes."""
 _STEP: Final = 10
-"""Entries to go back at the first attempt; each further attempt doubles them."""
+"""Entries to go back at first; each attempt doubles them."""
 _STALLED: Final = 2
-"""Pages in a row with the same last entry that mark the end. One alone may be chance: a whole page of
-entries may have been added."""
+"""Pages in a row with the same last entry that mark the end. One alone may be chance, after a page of new
+entries."""
 
 
 def _host(url: str) -> str:
@@ -293,14 +290,14 @@ class Blogger(_Numbered):
     lowest: ClassVar[int] = 1
 
     def is_theirs(self, sight: Sight) -> bool:
-        """Return whether the generator says so and the URL is a blog's own: other services republish."""
+        """Return whether generator and a blog's own URL say so: other services republish."""
         if _BLOGGER_GENERATOR.fullmatch(sight.marks.generator) is None:
             return False
         is_at_blog = _is_at_blog(sight.url) or _is_at_blog(sight.asked_url)
         return is_at_blog and sight.family in (Family.ATOM, Family.RSS)
 
     def fits(self, sight: Sight) -> bool:
-        """Return whether the feed is Blogger's and no page already. Many blogs have their own domain."""
+        """Return whether the feed is Blogger's and no page. Many blogs have their own domain."""
         return self.is_theirs(sight) and not self._is_page(sight)
 
     def behind(self, page: Page, start: int | None) -> int | None:
@@ -309,7 +306,7 @@ class Blogger(_Numbered):
         return number if number > 1 else None
 
     def url_of(self, job: Job, start: int) -> str:
-        """Return the page's URL at the blog itself, in the format of a feed redirected elsewhere."""
+        """Return the page's URL at the blog itself, in the feed's format."""
         if _is_at_blog(job.url):
             return super().url_of(job, start)
         url, is_rss = super().url_of(replace(job, url=job.asked_url), start), job.page.family is Family.RSS
@@ -318,7 +315,6 @@ class Blogger(_Numbered):
         return page_url(url, redirect="false")
 
     def total(self, job: Job, pages: _Pages) -> int | None:
-        """Return the total on the last page, or else in the subscription document."""
         totals = pages.last.marks.total, job.page.marks.total
         return next((total for total in totals if total is not None), None)
 
@@ -441,7 +437,7 @@ class Squarespace(_Numbered):
         return is_one and sight.family is Family.RSS
 
     def behind(self, page: Page, start: int | None) -> int | None:
-        """Return the second after the date of the page's last entry; None if one entry proves nothing."""
+        """Return the second after the page's last date; None if one entry proves nothing."""
         at = page.dates[-1] if page.dates else None
         is_alone = start is None and len(page.identities) == 1
         return None if at is None or is_alone else _second_behind(at)
@@ -459,7 +455,7 @@ class Squarespace(_Numbered):
         return None
 
     def lack(self, job: Job, pages: _Pages) -> str:
-        """Return a reason if a full last page bears one date: nobody can ask for entries behind it."""
+        """Return a reason if a full last page bears one date, which hides entries behind it."""
         page = pages.last
         is_tied = len(page.identities) >= len(job.page.identities) and len({*page.dates}) == 1
         return "more entries bear one date than a page has" if is_tied else ""
@@ -507,7 +503,7 @@ class Redmine(_Numbered):
         return (start or 1) + 1
 
     def joins(self, page: Page, start: int, before: Page) -> bool:
-        """Return whether a page continues the one before it: with older entries, or with shared ones."""
+        """Return whether a page continues with older entries, or shares some."""
         is_older = (page.newest_at or 0.0) <= (before.oldest_at or 0.0)
         return is_older or super().joins(page, start, before)
 
@@ -516,7 +512,7 @@ class Redmine(_Numbered):
         return None
 
     def lack(self, job: Job, pages: _Pages) -> str:
-        """Return a reason if the feed has fewer entries than a page, and a second page exists."""
+        """Return a reason if the feed has fewer entries than one of several pages."""
         is_cut = pages.count > 1 and len(job.page.identities) < _REDMINE_PAGE
         return "the publisher leaves out what a page has beyond its feed's entries" if is_cut else ""
 

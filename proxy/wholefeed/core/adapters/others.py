@@ -1,17 +1,15 @@
 """Publishers other than WordPress: GitHub, Discourse, Reddit and Mastodon (rules R26 to R32).
 
-Each class has the known facts about its publisher, with sources. GitHub, Discourse and Reddit give the
+Each class has the facts about its publisher, with sources. GitHub, Discourse and Reddit give the
 entries behind a named one:
 
     the subscription document   its last entry names the first page
     a page                      its last entry names the next one
     a page without entries      the end
 
-A page begins behind an entry, not behind a number of them, so new or deleted entries move nothing. If
-the named entry itself is gone, the page before it is read again, for its present last entry.
-
-The first key stays the same, so a later full walk has the same pages, which may be stored. Newer
-entries come on pages from the subscription document down to the first of those pages.
+New or deleted entries move nothing. If the named entry itself is gone, the page before it is read
+again, for its present last entry. The first key stays the same, so a later walk has the same pages.
+Newer entries come on pages from the subscription document down to these.
 """
 
 from __future__ import annotations
@@ -53,7 +51,7 @@ class _Keyset(ABC):
     is_lasting: ClassVar[bool]
     """Whether a key works after its entry is gone."""
     hides_lost: ClassVar[bool] = False
-    """Whether the publisher responds to the key of a missing entry as if it were forbidden."""
+    """Whether the publisher forbids the key of a missing entry."""
     further: ClassVar[Mapping[str, str | int]] = {}
     """Further parameters beside the key."""
 
@@ -66,11 +64,11 @@ class _Keyset(ABC):
         """Return an entry's key from its identity as written; None if it has none."""
 
     def behind(self, key: str) -> Sequence[str]:
-        """Return the keys to try behind an empty page that need not be the end."""
+        """Return further keys to try behind an empty page."""
         return ()
 
     def fits(self, sight: Sight) -> bool:
-        """Return whether the feed is such a publisher's, and its last entry has a key (R26)."""
+        """Return whether the publisher fits and the last entry has a key (R26)."""
         is_one = self.is_theirs(sight) and self.key_of(sight.marks.last_id) is not None
         return is_one and not has_parameter(self.parameter, sight.url, sight.asked_url)
 
@@ -94,10 +92,9 @@ class _Keyset(ABC):
         return Outcome(is_honoured=True, is_whole=pages.refused is None, known=known, reason=pages.reason)
 
     def look(self, job: Job) -> Asking[Outcome]:
-        """Ask for news since the last look, if the subscription document does not reach back to it.
+        """Ask for news, if the subscription document does not reach back to the last look.
 
-        No news stands below known entries. But once a day the look asks for the page behind the
-        subscription document anyway.
+        No news stands below known entries. Even so, the look asks for one page once a day.
         """
         pages = _KeysetPages(job, self, is_again=True)
         pages.place = _FRONT_PLACE
@@ -126,7 +123,7 @@ class _KeysetPages:
         self.refused: Refused | None = None
         """The refusal that ended the questions early."""
         self._tops: set[EntryId] = set(job.page.identities[:1])
-        """First entries of pages: a page with one of them is a repetition."""
+        """First entries of pages, which mark a repetition."""
         self._asked = 0
         self._lost_keys = 0
 
@@ -180,7 +177,7 @@ class _KeysetPages:
         return Ask(url, place=self.place + self._asked, is_again=self._is_again)
 
     def _answer(self, ask: Ask, key: str) -> Asking[Answer]:
-        """Return the response; an empty page only if all further keys bring none either."""
+        """Return the response; an empty page only if further keys bring none either."""
         answer = yield from one(ask)
         if isinstance(answer, Page) and not answer.identities:
             for further in self._keyset.behind(key):
@@ -200,7 +197,7 @@ class _KeysetPages:
         self._tops.add(page.identities[0])
 
     def _other_key(self, before: Ask, key: str) -> Asking[str | None]:
-        """Ask once more for the page whose last entry had a dead key; return its new last key, if any."""
+        """Ask again for the page before a dead key; return its new last key, if any."""
         self._lost_keys += 1
         answer = yield from one(before._replace(is_again=True, is_trial=False))
         if isinstance(answer, Refused) and not answer.is_gone:
@@ -345,7 +342,7 @@ class Reddit(_Keyset):
         return entry_id if _REDDIT_ENTRY_ID.fullmatch(entry_id) else None
 
     def collect(self, job: Job) -> Asking[Outcome]:
-        """Ask for all pages; if they hold nearly a thousand entries, there may be more."""
+        """Ask for all pages; nearly a thousand entries may hide more."""
         outcome = yield from super().collect(job)
         if not (outcome.is_honoured and outcome.is_whole and outcome.known.collected >= _REDDIT_FULL):
             return outcome
@@ -383,7 +380,7 @@ class Mastodon:
     name: Final = "mastodon"
 
     def fits(self, sight: Sight) -> bool:
-        """Return whether the generator says so, and the URL does not ask for the largest page already."""
+        """Return whether the generator says so, and the URL does not ask for the largest page."""
         is_one = sight.family is Family.RSS and _MASTODON_GENERATOR.match(sight.marks.generator) is not None
         return is_one and max(_limit_of(sight.url), _limit_of(sight.asked_url)) < _MASTODON_MOST
 
@@ -397,7 +394,7 @@ class Mastodon:
         return _with_statuses(job, answer, replace(job.known, pages=1, retry_at=None, reason=""))
 
     def look(self, job: Job) -> Asking[Outcome]:
-        """Ask for the largest page if the subscription document leaves a gap, and once a day."""
+        """Ask for the largest page, if there is a gap, and once a day."""
         if job.is_linked and not job.is_daily:
             is_cut = job.known.page_entries >= _MASTODON_MOST
             return _cut_or_whole(replace(job.known, top=job.top), is_cut=is_cut)
@@ -435,7 +432,7 @@ def _goes_further(page: Page, first: tuple[EntryId, ...]) -> bool:
 
 
 def _is_limit_counted(job: Job) -> Asking[bool]:
-    """Return whether the parameter works for an account with few statuses: it must give fewer (R27)."""
+    """Return whether the parameter can give fewer entries than the feed (R27)."""
     if len(job.page.identities) < 2:  # noqa: PLR2004 - one cannot become fewer
         return False
     answer = yield from one(_ask_statuses(job, 1))
@@ -456,14 +453,14 @@ def _with_statuses(job: Job, page: Page, known: Collection) -> Outcome:
 
 
 def _cut_or_whole(known: Collection, *, is_cut: bool) -> Outcome:
-    """Return the outcome of one page: it is all that the publisher gives, so no earlier lack counts."""
+    """Return the outcome of one page; no earlier lack counts."""
     reason = _MASTODON_CUT if is_cut else ""
     known = replace(known, lack="")
     return Outcome(is_honoured=True, is_whole=not is_cut, is_final=is_cut, known=known, reason=reason)
 
 
 def _is_cut(job: Job, page: Page) -> bool:
-    """Return whether unseen statuses may exist: not if a full page joins a history once complete."""
+    """Return whether unseen statuses may exist, unless the page joins a complete history."""
     was_all = job.known.is_ended and job.known.page_entries < _MASTODON_MOST
     is_joined = page.news < len(set(page.identities) - set(job.page.identities))
     return len(page.identities) >= _MASTODON_MOST and not (was_all and is_joined)

@@ -71,7 +71,7 @@ class WordPress:
     name: Final = "wordpress"
 
     def fits(self, sight: Sight) -> bool:
-        """Return whether generator or REST API link name WordPress, and the feed is not one of comments."""
+        """Return whether generator or REST API link name WordPress; feeds of comments do not count."""
         marks = sight.marks
         is_one = bool(_GENERATOR.match(marks.generator) or marks.api_url) and sight.family in _FAMILIES
         if not is_one or marks.has_comments:
@@ -108,7 +108,7 @@ _FAMILIES: Final = frozenset({Family.ATOM, Family.RSS, Family.RDF})
 
 
 def _next_pages(pages: Pages) -> Asking[Outcome | None]:
-    """Ask for further pages in the feed's own order; None if they are not of this feed."""
+    """Ask for pages in the feed's own order; None if they are not of this feed."""
     try:
         return (yield from judge_pages(_from_front(pages), pages.job, is_part=True, is_next=True))
     except StrangePagesError:
@@ -130,7 +130,7 @@ def _collect_all(pages: Pages) -> Asking[Outcome | None]:
 
 
 def _walked(pages: Pages, last: int) -> Asking[Outcome | None]:
-    """Walk by ID, or from the front if IDs are not honoured; repeat the walk if entries may be missing."""
+    """Walk by ID, or from the front; repeat the walk if entries may be missing."""
     way, walk = BY_ID, Walk(pages, pages.by_id)
     try:
         try:
@@ -159,7 +159,7 @@ def _walked(pages: Pages, last: int) -> Asking[Outcome | None]:
 
 
 def _lacks(pages: Pages) -> bool:
-    """Return whether the total exceeds the met posts by more than before: then walk once more (R31)."""
+    """Return whether more posts are missing than before, by the total: then walk once more (R31)."""
     if pages.total is None:
         return False
     known, lacking = pages.job.known, pages.total - len(pages.met)
@@ -168,7 +168,7 @@ def _lacks(pages: Pages) -> bool:
 
 
 def _since(pages: Pages, ask: AskFor) -> Asking[None]:
-    """Ask for posts published or changed during the walk; ask once more if that goes on meanwhile.
+    """Ask for posts published or changed during the walk; repeat if that goes on.
 
     An old draft has no date of change when it is published, but stands in front.
     """
@@ -195,7 +195,7 @@ def _front_pages(pages: Pages) -> Asking[None]:
 
 
 def _single(pages: Pages) -> Asking[Outcome | None]:
-    """Collect a blog of one page: page 1 must be the subscription document, and page 2 missing (R27)."""
+    """Collect a blog of one page: page 1 is the subscription document, and page 2 missing (R27)."""
     first, second = yield [pages.by_id(1), pages.by_id(2)]
     for each in (first, second):
         if isinstance(each, Refused) and not (each.is_gone or each.is_objection):
@@ -216,7 +216,7 @@ def _single(pages: Pages) -> Asking[Outcome | None]:
 
 
 def _from_front(pages: Pages) -> Asking[Outcome | None]:
-    """Ask in the feed's own order until no page follows; None if that brings nothing."""
+    """Ask in the feed's own order to the end; None if that brings nothing."""
     if has_entries((yield from one(pages.front(MOST_PAGES, is_probe=True)))):
         return None
     before, without_news, last = pages.job.page, 0, 1
@@ -243,7 +243,7 @@ def _from_front(pages: Pages) -> Asking[Outcome | None]:
 
 
 def _is_held(pages: Pages, last: int, before: Page, page: Page) -> Asking[bool]:
-    """Return whether a page repeats the one before it, and that one still has these entries (R27)."""
+    """Return whether a page repeats the present one before it (R27)."""
     if page.identities != before.identities:
         return False
     again = (yield from one(pages.front(last, is_again=True))) if last > 1 else before
@@ -294,11 +294,11 @@ def _count_pages(pages: Pages) -> Asking[int | None]:
 
 
 _PROBE: Final = 8
-"""The first page to try: most blogs have more, and it tests numbers as well as page 2 does."""
+"""The first page to try: most blogs have more, and it tests page numbers."""
 
 
 def _guess(pages: Pages) -> Asking[int | None]:
-    """Return the count of pages by the REST API; None if it says nothing about this feed."""
+    """Return the count of pages by the REST API; None if unknown."""
     api_url, url = pages.job.page.marks.api_url, pages.job.url
     if not api_url or not is_at_same_host(url, api_url) or not is_main(url, api_url):
         return None
@@ -311,10 +311,9 @@ def _guess(pages: Pages) -> Asking[int | None]:
 
 
 def _has_another(pages: Pages) -> Asking[bool]:
-    """Return whether the first page by ID differs from the feed, when the last one looks like the feed.
+    """Return whether the first page by ID differs from a feed that looks like the last one.
 
-    Pages of one post each make the last page look like the feed. So does an import from the newest to
-    the oldest post.
+    The last page looks like the feed with one post a page, or after an import from newest to oldest.
     """
     answer = yield from one(pages.by_id(1, is_probe=True))
     return isinstance(answer, Page) and not pages.repeats(answer)
@@ -402,9 +401,9 @@ def _look_for_news(job: Job) -> Asking[Outcome]:
 def _news_in_front(pages: Pages) -> Asking[None]:
     """Ask for front pages until they reach back to the last look, and one brings nothing new.
 
-    A stored page does not prove that the pages behind it are stored: an earlier look may have been
-    interrupted. A page without news shows that numbers are ignored now, or that posts appear meanwhile.
-    One missing page may be skipped.
+    A stored page does not prove that those behind it are stored, after an interrupted look. A page
+    without news shows that numbers are ignored, or that posts appear meanwhile. A missing page may have
+    others behind it.
     """
     job, idle = pages.job, 0
     is_linked = job.is_linked or not job.known.top
@@ -436,7 +435,7 @@ def _may_ask_for_all(job: Job) -> bool:
 
 
 def _is_all_new(pages: Pages, page: Page) -> bool:
-    """Return whether this look brought all entries of a page: the page before may then have news too."""
+    """Return whether all entries of a page are new: the page before may have news too."""
     return len(pages.recent.intersection(page.identities)) + page.news >= len(page.identities)
 
 

@@ -28,12 +28,12 @@ class Pages:
         self.first = job.page.identities
         """Entries of the subscription document, from the top."""
         self.length = self.full
-        """Count of entries now on a full page. The subscription document does not show a change of this
-        setting: its validators stay the same."""
+        """Count of entries now on a full page. A change of this setting leaves the subscription document's
+        validators alone."""
         self._places = {identity: place for place, identity in enumerate(self.first)}
         self.met: set[EntryId] = set(self.first)
         self.recent: set[EntryId] = set()
-        """For a look for news: new entries in the feed's own order, with perhaps a few known ones."""
+        """New entries of a look for news, with perhaps a few known ones."""
         self.total: int | None = None
         self.latest_date = job.page.updated_at
         self.dates: set[float | None] = set()
@@ -43,9 +43,9 @@ class Pages:
         self.probed: dict[int, Page] = {}
         self.reading = 0
         self.is_tied = False
-        """Whether changed posts have the same date, so that the order of change cannot tell them apart."""
+        """Whether changed posts share a date, so that the order of change is useless."""
         self.are_told = True
-        """Whether validators show changes: some caches make up new ones for each page or response."""
+        """Whether validators show changes: some caches make up new ones each time."""
         self.unsettled = ""
         """Why entries may have moved from page to page unseen; for people."""
         self.has_gaps = False
@@ -58,12 +58,12 @@ class Pages:
 
     @property
     def full(self) -> int:
-        """Count of entries on a full page: the subscription document is one, or has all entries."""
+        """Count of entries on a full page, or in all."""
         return max(1, len(self.first))
 
     @property
     def began_date(self) -> float | None:
-        """The publisher's last change before the first page was asked for."""
+        """The publisher's last change before the first page."""
         return self.job.known.began_date if self.job.known.is_begun else _date_of(self.job.page)
 
     @property
@@ -75,7 +75,7 @@ class Pages:
         )
 
     def by_id(self, number: int, **kinds: bool) -> Ask:
-        """Ask for a page in the order of IDs, the oldest first; `kinds` are fields of the question."""
+        """Ask for a page in the order of IDs, the oldest first."""
         url = _numbered(page_url(self.job.url, orderby="ID", order="ASC"), number)
         return Ask(url, place=-number, reading=self.reading, **kinds)
 
@@ -98,7 +98,7 @@ class Pages:
         return len(self.met) - before
 
     def take(self, answer: Answer) -> Page | None:
-        """Record a page with entries; return None if there are none, and note a refusal."""
+        """Record a page with entries, or a refusal."""
         if isinstance(answer, Page) and answer.identities:
             self.meet(answer)
             return answer
@@ -140,7 +140,7 @@ class Pages:
 
     @property
     def _lack(self) -> str:
-        """The reason when the met posts are so few that these cannot be the counted pages; else empty."""
+        """The reason if so many counted posts are missing that these pages cannot be right."""
         met, total = len(self.met), self.total or 0
         if self.is_refused or self.has_gaps or 2 * met >= total or total - met < _LACKING:
             return ""
@@ -151,16 +151,15 @@ _LACKING: Final = 20
 """A smaller lack proves nothing: some plugins hide posts."""
 
 _FRONT_PLACE: Final = -2_000_000_000
-"""Pages in the feed's order rank before those by ID, which count down from 0."""
+"""Rank of pages in the feed's order: before those by ID, which count down from 0."""
 _MODIFIED_PLACE: Final = -1_000_000_000
-"""Pages in the order of change rank before those by ID, too."""
+"""Rank of pages in the order of change: before those by ID, too."""
 _BY_CHANGE: Final = 2
-"""The reading for pages in the order of change: most of their entries are known, so it needs its own
-bounds."""
+"""The reading for the order of change: most entries are known, so it needs its own bounds."""
 
 
 def _numbered(url: str, number: int) -> str:
-    """Return the URL of a page: WordPress redirects number 1 to the URL without a number."""
+    """Return a page's URL: WordPress redirects number 1 to the one without a number."""
     return page_url(url, paged=number) if number > 1 else url
 
 
@@ -221,7 +220,7 @@ def is_main(url: str, api_url: str) -> bool:
 
 
 def is_part(job: Job) -> bool:
-    """Return whether a feed may have only a part of the posts; without a REST API its path decides."""
+    """Return whether a feed may have only a part of the posts."""
     return not is_main(job.url, job.page.marks.api_url or urljoin(job.url, "/wp-json/"))
 
 

@@ -101,7 +101,7 @@ class _Trial:
             yield asks
 
     def _is_through(self, page: Page) -> bool:
-        """Return whether later pages cannot be strange; imports may give the oldest posts the highest IDs."""
+        """Return whether later pages cannot be strange; imports may give old posts the highest IDs."""
         run, count = self._run, len(self._held)
         is_begun = self._is_next or run.count_met(self._pages) > 0 or count >= _MOST_HELD
         return run.is_met(self._pages) or (is_begun and run.is_behind(page))
@@ -120,7 +120,7 @@ _MOST_HELD: Final = 20
 
 
 class _Run:
-    """The feed's entries in the order of their dates; `entries` are all present and earlier ones."""
+    """The feed's entries in the order of dates; `entries` are all present and earlier ones."""
 
     def __init__(self, feed: Page, entries: frozenset[EntryId]) -> None:
         self.entries = entries

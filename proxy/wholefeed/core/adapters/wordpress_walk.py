@@ -142,7 +142,7 @@ class Walk:
     def _got_shorter(self, page: Page, behind: tuple[int, Page]) -> Asking[bool]:
         """Return whether pages now hold fewer entries, so that some moved to pages already read.
 
-        No validator shows such a change. `behind` is number and page of the one behind this page.
+        No validator shows that. `behind` is number and page of the one behind this page.
         """
         is_repeated = page.identities == behind[1].identities
         is_shorter = len(page.identities) < self._length
@@ -185,7 +185,7 @@ class Walk:
         return page
 
     def _is_idle(self, page: Page) -> bool:
-        """Return whether a fetched page brings nothing new to this walk; a stored page need not."""
+        """Return whether a fetched page brings nothing new to this walk."""
         return not page.is_stored and self._had.issuperset(page.identities)
 
     def _count(self, *, is_idle: bool) -> None:
@@ -230,7 +230,7 @@ class Walk:
     # The end
 
     def _end(self, last: int) -> Asking[int]:
-        """Ask again for the last page and for pages behind it; return the number of the present last page."""
+        """Ask again for the last page and those behind it; return the number of the last one."""
         had = frozenset(self._had)
         number, page = last, (yield from self._again(last))
         has_shifted = page is not None and page.identities[0] in had.difference(self._tail)
@@ -263,20 +263,19 @@ class Walk:
 
 
 _AT_ONCE: Final = 8
-"""Pages of one question; a change during the walk may make all of them useless."""
+"""Pages of one question; a change may make all of them useless."""
 _ALONE: Final = 2
 """Pages asked for one by one at first, in case numbers are not honoured."""
 _SEAMS: Final = 8
-"""Seams, besides one for each four pages, before validators lose trust: some publishers make up new ones
-each time."""
+"""Seams, besides one for each four pages, before validators lose trust."""
 _OLDER_SECONDS: Final = 60.0
-"""Age difference to the page behind it that marks a page as one of an interrupted walk."""
+"""Age difference to the page behind it that marks a page of an interrupted walk."""
 _FEW: Final = 3
 WITHOUT_NEWS: Final = 3
 _WITHOUT_NEWS_IN_ALL: Final = 10
-"""Pages without news, among those asked for the first time: no change of a blog makes so many."""
+"""Pages without news on their first fetch: no change of a blog makes so many."""
 _MADE_UP: Final = 2
-"""Looks at a seam with new validators and no other change, until no validator is trusted."""
+"""Seams with nothing but new validators, before validators lose trust."""
 
 
 def _are_of_one(page: Page | None, other: Page | None) -> bool:
@@ -296,7 +295,7 @@ class NotHonouredError(Exception):
 
 
 class NoProgressError(Exception):
-    """Page after page brings nothing new to the walk: perhaps caches send copies of different age."""
+    """Page after page brings nothing new: perhaps caches send copies of different age."""
 
     def __init__(self) -> None:
         super().__init__("page after page brought nothing new")
@@ -344,7 +343,7 @@ def _is_of_site(job: Job) -> bool:
 
 
 def look_by_date(job: Job) -> Asking[Outcome]:
-    """Ask for the months since the last look, and for the month before; ask for days of a full month."""
+    """Ask for the months since the last look, and for the month before."""
     pages = Pages(job)
     archives = _Archives(pages, is_again=True)
     span, looked_at = _day(job.now), job.known.looked_at
@@ -365,11 +364,11 @@ class _Archives:
         self.has_met = False
         """Whether a span brought entries not in the subscription document."""
         self.kinds: set[bool] = set()
-        """Whether spans had posts; if some had and some had not, the publisher honours dates."""
+        """Whether spans had posts; both values together prove that dates are honoured."""
         self.are_there = True
-        """Whether the publisher has date archives; its response for an empty one is an empty feed."""
+        """Whether the publisher has date archives; it sends an empty feed for an empty one."""
         self.shown: dict[int, set[tuple[EntryId, ...]]] = {}
-        """Entries shown by years, months and days, by the count of numbers in the span."""
+        """Entries of spans, by the count of numbers in the span."""
         self.strays = 0
         """Count of pages with an entry from before the span."""
         self.full_day = ""
@@ -473,5 +472,5 @@ _DAYS_OF_MONTH: Final = 31
 
 
 def _place(year: int, month: int = _MONTHS, day: int = _DAYS_OF_MONTH) -> int:
-    """Return the rank of a span: behind all later spans and the finer ones within it."""
+    """Return the rank of a span: behind later spans and finer ones within it."""
     return -(year * 1000 + month * 40 + day)

@@ -86,7 +86,6 @@ class Shifts:
         return self.runs >= _RUNS_UNTIL_KNOWN and not _is_over(self.ran_at, _KNOWN_SECONDS, now)
 
     def is_due(self, now: float) -> bool:
-        """Return whether doubtful entries call for a pass, though the feed has nothing new."""
         return bool(self.left) and self.may_pass(now)
 
     def may_pass(self, now: float, *, has_gap: bool = False) -> bool:
@@ -115,7 +114,6 @@ class Departure(NamedTuple):
     left: frozenset[EntryId]
     """Entries in neither the new version nor any other attached document of the publisher."""
     has_gap: bool = False
-    """Whether the new version has lost every entry of the stored one."""
 
 
 class Verdict(Enum):
@@ -182,7 +180,7 @@ class Accounting:
         return self._has_departures or is_missed or checked_at < self._began_at
 
     def changed(self, url: str, departure: Departure, held: Iterable[EntryId]) -> Verdict:
-        """Account for the new version of a stored document; `held` are its entries."""
+        """Account for the new version of a stored document."""
         present, was_open = set(held), self.is_open
         self._read(present)
         self._meet(url)
@@ -199,7 +197,7 @@ class Accounting:
         return self._close() if was_open else Verdict.IDLE
 
     def added(self, url: str, held: Iterable[EntryId]) -> Verdict:
-        """Account for a document new to the feed: it may hold entries that left others."""
+        """Account for a new document, which may hold entries that left others."""
         was_open = self.is_open
         self._read(set(held))
         self._meet(url)
@@ -223,7 +221,7 @@ class Accounting:
         return Verdict.OPEN if self._open else Verdict.IDLE
 
     def passed(self, url: str, checked_at: float, fetched_at: float) -> Verdict:
-        """Account for a stored document for which the walk did not ask."""
+        """Account for a stored document that nobody asked for."""
         self._has_skipped = True
         if not self._open:
             self._meet(url)
@@ -234,7 +232,7 @@ class Accounting:
         return self._break()
 
     def missed(self, url: str, next_at: float) -> Verdict:
-        """Account for a document that could not be fetched; `next_at` is the earliest next attempt (R14)."""
+        """Account for a missing document; `next_at` is its next attempt (R14)."""
         self._has_skipped = True
         if not self._open:
             self._meet(url)
@@ -253,7 +251,7 @@ class Accounting:
         return verdict
 
     def doubt(self) -> None:
-        """Mark the open entries as doubtful because too many documents wait: the caller then stores them."""
+        """Mark the open entries as doubtful: too many documents wait, so the caller stores them."""
         assert self.is_passing, "else at most a few documents wait"
         self._note_left()
         self.shifts = replace(self.shifts, broken_at=self._began_at, next_at=self._now)
@@ -262,7 +260,7 @@ class Accounting:
         self._is_doubt_open = True
 
     def end(self, *, is_true_end: bool) -> Verdict:
-        """Account for the end of the chain; `is_true_end`: nothing is missing behind the last document."""
+        """Account for the end of the chain."""
         if not self._open:
             if not self._doubtful and self.shifts.left:
                 self._forget_doubts()
@@ -283,7 +281,7 @@ class Accounting:
         self._has_met_left |= document_key(url) == self.shifts.left
 
     def _reach_over_gap(self) -> None:
-        """Start a pass before its week is over: unseen entries may stand behind the gap."""
+        """Start a pass before its week is over, because unseen entries may exist."""
         if not self._may_pass and self.shifts.may_pass(self._now, has_gap=True):
             self._may_pass = True
             self._open |= self._doubtful
@@ -331,7 +329,7 @@ class Accounting:
         self.shifts = replace(self.shifts, left=self._left or self.shifts.left, since=since)
 
     def _note_pass(self, *, is_finished: bool) -> None:
-        """Note a pass, if this walk made requests that it would not have made otherwise."""
+        """Note a pass, if this walk made requests for it."""
         if not self._asked or self._is_full or not self._may_pass:
             return
         is_run = self._moves >= _MOVES_OF_RUN

@@ -43,7 +43,7 @@ class Answers:
         return response if isinstance(response, FreshDocument) else None
 
     def has_asked(self, url: str) -> bool:
-        """Return whether this refresh has already fetched a URL, or is doing so."""
+        """Return whether this refresh has fetched a URL, or is doing so."""
         key = document_key(url)
         return key in self.flying or key in self._responses
 
@@ -64,9 +64,9 @@ class Found:
     arrival: Arrival
     row: StoredDocument | None = None
     fresh: FreshDocument | None = None
-    """The fetched document until it is stored; None if the stored one serves."""
+    """The fetched document until it is stored."""
     response: Response | Rejected | None = None
-    """The response after which the stored document serves; None if the publisher was not asked."""
+    """The response after which the stored document serves; None if nobody asked."""
 
     @property
     def replaced(self) -> StoredDocument | None:
@@ -89,7 +89,6 @@ class Found:
 class Joined(NamedTuple):
     found: Found
     has_news: bool
-    """Whether the document brought a new entry or update to the walk."""
     place: int
     """Index in the path; the subscription document has 0."""
 
@@ -103,7 +102,7 @@ class WalkContext:
     basis: Basis
     chain: Chain
     stored: Mapping[str, StoredDocument]
-    """Documents that may stand on the trail, attached or not, by `document_key` of their URLs."""
+    """Documents that may stand on the trail, attached or not, by `document_key`."""
     answers: Answers
     """The responses of this refresh, including those to earlier walks."""
 

@@ -1,8 +1,8 @@
 """The rules for archive documents on a walk (R2): `ArchiveRules` and `ArchiveKeeper`.
 
-The rules decide whether a stored document serves, and judge the response to each fetch. The keeper stores
-documents on the path. It also accounts for entries that have left an archive (R35,
-`wholefeed.core.refresh.accounting`); changed documents wait for the result.
+The rules decide whether a stored document serves, and judge responses. The keeper stores the path. It
+also accounts for entries that have left an archive (R35, `wholefeed.core.refresh.accounting`); changed
+documents wait for the result.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ from wholefeed.core.walk.chain import Arrival
 class ArchiveRules:
     """The rules for fetching archive documents again and for judging responses.
 
-    `keeper` says which documents to fetch in search of entries that have left others (R35).
+    `keeper` says which documents to fetch in search of departed entries (R35).
     """
 
     def __init__(
@@ -56,7 +56,7 @@ class ArchiveRules:
         self._keeper = keeper
 
     def serve_stored(self, url: str) -> Found | Note | None:
-        """Return the stored document, or a note if it is missing; None if a fetch is necessary."""
+        """Return the stored document, or a note if it is missing; None if a fetch is needed."""
         row = self.context.find_stored(url)
         if row is not None and (row.is_stand_in or not self._is_gap(url)):
             return None if self._is_asked_again(url, row) else Found(row.as_arrival(), row)
@@ -65,7 +65,7 @@ class ArchiveRules:
         return None
 
     def judge(self, url: str, response: Response | Rejected) -> Talk[Found | Note]:
-        """Return the document for a response: the fetched or the stored one, or a note if it is missing."""
+        """Return the document, fetched or stored, or a note if it is missing."""
         row = self.context.find_stored(url)
         if isinstance(response, LedBack):
             met = self.context.chain.met(response.met_url)
@@ -105,7 +105,7 @@ class ArchiveRules:
         return row.is_due(changed_at, is_newest=is_newest, now=self.basis.now())
 
     def _is_gap(self, url: str) -> bool:
-        """Return whether a stored document counts as missing, until it comes in the feed's format (R23)."""
+        """Return whether a document counts as missing, until it comes in the feed's format (R23)."""
         return self._came_otherwise(url)
 
     def _came_otherwise(self, url: str) -> bool:
@@ -115,7 +115,7 @@ class ArchiveRules:
         return is_other and self.context.family is self.basis.feed.family
 
     def _is_unfit(self, row: StoredDocument, url: str) -> bool:
-        """Return whether a stored document cannot stand for one last fetched in another format (R23)."""
+        """Return whether a document's last fetch was in another format (R23)."""
         return row.family is not self.context.family or self._came_otherwise(url)
 
     def _may_replace(self, row: StoredDocument, fresh: FreshDocument) -> bool:
@@ -130,26 +130,26 @@ class ArchiveRules:
         return fresh.arrival
 
     def _confirm(self, row: StoredDocument) -> Arrival:
-        """Return a stored document for the chain, after its publisher was asked about it."""
+        """Return a stored document for the chain, once its publisher was asked."""
         return row.as_arrival()
 
     def _explain(self, url: str, failure: Failure) -> Note:
         return DocumentUnavailable(url, reason=failure.slug)
 
     def _is_settled(self) -> bool | None:
-        """Return whether an unchanged archive is final: it is if it stands behind the newest one (R13)."""
+        """Return whether an unchanged archive is final, behind the newest one (R13)."""
         return len(self.context.chain.path) > 1
 
 
 class ArchiveKeeper(Keeper):
-    """The keeper of archive documents, with the account of entries that have left one (R35)."""
+    """The keeper of archive documents, with the account of departed entries (R35)."""
 
     def __init__(self, context: WalkContext) -> None:
         super().__init__(context)
         self._accounting = Accounting(Shifts.read(self.basis.feed.shifts), now=self.basis.now())
         self._verdict = Verdict.IDLE
         self._waiting: dict[str, _Waiting] = {}
-        """Changed documents by URL, newest first, while their departed entries are unaccounted for."""
+        """Changed documents by URL, newest first, until their departed entries are accounted for."""
         self._noted_shifts = self.basis.feed.shifts
 
     def begin(self) -> Talk[None]:

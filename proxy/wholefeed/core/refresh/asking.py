@@ -7,12 +7,12 @@
 
 A conversation yields one `Request` after the other and receives the result of each. Its parts are
 conversations too (`yield from`). `wholefeed.service.refresh` runs the loop and maps each request to a
-handler. The tests carry out requests in memory.
+handler.
 
     known = yield from ask(FindKnown(url, arrival))     # a request with a result
     yield Touch(row.id)                                 # a request without one
 
-The handlers of requests named `Note…` write with the next change, or at the end of the refresh.
+Notes (such as `Touch`) are written with the next change, or at the end of the refresh.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The common data of a refresh: the feed, the request, the settings, and the progress for waiting readers."""
+"""The common data of a refresh: the feed, the request, the settings, and the progress."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Progress:
         return count_left(self.urls, self.last_url) if self.urls else None
 
     def add(self, url: str, entries: int, last_url: str = "") -> None:
-        """Count a document that has joined; `last_url` is the URL of the last one to come, if known."""
+        """Count a document that has joined; `last_url` is the URL of the last one, if known."""
         self.documents += 1
         self.entries += entries
         self.urls = [*self.urls[-2:], url]
@@ -70,7 +70,7 @@ class Basis:
         return attempt is not None and attempt.reason == DocumentTruncated.slug
 
     def waits(self, url: str) -> bool:
-        """Return whether the next attempt on a missing or incomplete document is not due yet (R14)."""
+        """Return whether the next attempt on a missing or truncated document is not due (R14)."""
         attempt = self.missing.get(url)
         is_insisted = self.request.is_forced or self.request.is_full
         return attempt is not None and not is_insisted and attempt.waits(self.now())
@@ -130,8 +130,8 @@ class Settings:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RefreshRequest:
     is_forced: bool = False
-    """Whether a person asks: try earlier failures at once, and fetch the subscription document
-    unconditionally (R14)."""
+    """Whether a person asks: retry failures at once, and fetch the subscription document unconditionally
+    (R14)."""
     is_full: bool = False
     """Whether to fetch every document whole, and trust the publisher's chain (R14)."""
     may_walk: bool = True
@@ -143,7 +143,7 @@ class RefreshRequest:
     forgets: tuple[EntryId, ...] = ()
     """Entries to remove until their publisher updates them (I2)."""
     listing: Listing | None = None
-    """The result of a look at the publisher's pages (H7). Its entries come as documents in `Basis.offers`."""
+    """The result of a look at the publisher's pages (H7). Its entries are documents in `Basis.offers`."""
 
     def merged(self, other: RefreshRequest) -> RefreshRequest:
         return RefreshRequest(

@@ -77,7 +77,6 @@ class CollectedFeed:
 
     @property
     def _is_unread(self) -> bool:
-        """Whether no look has been finished since the stored subscription document came."""
         return self.subscription.digest.hex() != self.known.digest
 
     def _is_past(self, at: float | None, seconds: float) -> bool:
@@ -92,7 +91,7 @@ class CollectedFeed:
 
     @property
     def has_news(self) -> bool:
-        """Whether the subscription document has news that no finished look has followed up."""
+        """Whether the subscription document has news without a finished look."""
         return self.state.has_news if self.state.has_changed else self._is_unread
 
     @property
@@ -108,7 +107,7 @@ class CollectedFeed:
 
     @property
     def continues_walk(self) -> bool:
-        """Whether an interrupted walk goes on, with its stored pages; if not, a new one begins."""
+        """Whether an interrupted walk goes on with its stored pages."""
         began_at = self.known.began_at
         is_recent = began_at is not None and 0 <= self.basis.now() - began_at <= WEEK_SECONDS
         return self.known.is_begun and is_recent and not self.basis.request.is_full

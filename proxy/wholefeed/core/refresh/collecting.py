@@ -42,7 +42,7 @@ class Collecting:
     def of(
         cls, basis: Basis, documents: Sequence[StoredDocument], state: SubscriptionState
     ) -> Collecting | None:
-        """Return an attempt for a feed; None if no adapter fits, or collecting is off."""
+        """Return an attempt; None if no adapter fits, or collecting is off."""
         row = subscription_of(documents)
         if row is None or not row.marks or not row.entries or not basis.settings.may_collect(row.final_url):
             return None
@@ -59,7 +59,7 @@ class Collecting:
 
     @property
     def wants_all(self) -> bool:
-        """Whether every page is needed: then the walk may add documents for a long time."""
+        """Whether every page is needed, which may take long."""
         return self._feed.wants_all
 
     @property
@@ -99,7 +99,7 @@ class Collecting:
         return (yield from self._converse(self._feed.adapter.collect))
 
     def _look_for_news(self) -> Talk[Outcome | None]:
-        """Let the adapter ask for news, and for all pages if that look shows a need."""
+        """Let the adapter ask for news, and for all pages if necessary."""
         found = yield from self._converse(self._feed.adapter.look)
         if found is None or not found.wants_all:
             return found
@@ -107,7 +107,7 @@ class Collecting:
         return (yield from self._ask_for_all())
 
     def _converse(self, begin: Callable[[Job], Asking[Outcome]]) -> Talk[Outcome | None]:
-        """Respond to an adapter's questions until it has a result; return that, or None if it was stopped."""
+        """Respond to an adapter's questions; return its result, or None if it was stopped."""
         asking = begin((yield from self._job()))
         try:
             questions = next(asking)

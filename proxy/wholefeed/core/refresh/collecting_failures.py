@@ -28,13 +28,13 @@ class CollectingFailures:
         self.notes: list[Note] = []
         self.by_url: dict[str, Failure] = {}
         self.has_failed = False
-        """Whether a page failed for a reason other than that it does not exist."""
+        """Whether a page failed for another reason than not to exist."""
         self.stop: str | None = None
-        """The reason for asking no more, for people; None while the adapter may ask."""
+        """Why to ask no more, for people; None while the adapter may ask."""
         self.retry_at: float | None = None
         """Earliest next question, epoch seconds."""
         self.paused_url = ""
-        """A URL at the host that wants a pause from all feeds; empty if none does."""
+        """A URL at the host that wants a pause from all feeds, if any."""
 
     def pause_before(self, question: Ask) -> None:
         """Stop asking if the host of a page wants a pause (R32)."""
@@ -47,7 +47,7 @@ class CollectingFailures:
         self.stop = str(note)
 
     def refuse(self, question: Ask) -> Refused | None:
-        """Return why a page must not be fetched: it is not due (R14), or its host is forbidden."""
+        """Return why not to fetch a page: it is not due (R14), or its host is forbidden."""
         if self._basis.waits(question.url):
             attempt = self._basis.missing[question.url]
             self.note_unavailable(question.url, attempt.reason)
@@ -63,7 +63,7 @@ class CollectingFailures:
         self.notes.append(DocumentUnavailable(url, reason=reason))
 
     def note_objection(self, question: Ask, refused: Refused) -> Refused:
-        """Note a response with another document than the requested page, if that page is needed."""
+        """Note a response with another document, if the page is needed."""
         if question.is_needed:
             self.forget(question.url)
             self.note_unavailable(question.url, refused.slug)

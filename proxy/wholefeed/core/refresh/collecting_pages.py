@@ -2,7 +2,7 @@
 
     not of this feed    dropped; the adapter receives the objection
     a probe             dropped
-    a trial             stays in memory until the adapter asks for it once more, or the walk ends
+    `Ask.is_held`       stays in memory until the adapter asks again, or the walk ends
     unchanged           dropped; the stored page is noted as checked
     without news        dropped, as is a repetition of the subscription document
 
@@ -55,15 +55,15 @@ class CollectedPages:
             and (not known.is_denied or row.found_in == known.walk)
             for row in pages
         )
-        """Whether a page of this pattern is part of the feed; the pages of a denied walk prove nothing."""
+        """Whether a page of this pattern is part of the feed, a denied walk's excepted."""
         self.has_put = False
 
     def begin_walk(self, walk: int) -> None:
-        """Store every page from now on, and do not ask again for stored pages of this walk."""
+        """Store every page from now on, and use stored pages of this walk."""
         self.is_all, self.walk = True, walk
 
     def limits_reached(self, question: Ask) -> Iterator[Note]:
-        """Yield a note on each reached limit (R18), if the page is not stored yet."""
+        """Yield a note on each limit (R18) that forbids a new page."""
         if document_key(question.url) in self._stored or question.is_head:
             return iter(())
         limits = self._basis.settings.limits
@@ -72,7 +72,7 @@ class CollectedPages:
     # Pages that need no request
 
     def take_held(self, question: Ask) -> Talk[Answer | None]:
-        """Return a page left in memory when the adapter asks again; drop it if that does not serve."""
+        """Return a page left in memory; drop it if it does not serve."""
         fresh = self._held.pop(question.url, None)
         if fresh is None:
             return None
@@ -82,7 +82,7 @@ class CollectedPages:
         return (yield from self.take(question, fresh))
 
     def read_stored(self, question: Ask) -> Talk[Page | None]:
-        """Return a page fetched earlier in an interrupted walk; None if a request is necessary."""
+        """Return a page of the interrupted walk, if it serves."""
         row = self._stored.get(document_key(question.url))
         if row is None or row.rank is None or not self.is_all or row.found_in != self.walk:
             return None
@@ -176,7 +176,7 @@ class CollectedPages:
 
 
 def describe_stored_page(row: StoredDocument, entries: Sequence[tuple[EntryId, float | None]]) -> Page:
-    """Return a stored document as a page; `entries` have their dates and run from the top."""
+    """Return a stored document as a page; `entries` run from the top."""
     dates = tuple(at for _, at in entries)
     return Page(
         url=row.final_url,

@@ -32,7 +32,7 @@ class PageRequests:
         """Whether too many requests brought no new entry (R17)."""
 
     def answer(self, questions: Sequence[Ask]) -> Talk[list[Answer]]:
-        """Return the responses to questions, in their order; fewer once `failures.stop` is set."""
+        """Return the responses in the order of the questions; fewer once `failures.stop` is set."""
         answers: dict[int, Answer] = {}
         under_way: dict[str, int] = {}
         waiting = deque(enumerate(questions))
@@ -54,7 +54,7 @@ class PageRequests:
         return [answers[place] for place in sorted(answers)]
 
     def _answer_without_request(self, question: Ask) -> Talk[Answer | None]:
-        """Return a response without a request; None if one is needed, or no more requests are allowed."""
+        """Return a response without a request; None if one is needed, or forbidden."""
         held = yield from self._pages.take_held(question)
         if held is not None:
             return held
@@ -80,7 +80,7 @@ class PageRequests:
         )
 
     def is_met(self, url: str) -> bool:
-        """Return whether a URL is the subscription document's: then the publisher drops the parameter."""
+        """Return whether a URL is the subscription document's: the publisher dropped the parameter."""
         return url in (self._subscription.url, self._subscription.final_url)
 
     def _wait(self, url: str) -> Talk[Came | None]:

@@ -191,7 +191,7 @@ def describe_unasked(feed: CollectedFeed, *, has_kept: bool) -> Walked:
 
 
 def describe_denied(feed: CollectedFeed) -> Walked:
-    """Return the result for a feed whose publisher has shown nothing of the pattern."""
+    """Return the result if the publisher has shown nothing of the pattern."""
     url, known = feed.subscription.final_url, feed.known
     note = HistoryNotOffered(url, adapter=feed.adapter.name, reason=known.reason)
     return Walked(state=State.REMEMBERED, notes=[note], ending=Ending(End.NOT_OFFERED))
@@ -200,7 +200,7 @@ def describe_denied(feed: CollectedFeed) -> Walked:
 def describe_collected(
     feed: CollectedFeed, notes: Sequence[Note], failed_by_url: Mapping[str, Failure]
 ) -> Walked:
-    """Return the result for a feed with fetched pages, from the notes and failures of these pages."""
+    """Return the result for a feed with fetched pages."""
     known, url, notes = feed.known, feed.subscription.final_url, list(notes)
     if known.is_ended and known.reason and not any(note.partial for note in notes):
         notes.append(_note_unfinished(feed, known.reason))

@@ -1,4 +1,4 @@
-"""The end of a refresh: departed documents, missing documents, and the new state of the feed."""
+"""The end of a refresh: departed and missing documents, and the new state."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def _settle_drift(
 def _list_missing(
     basis: Basis, documents: Sequence[StoredDocument], notes: Sequence[Note], walked: Walked
 ) -> Talk[tuple[Attempt, ...]]:
-    """Return an attempt, with its next time, for each document that makes the feed partial (R14)."""
+    """Return an attempt for each document that makes the feed partial (R14)."""
     partial = {note.url: note for note in notes if note.partial}
     unseen = []
     for url, attempt in basis.missing.items():
@@ -106,7 +106,7 @@ _OF_STORED: Final = frozenset({DocumentTruncated.slug, FormatMismatch.slug})
 
 
 def _attempt(basis: Basis, url: str, note: Note, walked: Walked) -> Attempt:
-    """Return the attempt for a missing document: a new one, or the earlier one if the walk did not try."""
+    """Return the new attempt for a missing document, or the earlier one if nobody tried."""
     earlier, failure = basis.missing.get(url), walked.failures.get(url)
     is_waiting = failure is None and earlier is not None and earlier.waits(basis.now())
     is_untried = is_waiting or not walked.has_tried or url in walked.untried
@@ -120,7 +120,7 @@ def _attempt(basis: Basis, url: str, note: Note, walked: Walked) -> Attempt:
 
 
 _STALE_SECONDS: Final = 60.0
-"""Pause before fetching a page again, with the next refresh, after a cache sent an older copy."""
+"""Pause before fetching a page again after a cache sent an older copy."""
 
 
 def _note_other_formats(basis: Basis, documents: Sequence[StoredDocument], family: Family) -> list[Note]:

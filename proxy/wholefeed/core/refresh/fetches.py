@@ -1,4 +1,4 @@
-"""The fetches of one walk: the document that the path has reached, and others ahead of the path."""
+"""The fetches of one walk: the path's next document, and others ahead."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class WalkFetches:
         self._answers = context.answers
         self.steps: list[str] = []
         self.spoilt: dict[str, Note] = {}
-        """Notes on fetched documents that are not the ones linked by the trail, by `document_key`."""
+        """Notes on fetched documents other than those linked, by `document_key`."""
         self.ahead = Ahead(
             context.chain,
             limits=settings.limits,
@@ -38,11 +38,11 @@ class WalkFetches:
             look_ahead=settings.looks_ahead,
         )
         self._wanted: set[str] = set()
-        """Keys of the documents chosen by this walk; earlier walks may have begun other fetches."""
+        """Keys of this walk's fetches; earlier walks may have begun others."""
         self._has_turn = False
 
     def begin(self, url: str, *, is_alone: bool) -> Talk[None]:
-        """Fetch the document that the path has reached, and others ahead of it unless `is_alone`."""
+        """Fetch the path's next document, and others ahead unless `is_alone`."""
         for want in self._choose_wanted(url, is_alone=is_alone):
             if want.is_guess and self._basis.waits(want.url):
                 continue
@@ -80,7 +80,7 @@ class WalkFetches:
         )
 
     def _follow_early(self, url: str, early: Early, *, is_alone: bool) -> Talk[None]:
-        """Fetch the target of an early link, if the path will probably reach it and the walk has a turn."""
+        """Fetch the target of an early link, if it is probably on the path and the walk has a turn."""
         if self.ahead.is_answered(early.url):
             return
         older = early.older
@@ -92,7 +92,7 @@ class WalkFetches:
             yield from self._fetch(older, is_ahead=True)
 
     def _note_ahead(self, came: Came) -> None:
-        """Let a response ahead of the path decide how far ahead to fetch."""
+        """Adapt the look-ahead to a response."""
         key = document_key(came.url)
         if key not in self._wanted or key in self._context.stored:
             return

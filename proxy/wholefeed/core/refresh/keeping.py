@@ -14,7 +14,7 @@ from wholefeed.core.refresh.stored import StoredDocument
 
 
 class Keeper:
-    """The keeper of one walk's documents; subclasses have the rules for archives and pages."""
+    """The keeper of one walk's documents, without the rules for archives and pages."""
 
     def __init__(self, context: WalkContext) -> None:
         self.context = context
@@ -32,7 +32,7 @@ class Keeper:
         yield from ()
 
     def is_needed_before(self, url: str) -> bool:
-        """Return whether the choice of the next document depends on news in pending ones."""
+        """Return whether the next document depends on news in pending ones."""
         raise NotImplementedError
 
     def keep_joined(self) -> Talk[None]:
@@ -70,7 +70,7 @@ class Keeper:
         return row.id
 
     def _rank_of(self, joined: Joined) -> int:
-        """Return a document's rank: an attached one has its own, a new one ranks before all stored ones."""
+        """Return a document's rank: its own if attached, else one before all stored ones."""
         row = joined.found.row
         return row.rank if row is not None and row.rank is not None else self._first_rank + joined.place
 
@@ -89,8 +89,7 @@ class Keeper:
 
 
 _RANKS_PER_WALK: Final = 1 << 20
-"""Distance between the ranks of walks: each walk needs ranks below the stored ones, since new archives
-come first."""
+"""Distance between the ranks of walks: new archives rank before all stored ones."""
 
 
 def drop(answers: Answers, fresh: FreshDocument) -> Talk[None]:

@@ -1,4 +1,4 @@
-"""The history behind the links of a subscription document: a chain of archives, or pages (R2, R4, R6)."""
+"""The history behind the links: a chain of archives, or pages (R2, R4, R6)."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from wholefeed.core.walk.chain import Arrival, Trail, first_ascent, is_ascending
 
 
 def is_followed(basis: Basis, kind: Kind) -> bool:
-    """Return whether to follow the links of such a feed; R1, R5 and R7 cover the other kinds."""
+    """Return whether to follow the links of such a feed (not for R1, R5 and R7)."""
     is_paged = kind is Kind.PAGED and basis.settings.follows_pages
     return is_paged or kind in (Kind.ARCHIVED, Kind.LEGACY)
 
@@ -38,7 +38,7 @@ def is_followed(basis: Basis, kind: Kind) -> bool:
 def linked_history(
     basis: Basis, documents: Sequence[StoredDocument], subscription: SubscriptionState
 ) -> Talk[Walked]:
-    """Walk along the chain, or through the pages. A supposed chain can turn out to be pages (R4)."""
+    """Walk along the chain, or through pages if it turns out to be pages (R4)."""
     answers, doubts = Answers(), list[Note]()
     if subscription.kind is not Kind.PAGED:
         trail = Trail(relation=subscription.relation, is_tentative=subscription.is_tentative)
@@ -159,7 +159,7 @@ class PagedHistory:
         return None if is_last else LastNotReached(last)
 
     def _fetch_last(self, url: str, walked: Walked) -> Talk[Response | Rejected | None]:
-        """Fetch one more page, unless a walk has; return None if the time is over."""
+        """Fetch one more page, unless a walk has; None if the time is over."""
         if not self._answers.has_asked(url):
             row = None if self._basis.request.is_full else self._stored.get(document_key(url))
             yield Fetch(url, row, Relation.LAST, walked.has_met)
@@ -195,7 +195,7 @@ class _Pages:
 
 
 def _put_in_order(total: Walked, asked: Arrival, before: _Pages, behind: _Pages, known: Note | None) -> None:
-    """Put the pages in order, newest first (R20), even if the publisher counts from the oldest one."""
+    """Put the pages in order, newest first (R20), even if numbered from the oldest."""
     arrivals = [*before.arrivals, asked, *behind.arrivals]
     spans = [arrival.span for arrival in arrivals]
     ascent = first_ascent(spans)
@@ -208,7 +208,7 @@ def _put_in_order(total: Walked, asked: Arrival, before: _Pages, behind: _Pages,
 
 
 def find_ascent(feed: StoredFeed) -> Note | None:
-    """Return the stored note on pages that get newer along `next`: then news is on the last page."""
+    """Return the stored note on pages that get newer along `next`, if any."""
     if PagesAscend.code not in feed.notes:
         return None
     notes = json.loads(feed.notes)
@@ -216,7 +216,7 @@ def find_ascent(feed: StoredFeed) -> Note | None:
 
 
 def _was_collected(basis: Basis, family: Family) -> bool:
-    """Return whether an earlier refresh collected all pages in the present family (R23)."""
+    """Return whether all pages were collected before, in the present family (R23)."""
     feed = basis.feed
     is_ended = feed.state is State.PAGED and not feed.is_walking and not _is_interrupted(feed)
     return is_ended and feed.family is family and not basis.request.is_full

@@ -29,7 +29,7 @@ class Listing:
     looked_at: float | None = None
     """End of the last look, epoch seconds; None if nobody has looked."""
     family: str = ""
-    """The feed's format at that time, and the format of the listed entries (R23)."""
+    """The feed's format then, used for the listed entries (R23)."""
     known: Known = field(default_factory=Known)
     pages: int = 0
     missing: tuple[Missing, ...] = ()
@@ -38,11 +38,11 @@ class Listing:
     limit: int = 0
     """The limit of pages, if the list has more; else 0."""
     guessed: int = 0
-    """Entries with the first day of a month or year as their date, or with the date of a newer entry (H5)."""
+    """Entries dated by a month or year alone, or by a newer entry (H5)."""
     retry_at: float | None = None
     """Earliest next request: the publisher refuses (R32)."""
     again_at: float | None = None
-    """Time of an early next look: the last one found no list, and a request failed."""
+    """Time of an early next look, after one without a list and with failures."""
     failed: int = 0
     """Such looks in a row; the pauses between them grow."""
 
@@ -78,7 +78,7 @@ class Listing:
         return json.dumps({k: v for k, v in asdict(self).items() if v != _DEFAULTS[k]})
 
     def unfinished(self, before: Listing, paused_until: float | None, *, now: float) -> Listing:
-        """Return this result with the times for a new look, after a look with failures (R32)."""
+        """Return this result with the next times, after failures (R32)."""
         if self.known.first_url:
             return replace(self, retry_at=paused_until)
         doubled: int = 1 << min(before.failed, 8)
@@ -86,7 +86,7 @@ class Listing:
         return replace(self, retry_at=paused_until, again_at=now + pause, failed=before.failed + 1)
 
     def next_at(self, attempts: Iterable[float], *, now: float) -> float:
-        """Return the time of the next look: in a month, or when a page is due again (R14)."""
+        """Return the time of the next look: in a month, or when a page is due (R14)."""
         found = [now + LOOK_AGAIN_SECONDS, *attempts]
         at: float = min(found if self.again_at is None else [*found, self.again_at])
         return at if self.retry_at is None else max(at, self.retry_at)

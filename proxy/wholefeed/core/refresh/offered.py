@@ -42,7 +42,7 @@ BEHIND_ALL: Final = 1 << 40
 
 
 def take_added(basis: Basis, documents: Sequence[StoredDocument]) -> Talk[bool]:
-    """Store imports and listings, remove withdrawn ones and entries (I2); return whether there were any."""
+    """Store imports and listings, remove withdrawn ones and entries (I2); return whether any."""
     added = [offer for offer in basis.offers if offer.is_added]
     attached = {row.url: row.rank for row in documents if row.is_listed}
     for offer in added:
@@ -125,7 +125,7 @@ def _brings_anything(offer: Offer[FreshDocument]) -> Talk[bool]:
 
 
 def note_copies(basis: Basis, documents: Sequence[StoredDocument]) -> list[Note]:
-    """Return notes on mementos of the subscription document: its last version, and earlier ones."""
+    """Return notes on mementos of the subscription document, the last and earlier ones."""
     copies = (row for row in documents if row.origin.policy.note is not None)
     attached = [row for row in copies if row.rank is not None]
     notes = [row.as_memento() for row in attached if row.role is Role.SUBSCRIPTION]
@@ -146,7 +146,7 @@ def note_copies(basis: Basis, documents: Sequence[StoredDocument]) -> list[Note]
 def add_lists(
     basis: Basis, documents: Sequence[StoredDocument], subscription: SubscriptionState, walked: Walked
 ) -> Walked:
-    """Return the walk's result with the publisher's listings as its history, if there are any (H7)."""
+    """Return the walk's result with listings as the history, if there are any (H7)."""
     family, listing = subscription.arrival.family, _listing_of(basis)
     rows = [row for row in documents if row.is_listed and row.family is family]
     if listing.family != family or not any(row.entries for row in rows):

@@ -30,13 +30,13 @@ from wholefeed.core.walk.chain import Arrival, has_news, is_new_throughout
 
 @dataclass(slots=True)
 class PageNews:
-    """The record of pages with entries not stored before, by URL; also of the subscription document."""
+    """The record of pages with news, by URL; also of the subscription document."""
 
     brought: dict[str, bool] = field(default_factory=dict)
     new_throughout: set[str] = field(default_factory=set)
     """URLs of pages without any stored entry."""
     is_past_gap: bool = False
-    """Whether a page was new, or missing the last time: stored pages behind it may be outdated."""
+    """Whether a page was new or missing: stored pages behind it may be outdated."""
 
     def compare(self, fresh: FreshDocument) -> Talk[None]:
         """Find out whether a page brought entries not stored before.
@@ -120,7 +120,7 @@ class PageRules(ArchiveRules):
         return is_open or self._leads_to_gone(row) or super()._is_asked_again(url, row)
 
     def _leads_to_gone(self, row: StoredDocument) -> bool:
-        """Return whether a page links to one that was gone and is due again: the link itself may be gone."""
+        """Return whether a page's link to a gone page is worth checking again."""
         behind = self.context.chain.trail.target(row.links) or ""
         attempt = self.basis.missing.get(behind)
         return attempt is not None and attempt.status in GONE and not self.basis.waits(behind)
@@ -134,7 +134,7 @@ class PageRules(ArchiveRules):
         return is_gap(self.basis, url)
 
     def _may_replace(self, _row: StoredDocument, _fresh: FreshDocument) -> bool:
-        """Return True: entries that leave a page are remembered, so even a truncated page loses none."""
+        """Return True: departing entries are remembered, so a truncated page loses none."""
         return True
 
     def _serves(self, row: StoredDocument, _url: str, response: Response | Rejected) -> bool:
@@ -173,7 +173,7 @@ class PageKeeper(Keeper):
         self._news = news
 
     def is_needed_before(self, url: str) -> bool:
-        """Return whether the page is stored: news on earlier pages then decides whether to fetch it again."""
+        """Return whether the page is stored: then news on earlier pages decides about a fetch."""
         return self.context.find_stored(url) is not None
 
     def _keep_fresh(self, joined: Joined, fresh: FreshDocument) -> Talk[None]:
@@ -208,5 +208,5 @@ class PageKeeper(Keeper):
 
 
 def is_gap(basis: Basis, url: str) -> bool:
-    """Return whether a page was missing the last time, so that its stored copy may be outdated."""
+    """Return whether a page was missing before, so that its stored copy may be outdated."""
     return url in basis.missing and not basis.is_truncated(url)

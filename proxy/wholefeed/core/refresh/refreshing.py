@@ -34,7 +34,7 @@ Documents = Sequence[StoredDocument]
 
 
 def refresh(basis: Basis, documents: Documents) -> Talk[SubscriptionFailed | None]:
-    """Bring a feed up to date; return the failure if there is no subscription document."""
+    """Bring a feed up to date; return the failure if it has no subscription document."""
     feed, request = basis.feed, basis.request
 
     # Imports and listings come first. To publish a feed at rest with imports needs no request.
@@ -78,14 +78,14 @@ def refresh(basis: Basis, documents: Documents) -> Talk[SubscriptionFailed | Non
 
 
 def is_at_rest(feed: StoredFeed, documents: Documents) -> bool:
-    """Return whether an earlier refresh came to its end: then publishing imports needs no request."""
+    """Return whether the last refresh was finished: then publishing imports needs no request."""
     is_whole = bool(feed.digest) and feed.revision == feed.published_revision and not feed.is_walking
     is_read = all(row.parser_version == PARSER_VERSION for row in documents)
     return is_whole and is_read and feed.state is not State.LOADING
 
 
 def _renew_stored(basis: Basis, documents: Documents, subscription: SubscriptionState) -> Talk[bool]:
-    """Bring stored documents up to date with the parser and the publisher; return whether any changed."""
+    """Update stored documents for a new parser or new facts; return whether any changed."""
     is_new, feed = False, basis.feed
     if any(row.parser_version != PARSER_VERSION for row in documents):
         is_new |= yield from ask(Reread())
@@ -251,7 +251,7 @@ def _end_walk(walked: Walked) -> EndWalk:
 
 
 def _note_denial(basis: Basis, subscription: SubscriptionState) -> list[Note]:
-    """Return the note on a history denied by its publisher, if nobody has asked now (R27)."""
+    """Return the note on a denied history, if nobody has asked now (R27)."""
     if basis.feed.collection == NOTHING_COLLECTED or subscription.is_confirmed:
         return []
     known = Collection.read(basis.feed.collection)

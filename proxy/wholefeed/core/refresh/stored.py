@@ -24,7 +24,7 @@ class StoredFeed:
     url: str
     fetch_url: str
     moved_to: str | None
-    """Target of recent permanent redirects, seen `moved_times` in a row since `moved_since`."""
+    """Target of recent permanent redirects, `moved_times` in a row since `moved_since`."""
     moved_since: float | None
     moved_times: int
     family: Family
@@ -32,11 +32,11 @@ class StoredFeed:
     state: State
     """The published state; readers see `visible_state`."""
     is_walking: bool
-    """Whether a walk has used the network and not ended: it may still add documents."""
+    """Whether a walk has used the network and not ended."""
     revision: int
-    """Count of changes to documents and live entries; each plan of a publication names its revision."""
+    """Count of changes to documents and live entries, for plans of a publication."""
     published_revision: int
-    """The last published revision; if it differs from `revision`, readers do not see all changes yet."""
+    """The last published revision; another than `revision` if readers do not see all yet."""
     notes: str
     digest: bytes | None
     """Digest of the published feed; None before the first publication."""
@@ -58,9 +58,9 @@ class StoredFeed:
     renamed: int = 0
     """Posts with several ids so far (R36)."""
     renaming_at: float | None = None
-    """When a new id, not served yet, will have been in use for a day (R36)."""
+    """When a new id will have been in use for a day, and be served (R36)."""
     doubts: int = 0
-    """Doubts about the validators, counted by `schedule.next_doubts`; 0 means that requests use them."""
+    """Doubts about the validators, from `schedule.next_doubts`; 0 to use them."""
     shifts: str = NO_SHIFTS
     """The evidence of shifting archives, from `Shifts.written` (R35)."""
 
@@ -89,7 +89,7 @@ class StoredDocument:
     is_marked: bool
     """Whether the document bears fh:archive."""
     is_settled: bool
-    """Whether the last fetch or validation came after a newer document had joined the chain."""
+    """Whether the last fetch or validation came when a newer document was in the chain."""
     is_uncacheable: bool
     """Whether the publisher serves the document with no-cache or no-store."""
     brought_news: bool
@@ -113,7 +113,7 @@ class StoredDocument:
     found_in: int
     """Number of the adapter's last full walk that fetched the document."""
     live_bytes: int = 1
-    """Bytes of the document sent to readers; 0 if other documents have better copies of all its entries."""
+    """Bytes sent to readers; 0 if other documents have better copies of all entries."""
     memento: str = ""
     """Place of the document at its source: the URL of a memento (R33), the name of an import (I1), or the
     page with the listing (H7). Empty for other origins."""
@@ -128,12 +128,12 @@ class StoredDocument:
 
     @property
     def is_added(self) -> bool:
-        """Whether the document comes from an additional source, and leaves once a feed is complete."""
+        """Whether the document is additional, and leaves a complete feed."""
         return self.origin.policy.leaves_complete
 
     @property
     def is_capture(self) -> bool:
-        """Whether the document ranks behind all others: no document of the feed itself has its URL."""
+        """Whether the document ranks behind all others, under no URL of the feed itself."""
         return self.origin.policy.stands_behind or self.url == self.memento
 
     @property
@@ -228,11 +228,11 @@ class Attempt:
 
     @property
     def is_subscription(self) -> bool:
-        """Whether this is the subscription document's attempt: the feed is stale, nothing is missing."""
+        """Whether this is the subscription document's attempt: the feed is stale, not partial."""
         return self.url == SUBSCRIPTION_ATTEMPT
 
     def waits(self, now: float) -> bool:
-        """Return whether the next attempt is not due yet; ignore times noted by a wrong clock."""
+        """Return whether the next attempt is not due; ignore times from a wrong clock."""
         return seconds_left(self.last_at, self.next_at, now=now, longest_seconds=DAY_SECONDS) > 0
 
 

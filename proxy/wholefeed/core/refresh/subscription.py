@@ -75,8 +75,7 @@ class Subscription:
         self._stored = subscription_of(documents)
         self._has_moved = self._has_gap = self._is_new_throughout = False
         self._is_whole = self._is_contradicted = False
-        """Whether the last request was unconditional although validators exist; whether it came right
-        after a 304."""
+        """Whether the request was unconditional; whether right after a 304."""
         self._had_at: float | None = None  # what is noted where it was not sent
         self._doubts = self._feed.doubts
 
@@ -98,7 +97,6 @@ class Subscription:
         return self._current(came.fresh, has_changed=has_changed, has_news=has_news, notes=notes)
 
     def _ask(self) -> Talk[SubscriptionCame | Reply | SubscriptionFailed]:
-        """Ask for the subscription document; follow `current` only if that failed before (R3)."""
         stored, url, basis = self._stored, self._feed.fetch_url, self._basis
         if not (self._lacks(CurrentUnavailable, NoSubscriptionDocument)):
             is_usable = (
@@ -141,7 +139,7 @@ class Subscription:
     # It came
 
     def _take(self, came: SubscriptionCame) -> Talk[tuple[bool, bool, tuple[Note, ...]]]:
-        """Store a changed document; return whether it has changed, whether it brings news, and notes."""
+        """Store a changed document; return whether it has changed or brings news, and notes."""
         stored, fresh, kind = self._stored, came.fresh, self._kind_of(came.fresh)
         has_changed = (
             stored is None
@@ -194,7 +192,7 @@ class Subscription:
         return any(row.is_capture and row.memento == memento for row in attached)
 
     def _kind_of(self, fresh: FreshDocument) -> Kind:
-        """Return the feed's kind: a paged one stays paged while its link looks like a chain's (R4)."""
+        """Return the feed's kind: paged stays paged while its link looks like a chain's (R4)."""
         stored = self._stored
         is_alike = stored is not None and recall(stored.links, is_archive=stored.is_marked).is_tentative
         was_paged = self._feed.kind is Kind.PAGED and is_alike and not self._basis.request.is_full
@@ -221,7 +219,7 @@ class Subscription:
     # What the reply means
 
     def _found_at(self, came: SubscriptionCame) -> str | None:
-        """Return the place of the subscription document if the request was for an archive (R3)."""
+        """Return the document's URL if the request was for an archive (R3)."""
         is_elsewhere = not came.notes and came.url != self._feed.fetch_url
         return canonical_url(came.url) if is_elsewhere else None
 
@@ -273,7 +271,6 @@ class Subscription:
         return (move if move != known else None), None
 
     def _failure(self, failure: Failure) -> tuple[Attempt | None, float]:
-        """Return the failed attempt, if the publisher was asked, and the end of the feed's freshness."""
         basis = self._basis
         if failure.is_unasked:
             return None, basis.now() + (failure.retry_after_seconds or 0.0)
@@ -281,7 +278,7 @@ class Subscription:
         return attempt, attempt.next_at
 
     def _stand_in(self, copy: Offer[FreshDocument] | None) -> Talk[SubscriptionState | None]:
-        """Return a memento for a subscription document that is gone, if nothing else is stored (R33)."""
+        """Return a memento if the subscription document is gone and nothing else stored (R33)."""
         stored, feed = self._stored, self._feed
         if stored is not None:
             is_published = bool(feed.digest) and feed.revision == feed.published_revision
@@ -402,7 +399,7 @@ async def _newest_archive(url: str, asked: Seen[_T], fetch: Fetch[_T]) -> Found[
 
 
 MAX_FORWARD_STEPS: Final = 100
-"""Most archive documents passed on the way to the newest one, if none names its subscription document."""
+"""Most archive documents on the way to the newest one."""
 
 
 @dataclass(frozen=True, slots=True)

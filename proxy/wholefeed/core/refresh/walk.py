@@ -172,7 +172,7 @@ class Walk:
         return why
 
     def _is_needed(self, url: str) -> bool:
-        """Return whether, by the links of the page before, more pages lie behind a missing one."""
+        """Return whether more pages lie behind a missing one, by the page before."""
         is_start = self.chain.tip is self.chain.path[0] and bool(self._trail.first_relation)
         return is_start or self.chain.leads_past(url)
 
@@ -194,7 +194,7 @@ class Walk:
         return found
 
     def _obtain(self, url: str) -> Talk[Found | Note]:
-        """Return the document from a received response, else from the store, else from a new fetch."""
+        """Return the document from a response, else from the store, else fetch it."""
         answers, is_alone = self._context.answers, self._holes.note is not None
         while True:
             self._steps += 1

@@ -70,13 +70,13 @@ class Ahead:
         self._max_window = max_window
         self._max_guesses = max_window if look_ahead else 0
         self._window = min(_FIRST_WINDOW, self._max_guesses)
-        """Most guesses at present: doubled after each correct guess, 0 after the first wrong one."""
+        """Most guesses now: doubled after each hit, 0 after the first miss."""
         self._followers: dict[str, str] = {}
         self._asked: dict[str, str] = {}
         self._early: dict[str, str] = {}
         self._answered: set[str] = set()
         self._probe = ""
-        """The guess that tests whether the chain goes on; empty if there is none."""
+        """The guess that tests whether the chain goes on, if any."""
         self._arrived_bytes = chain.path[0].body_bytes
 
     def is_answered(self, url: str) -> bool:
@@ -98,7 +98,7 @@ class Ahead:
             self._arrived_bytes += body_bytes
 
     def refuse(self, url: str) -> None:
-        """Forget a document that does not join, so that it can be chosen again if the chain links to it."""
+        """Forget a document that does not join: a link may lead there again."""
         self._answered.discard(document_key(url))
 
     def check(self, url: str, older_url: str) -> None:
@@ -126,7 +126,7 @@ class Ahead:
         return tuple(wants)
 
     def _behind(self, target: str, steps: Sequence[str]) -> list[str]:
-        """Return the documents that probably follow the path's next one, the nearest first."""
+        """Return the documents that probably follow, the nearest first."""
         room = min(self._max_window, self._limits.documents - len(self._chain.path) - 1)
         if self._arrived_bytes >= self._limits.bytes:
             return []
@@ -188,7 +188,7 @@ class Ahead:
         return self._chain.trail.target(arrival.links)
 
     def spelling(self, url: str) -> str:
-        """Return the first spelling of a URL, so that a document is not fetched under two."""
+        """Return the first spelling of a URL, to fetch a document once."""
         return self._asked.setdefault(document_key(url), url)
 
 
@@ -211,7 +211,7 @@ def is_foreseen(url: str, needed: str, under_way: Sequence[str], window: int) ->
 class Want(NamedTuple):
     url: str
     is_guess: bool
-    """Whether the document is not on the path yet: the walk can do without it."""
+    """Whether the walk can do without the document."""
 
 
 _FIRST_WINDOW: Final = 2
@@ -287,11 +287,11 @@ def count_from_newest(urls: Sequence[str]) -> bool:
 
 
 _HIGHEST_SECOND: Final = 3
-"""Highest number of the second document: if archives are pages, the first archive is page 2."""
+"""Highest number of the second document: the first archive behind pages is page 2."""
 
 
 def is_counted(url: str, other: str) -> bool:
-    """Return whether two URLs differ in just one number or date, so that counting can connect them."""
+    """Return whether two URLs differ in one number or date alone."""
     return any(_difference(url, other, pattern) is not None for pattern in (_DATES_AND_NUMBERS, _NUMBERS))
 
 
@@ -314,7 +314,7 @@ class _Step(NamedTuple):
 
 
 class _Counter(NamedTuple):
-    """A counting part of a URL: its value, and a function that writes another value."""
+    """A counting part of a URL: its value, and a function to write another."""
 
     value: int
     write: Callable[[int], str | None]
@@ -331,7 +331,7 @@ _DATE: Final = (
 
 _DATES_AND_NUMBERS: Final = re.compile(f"{_DATE}|{_NUMBER}")
 _REMEMBERED: Final = 64
-"""Size of the caches: each document of a walk needs the same few differences."""
+"""Size of the caches: a walk needs the same few differences."""
 
 
 @lru_cache(_REMEMBERED)
@@ -376,7 +376,7 @@ _LARGEST_NUMBER: Final = 10**15
 
 
 def _dates(first: str, second: str) -> tuple[_Counter, _Counter] | None:
-    """Read both strings as years with months, or with months and days; None if one is no date."""
+    """Read two strings as months or days; None if one is no date."""
     pattern = _DATE_PARTS if re.search("[^0-9]", second) else _COMPACT_DATE_PARTS
     one, two = pattern.fullmatch(first), pattern.fullmatch(second)
     if one is None or two is None or (one[4] is None) != (two[4] is None) or one[2] != two[2]:
@@ -457,11 +457,11 @@ class Holes:
         self.note, self._lacking, self.looked_at = note, [note.url], []
 
     def return_to(self, url: str) -> Note | None:
-        """Return a note if a URL leads back into a hole that the walk has passed: that is a circle (R17)."""
+        """Return a note if a URL leads back into a passed hole, which is a circle (R17)."""
         return ChainLoop(url) if any(same_document(url, note.url) for note in self.jumps) else None
 
     def next_guess(self) -> str | None:
-        """Return the next guess; None if none is left, or R18's limit of bytes is reached."""
+        """Return the next guess; None without one, or at R18's limit of bytes."""
         if self._chain.body_bytes + self._refused_bytes >= self._limits.bytes:
             return None
         while self._left:

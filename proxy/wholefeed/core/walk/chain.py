@@ -42,7 +42,7 @@ class Arrival:
     body_bytes: int
     entries: int
     keys: Iterable[Key] | None
-    """Identity and update instant of each entry of a fetched document; None for a stored document."""
+    """Identities and update instants of a fetched document; None for a stored one."""
     news: bool = True
     """For a stored document: whether it brought news when it first joined a path. For a page (R6): whether
     it brought an entry not stored before."""
@@ -63,7 +63,7 @@ class Span(NamedTuple):
     newest_at: float
 
     def is_newer_than(self, other: Span) -> bool:
-        """Return whether the entries as a whole are newer: one late update is not enough."""
+        """Return whether the entries as a whole are newer."""
         return self.newest_at > other.newest_at and self.oldest_at >= other.oldest_at
 
 
@@ -89,7 +89,7 @@ class Chain:
         self.body_bytes = 0
         self.entries = 0
         self.without_news = 0
-        """Length of the run of documents without a new entry at the end of the path."""
+        """Documents without a new entry at the end of the path."""
         self.trail = trail
         self._site_of = site_of
         self._seen = SeenKeys()
@@ -138,7 +138,7 @@ class Chain:
         return None if place is None else self.path[place]
 
     def has_met(self, url: str) -> bool:
-        """Return whether a document of the path has a URL: then do not follow a redirect there (R17)."""
+        """Return whether a URL's document is on the path: do not follow a redirect there (R17)."""
         return document_key(url) in self._owners
 
     def repetition(self, url: str) -> SameDocument | Note | None:
@@ -155,7 +155,7 @@ class Chain:
         return self._verdict(self._owners.get(document_key(url)), url)
 
     def objection(self, arrival: Arrival) -> SameDocument | Note | None:
-        """Return why a document linked by the tip does not join the chain; None if it joins."""
+        """Return why the tip's next document does not join; None if it joins."""
         url = self.target or arrival.url
         place = self._owners.get(document_key(arrival.final_url))
         if place is None:
@@ -172,7 +172,7 @@ class Chain:
         return NewerNotOlder(url) if is_doubtful and self._is_no_older(arrival) else None
 
     def is_named_by(self, arrival: Arrival) -> bool:
-        """Return whether a document itself says that it belongs to this feed (R24)."""
+        """Return whether a document itself names this feed (R24)."""
         subscription = self.path[0]
         if arrival.site_id and arrival.site_id == subscription.site_id:
             return True
@@ -181,12 +181,12 @@ class Chain:
         return current is not None and any(same_document(current, name) for name in names)
 
     def leads_past(self, url: str) -> bool:
-        """Return whether the tip's `last` link names another page than this URL, not collected yet."""
+        """Return whether the tip's `last` link names another page, not collected yet."""
         last = self.tip.links.get(Relation.LAST)
         return last is not None and not same_document(last, url) and document_key(last) not in self._owners
 
     def _is_no_older(self, arrival: Arrival) -> bool:
-        """Return whether a document is newer by its dates, or an empty page before the first (R4)."""
+        """Return whether a document is newer, or an empty page before the first (R4)."""
         subscription = self.path[0]
         if not arrival.entries:
             return Relation.NEXT in subscription.links
@@ -219,7 +219,7 @@ SAME_DOCUMENT: Final = SameDocument()
 
 
 def exhaustion(chain: Chain, limits: WalkLimits, target: str) -> Note | None:
-    """Return why the walk stops although the chain goes on to this URL; None if it does not stop."""
+    """Return why the walk stops although the chain goes on; None if it does not."""
     if chain.trail.is_paged and chain.without_news >= NO_PROGRESS_PAGES:
         return PagesRepeat(chain.tip.url, documents=chain.without_news)
     if chain.without_news >= NO_PROGRESS_DOCUMENTS:
@@ -233,11 +233,11 @@ class WalkLimits:
 
     documents: int
     bytes: int
-    """Decoded bytes of bodies. Documents fetched ahead and not on the path only stop the guessing."""
+    """Decoded bytes. Documents fetched ahead only stop the guessing."""
     entries: int
 
     def reached(self, documents: int, body_bytes: int, entries: int, url: str) -> Iterator[Note]:
-        """Yield a note on each reached limit, for a chain that goes on at this URL."""
+        """Yield a note on each reached limit."""
         for held, limit, key in (
             (documents, self.documents, "limits.documents_per_feed"),
             (body_bytes, self.bytes, "limits.feed_bytes"),
@@ -270,12 +270,11 @@ class Trail:
     first_relation: str = ""
     """Leads from the subscription document to the next one, if by another relation."""
     is_paged: bool = False
-    """Whether the documents are pages: then a circle or a missing last page is the end (R6, R17)."""
+    """Whether the documents are pages: a circle or a missing last page is the end (R6, R17)."""
     is_tentative: bool = False
-    """Whether the trail counts only if its first target is not newer than the subscription document (R4)."""
+    """Whether the trail counts only if its first target is not newer (R4)."""
     is_closing: bool = False
-    """Whether to stop at the first page without news, because an earlier walk collected the pages behind
-    it."""
+    """Whether to stop at the first page without news: an earlier walk collected the rest."""
 
     def target(self, links: Mapping[str, str], *, is_first: bool = False) -> str | None:
         return next(filter(None, (links.get(name) for name in self._names(is_first))), None)
@@ -358,7 +357,7 @@ def first_ascent(spans: Sequence[Span | None]) -> int | None:
 
 
 def is_ascending(spans: Sequence[Span | None]) -> bool:
-    """Return whether pages mostly get newer along `next`: then the last one has the newest entries."""
+    """Return whether pages mostly get newer along `next`."""
     pairs = [(one, two) for one, two in pairwise(spans) if one and two]
     ups = sum(two.is_newer_than(one) for one, two in pairs)
     downs = sum(one.is_newer_than(two) for one, two in pairs)

@@ -43,7 +43,7 @@ class Drift:
     order: tuple[int, ...]
     """The new chain, newest first: the path, and stored documents untouched by the walk."""
     is_reordered: bool
-    """Whether that order differs from the simple one: new documents first, then the stored ones as before."""
+    """Whether the order is another than new documents first, then the stored ones."""
 
 
 def _interleaved(kept: Sequence[int], path: Sequence[int]) -> tuple[int, ...]:
