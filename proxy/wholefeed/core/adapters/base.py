@@ -22,7 +22,7 @@ from urllib.parse import parse_qsl, urlsplit, urlunsplit
 
 from wholefeed.core.model import WELL_KNOWN_PREFIXES, EntryId, Family, FeedDocument
 
-# What an adapter is
+# Adapters
 
 
 class Adapter(Protocol):

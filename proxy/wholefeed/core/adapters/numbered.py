@@ -36,7 +36,7 @@ from wholefeed.core.adapters.base import (
 )
 from wholefeed.core.model import EntryId, Family
 
-# What they have in common (rules R27, R28 and R30)
+# The common part (rules R27, R28 and R30)
 
 
 class _Numbered(ABC):
@@ -185,7 +185,7 @@ class _Pages:
             if not page:
                 return True
             is_other = page[-1] != before.identities[-1]
-            if is_other or not is_up:  # what is asked for from further up may end there by chance
+            if is_other or not is_up:  # a page from further up may end there by chance
                 stalled = 0 if is_other else stalled + 1
             has_gone_back = has_gone_back or is_up
             is_new = self._meet(answer, start, is_other=is_other)

@@ -40,7 +40,7 @@ from wholefeed.core.adapters.base import (
 )
 from wholefeed.core.model import EntryId, Family
 
-# Publishers that give what stands behind an entry that is named (rules R27, R28 and R30)
+# Publishers that give the entries behind a named one (rules R27, R28 and R30)
 
 
 class _Keyset(ABC):

@@ -15,7 +15,7 @@ from wholefeed.core.model import Family
 
 ADAPTERS: Final[tuple[Adapter, ...]] = (
     Blogger(),
-    *COPIES,  # which say of themselves what their source is, and have no pages
+    *COPIES,  # their generator is the source's, and they have no pages
     WordPress(),
     GitHub(),
     Discourse(),
@@ -38,7 +38,7 @@ def fitting(feed_url: str, url: str, family: Family, site_id: str, marks: str) -
     return _fitting(ADAPTERS, feed_url, url, family, site_id, marks)
 
 
-@lru_cache(maxsize=1024)  # what is seen of a feed is the same at most of its refreshes
+@lru_cache(maxsize=1024)  # most refreshes of a feed see the same evidence
 def _fitting(
     adapters: tuple[Adapter, ...], feed_url: str, url: str, family: Family, site_id: str, marks: str
 ) -> Adapter | None:

@@ -323,7 +323,7 @@ def collect_by_date(pages: Pages) -> Asking[Outcome]:
         empty = 0 if shown else empty + 1
         if archives.is_through or empty >= _EMPTY_YEARS:
             break
-    if pages.has_moved and archives.has_met and not pages.is_refused:  # what was published meanwhile
+    if pages.has_moved and archives.has_met and not pages.is_refused:  # for posts published meanwhile
         archives.is_again = True
         yield from archives.month(today.year, today.month)
     if not archives.is_honoured:

@@ -176,7 +176,7 @@ class EndWalk(Request[None]):
     """Documents on the path, including the subscription document."""
 
 
-# What is stored
+# The store
 
 
 @dataclass(frozen=True, slots=True)

@@ -171,7 +171,7 @@ class CollectingResult:
 _MAX_DOUBLINGS: Final = 20
 
 
-# What the feed becomes
+# The result for the feed
 
 
 def describe_unasked(feed: CollectedFeed, *, has_kept: bool) -> Walked:
@@ -209,7 +209,7 @@ def describe_collected(
     partial = tuple(note for note in notes if note.partial)
     ending = Ending(None, partial) if partial else Ending(End.READ)
     failures = dict(failed_by_url)
-    # What is looked for daily anyway, or not before a certain time, is not tried again every hour (R14).
+    # A daily look, or one with a time of its own, replaces the hourly attempts (R14).
     pause = DAY_SECONDS if known.lack else (known.retry_at or 0.0) - feed.basis.now()
     if pause > 0:
         failures[url] = Failure(slug=HistoryUnfinished.slug, retry_after_seconds=pause)

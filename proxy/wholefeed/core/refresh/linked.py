@@ -127,7 +127,7 @@ class PagedHistory:
         side.arrivals += kept[::step]
         return walked
 
-    # The page that is named as the last one (R6)
+    # The page named by `last` (R6)
 
     def _look_at_last(self, pages: Sequence[Arrival], walked: Walked) -> Talk[Note | None]:
         """Return a note on the page named by `last`, if no link led to it.

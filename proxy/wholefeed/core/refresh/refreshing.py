@@ -138,7 +138,7 @@ class RefreshPlan:
 
 def plan_refresh(basis: Basis, documents: Documents, subscription: SubscriptionState) -> RefreshPlan:
     kind, collecting = subscription.kind, None
-    if kind is Kind.PLAIN and subscription.is_confirmed:  # R26: only of a publisher that is there
+    if kind is Kind.PLAIN and subscription.is_confirmed:  # R26: only a responding publisher
         collecting = Collecting.of(basis, documents, subscription)
     may_walk = basis.request.may_walk
     if kind is Kind.COMPLETE:
@@ -168,7 +168,7 @@ def _is_unfinished(basis: Basis, *, has_adapter: bool) -> bool:
         or feed.is_walking
         or not feed.digest
         or feed.revision != feed.published_revision  # an earlier refresh did not come to its end
-        or find_ascent(feed) is not None  # what is new is not in the subscription document
+        or find_ascent(feed) is not None  # news is not in the subscription document
         or was_switched_on
         or was_switched_off
         or feed.state is State.LOADING

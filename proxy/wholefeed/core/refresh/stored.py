@@ -234,6 +234,3 @@ class Attempt:
     def waits(self, now: float) -> bool:
         """Return whether the next attempt is not due; ignore times from a wrong clock."""
         return seconds_left(self.last_at, self.next_at, now=now, longest_seconds=DAY_SECONDS) > 0
-
-
-# A document that has come

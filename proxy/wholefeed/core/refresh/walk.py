@@ -220,7 +220,7 @@ class Walk:
         url = self._fetches.ahead.spelling(self._fetches.steps[-1])
         return LimitReached(url, limit="limits.walk_seconds", value=limit)
 
-    # Behind a document that is missing (R34)
+    # Behind a missing document (R34)
 
     def _pass_hole(self, note: Note) -> Talk[bool]:
         self._holes.open(note, self._fetches.steps)

@@ -425,7 +425,7 @@ def _days(match: re.Match[str], width: int) -> _Counter | None:
     return _Counter(day.toordinal(), write)
 
 
-# Where a chain may go on behind a document that is missing (R34)
+# Guesses behind a missing document (R34)
 
 
 class Holes:
