@@ -177,22 +177,22 @@ class Collection:
     collected: int = 0
     """Count of entries met on the walk through all pages."""
     start_id: str = ""
-    """Identity of the first last entry: pages behind it stay the same."""
+    """Identity of the subscription document's last entry before the first full walk. Keyset pages always
+    start there."""
     start_at: float | None = None
-    """Its date, for pages that start at an instant."""
+    """Date of the entry in `start_id`, for pages that start at an instant."""
     top: str = ""
-    """The subscription document's first identity at the last finished look, in hexadecimal digits."""
-    top_at: float | None = None
-    """Last entry of the subscription document before the first full walk: keyset pages start there ever
-    after."""
-    walk: int = 0
-    """Date of that entry, for pages that start at an instant."""
-    began_at: float | None = None
-    began_date: float | None = None
     """Identity of the subscription document's first entry at the last finished look, in hexadecimal
     digits."""
+    top_at: float | None = None
+    """Date of the entry in `top`, if the adapter's pages are in the order of dates."""
+    walk: int = 0
+    """Number of the last walk through all pages. Its pages serve after a restart."""
+    began_at: float | None = None
+    began_date: float | None = None
+    """The publisher's last change before that walk, by its own clock."""
     ended_at: float | None = None
-    """Date of that entry, if the adapter's pages are in that order."""
+    """End of the last finished walk."""
     is_idle: bool = False
     """Whether the last look brought no page worth storing."""
     looked_at: float | None = None
@@ -202,7 +202,7 @@ class Collection:
     last_modified: str = ""
     """Last-Modified, like `etag`, of the subscription document at that time."""
     digest: str = ""
-    """Digest of its body, in hexadecimal digits."""
+    """Digest of the subscription document's body, in hexadecimal digits."""
     scanned_date: float | None = None
     """The latest date among pages in order of change."""
     is_tied: bool = False
@@ -217,7 +217,7 @@ class Collection:
     denials: int = 0
     """Attempts in a row without a result; the pauses between them grow."""
     reason: str = ""
-    """The reason for that, for people."""
+    """Why the last attempt was incomplete; for people."""
     lack: str = ""
     """Why all available pages together are incomplete; for people. A look for news leaves this alone."""
 
@@ -299,7 +299,7 @@ class Page:
     had_at: float = 0.0
     """Time of the fetch, epoch seconds. After an interrupted walk some pages are older."""
     is_stored: bool = False
-    """Whether the page is one of these older ones."""
+    """Whether the page comes from the store, after an interrupted walk."""
 
     @property
     def oldest_at(self) -> float | None:

@@ -139,7 +139,7 @@ class ReplyFacts:
     first_seen_at: float | None = None
     """A corrected first sight of the feed, if a fast clock had noted a later time."""
     family_since: float | None = None
-    """A corrected start of the family, for the same reason."""
+    """A corrected start of the family, after a fast clock."""
     had_at: float | None = None
     """The same as in `StoredFeed`; None for no change."""
     doubts: int | None = None

@@ -190,7 +190,7 @@ class PageKeeper(Keeper):
             yield Touch(row.id)
             self.path.append((yield from self._reattach(row, rank)))
             return
-        # Entries removed by a complete feed stay away (R1, R25), but not those removed by another format (R23).
+        # Entries that a complete feed removed stay away (R1, R25); those of another format (R23) return.
         is_part = row is not None and (row.rank is not None or row.family is not self.context.family)
         remembers = row if is_part else None
         placement = Placement(url=url, role=Role.PAGE, rank=rank, remembers=remembers)
