@@ -208,7 +208,7 @@ class _Pages:
         return answer
 
     def _is_of_feed(self, page: Page) -> bool:
-        """Return whether the feed has all entries of the page from within its own dates."""
+        """Return whether the feed has all entries of a page that are within the feed's dates."""
         feed = self._job.page
         if feed.oldest_at is None or feed.newest_at is None:
             return True
@@ -309,7 +309,7 @@ class Lemmy(_Ascending):
         return page_url(job.url, sort="Old", limit=50, page=number)
 
     def is_by_date(self, job: Job) -> bool:
-        """Return whether the URL selects the order of age; the default is by votes and age."""
+        """Return whether the URL sorts by `New`; the default is by votes and age."""
         return _sort(job.url) == "New" and super().is_by_date(job)
 
 

@@ -427,8 +427,7 @@ class Outcome:
     reason: str = ""
     """Why the result is incomplete, for people."""
     wants_all: bool = False
-    """Whether a walk through all pages, without earlier ones, is needed. After a look it comes at once,
-    else later."""
+    """Whether all pages have to be fetched again. After a look for news that happens at once, else later."""
 
 
 def one(ask: Ask) -> Asking[Answer]:

@@ -47,7 +47,7 @@ class _Numbered(ABC):
     size: ClassVar[dict[str, int]] = {}
     """The parameter for the entries on a page, if there is one."""
     lowest: ClassVar[int] = 0
-    """The place of the first entry or page, in the feed itself."""
+    """The place of the first entry or page: a URL with this place gives the feed itself."""
     is_descending: ClassVar[bool] = False
     is_read_twice: ClassVar[bool] = False
     """Whether to read all pages again, upward, for entries that moved across a border."""

@@ -243,7 +243,7 @@ def _from_front(pages: Pages) -> Asking[Outcome | None]:
 
 
 def _is_held(pages: Pages, last: int, before: Page, page: Page) -> Asking[bool]:
-    """Return whether a page repeats the present one before it (R27)."""
+    """Return whether a page repeats the one before it, which is read once more for that (R27)."""
     if page.identities != before.identities:
         return False
     again = (yield from one(pages.front(last, is_again=True))) if last > 1 else before

@@ -58,7 +58,7 @@ class Pages:
 
     @property
     def full(self) -> int:
-        """Count of entries on a full page, or in all."""
+        """Count of entries on a full page: the subscription document is one, or has all entries."""
         return max(1, len(self.first))
 
     @property

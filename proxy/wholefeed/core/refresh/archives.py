@@ -115,7 +115,7 @@ class ArchiveRules:
         return is_other and self.context.family is self.basis.feed.family
 
     def _is_unfit(self, row: StoredDocument, url: str) -> bool:
-        """Return whether a document's last fetch was in another format (R23)."""
+        """Return whether a stored document, or its last fetch, is in another format (R23)."""
         return row.family is not self.context.family or self._came_otherwise(url)
 
     def _may_replace(self, row: StoredDocument, fresh: FreshDocument) -> bool:

@@ -78,7 +78,7 @@ class Basis:
     def attempted(
         self, url: str, earlier: Attempt | None, failure: Failure | None, *, reason: str
     ) -> Attempt:
-        """Return the next failed attempt for a document (R14).
+        """Return the record of a further failure of a document (R14).
 
         Failures count up, and the time of the first one stays: it dates the pseudo-entry (R16).
         `failure` is None if the document came, but is unsuitable.

@@ -42,7 +42,7 @@ class Listing:
     retry_at: float | None = None
     """Earliest next request: the publisher refuses (R32)."""
     again_at: float | None = None
-    """Time of an early next look, after one without a list and with failures."""
+    """Time of an early next look: the last one found no list, and a request failed."""
     failed: int = 0
     """Such looks in a row; the pauses between them grow."""
 
