@@ -75,6 +75,7 @@ def fetch_value(db: Database, sql: str, parameters: Parameters | None = None) ->
 
 
 def run(db: Database, sql: str, parameters: Parameters | None = None) -> None:
+    """Execute a statement without rows, and do not wait for its result."""
     db.execute(sql, parameters or {})
 
 
@@ -200,5 +201,8 @@ class Traffic:
     waiting: int = 0
     """Pieces of work without a connection."""
     repeated: int = 0
+    """Transactions that began again."""
     lost: int = 0
+    """Connections that broke during a transaction."""
     notices_lost: int = 0
+    """Times that a connection for notices broke."""

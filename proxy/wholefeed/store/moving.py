@@ -3,8 +3,8 @@
     with opened_source(path) as source, opened_target(url) as target:
         moved = move(source, target, say=print)      # Moved(tables=…, rows=…)
 
-Tables follow those they refer to, and rows a key, so the last copied key records the progress. Servers open
-the new database only after a comparison of all rows.
+Each table comes after those it refers to. Its rows are copied in the order of a key, so the last copied key
+records the progress. Servers open the new database only after a comparison of all rows.
 """
 
 from __future__ import annotations
@@ -43,6 +43,8 @@ class Moved(NamedTuple):
 
 
 class Stand(NamedTuple):
+    """The progress of one table."""
+
     rows: int = 0
     last: str | None = None
     """Key of the last row, as `write_key` writes it."""
@@ -277,6 +279,7 @@ class Source:
             raise StoreError(f"cannot read {table.name} of the SQLite database: {exc}") from exc
 
     def last_number(self, table: Table, column: str) -> int:
+        """Return the highest number ever assigned to a column, deleted rows included."""
         highest = self._db.execute(f"SELECT coalesce(max({column}), 0) FROM {table.name}").fetchone()[0]  # noqa: S608
         given = self._db.execute("SELECT seq FROM sqlite_sequence WHERE name = ?", (table.name,)).fetchone()
         return max(int(highest), int(given[0]) if given else 0)
@@ -346,14 +349,15 @@ _ROWS_AT_ONCE: Final = 500
 class Target:
     """A database with this version's schema and no other transfer into it.
 
-    Servers open no database with the table `moving`. Its rows have number and last key of the copied rows of
-    each table, updated in the same transaction.
+    Servers open no database with the table `moving`. For each table it has the number of copied rows and the
+    last key, updated in the transaction that adds the rows.
     """
 
     def __init__(self, db: psycopg.Connection[Any]) -> None:
         self._db = db
         self._types: dict[str, dict[str, str]] = {}
         self.numbered: dict[str, list[str]] = {}
+        """By table, the columns that the database numbers itself."""
         self._mark = ""
         for table, column, kind, is_numbered in db.execute(_COLUMNS).fetchall():
             self._types.setdefault(table, {})[column] = kind

@@ -552,7 +552,7 @@ class Write(Job[_T]):
 
 
 class SingleWrite(Write[_T]):
-    """A single statement that may run twice. It says itself if its commit needs no disk."""
+    """A single statement that may run twice. The statement itself can turn off the wait for the disk."""
 
     def transact(self, db: PostgresDatabase) -> _T:
         return self.work(_Single(db, "SELECT", "WITH"))
@@ -589,7 +589,7 @@ class Notices:
             notices.on_replaced(forget_everything)       # the database may be another one
             rows = await notices.ask("SELECT id FROM feed WHERE url = :url", {"url": url})
 
-    A notice, at most 7,999 bytes, is sent in the transaction of the change:
+    A notice has at most 7,999 bytes, and is sent when its transaction commits:
 
         SELECT pg_notify('wholefeed', 'drop 12 a')
 
@@ -764,6 +764,7 @@ _IDENTITY: Final = f"SELECT ({HISTORY}) || '/' || ({_DATABASE})"
 _FEED_BYTES: Final = 2048
 _DOCUMENT_BYTES: Final = 1024
 _ENTRY_BYTES: Final = 256
+"""Estimated bytes of a row with its indexes, as the two above."""
 _USED_BYTES: Final = f"""
     SELECT (SELECT coalesce(sum(octet_length(coded)), 0) FROM body)
         + (SELECT coalesce(sum(deflated_bytes), 0) FROM segment WHERE retired_at IS NULL)

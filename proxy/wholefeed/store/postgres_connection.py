@@ -88,6 +88,7 @@ HISTORY: Final = """
     END
 """
 _PREPARED: Final = 512
+"""More statements than the program has."""
 _SET_UP_SECONDS: Final = 3.0
 """Longest wait for a connected server to answer the setup."""
 
@@ -163,6 +164,7 @@ class PostgresDatabase:
 
 
 _CACHED: Final = 2048
+"""More statements than the program has, including those it builds."""
 
 
 @lru_cache(_CACHED)

@@ -62,9 +62,9 @@ class FeedRow(StoredFeed):
     lines_begun: int | None
     """Number of lines when numbering began (P1). None: nobody has requested a replay."""
     renamed_since: float | None
-    """Time of the first look that brought new ids for most known entries."""
+    """Time when a post with several ids was first seen (R36), epoch seconds."""
     renaming_looks: int
-    """Successive such looks."""
+    """Successive looks that brought new ids for most known entries."""
 
     @property
     def since(self) -> float:
@@ -88,7 +88,7 @@ class FeedRow(StoredFeed):
 
 @dataclass(slots=True, kw_only=True)
 class ListedFeed:
-    """A feed in lists of feeds. All fields are short, also with a hostile publisher."""
+    """A feed in lists of feeds, with the fields of `FeedRow` that stay short with any publisher."""
 
     id: int
     url: str
@@ -141,7 +141,7 @@ class DocumentRow(StoredDocument):
     version: str
     media_type: str
     generated_at: float | None
-    """Creation time of a page that an adapter requested, by its publisher's clock."""
+    """Time when the publisher generated a page that an adapter requested."""
     live_bytes: int
     notes: tuple[NoteDict, ...]
 
@@ -281,6 +281,7 @@ class Publication:
     via_url: str
     is_walking: bool = False
     ending: str | None = None
+    """The reason for the end of the walk. None: leave the stored one."""
     missing: Sequence[Attempt] | None = None
     """All missing documents. None: leave the stored ones."""
     title: str
@@ -300,8 +301,7 @@ class Publication:
     is_alike: bool = False
     """Whether readers already have the same bytes, from a publication with another kind of digest."""
     dates: Mapping[int, Sequence[float | None]] = field(default_factory=dict)
-    """In a feed with lines (P1): publication dates of the entries, for documents with entries without a line.
-    """
+    """In a feed with lines (P1): publication dates of entries, by document with entries without a line."""
 
 
 class Failures(NamedTuple):
@@ -313,7 +313,7 @@ class Failures(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """A whole feed as published. Its segments stay readable for its lifetime."""
+    """A whole feed as published. Its segments stay readable within `Store.snapshot`."""
 
     feed: FeedRow
     segments: tuple[SegmentRow, ...]

@@ -70,8 +70,9 @@ def _keep_others_out(path: Path) -> None:
 class SqliteEngine(Engine):
     """An engine with one writing connection and its `readers`; close it with `close`.
 
-    Writes that wait during a transaction are committed together, each in a savepoint, so that a failure
-    undoes only its own work. Cancelling a caller ends only its waiting.
+    Writes that wait during a transaction are committed together, in order, each in a savepoint, so that a
+    failure undoes only its own work. No caller gets its result before the COMMIT. Cancelling a caller ends
+    only its waiting.
 
     Work without `is_lasting` is in the file at once for readers, and on disk with the next lasting write. A
     killed process loses nothing; a power cut loses the work after the last lasting write.
@@ -252,6 +253,7 @@ class _Outcome(NamedTuple):
 
 _TRIES: Final = 3
 _TOGETHER: Final = 32
+"""Most jobs in one transaction."""
 
 
 def _outcome(db: sqlite3.Connection, work: _Work) -> _Outcome:

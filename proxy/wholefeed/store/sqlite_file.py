@@ -116,6 +116,7 @@ async def close(db: Connection) -> None:
 
 _BUSY_SECONDS: Final = 2.0
 _CACHED_STATEMENTS: Final = 512
+"""More than the program has, including those it builds."""
 
 
 async def _open(uri: str, prepare: Callable[[sqlite3.Connection], None]) -> Connection:
@@ -295,7 +296,7 @@ def locked(path: Path) -> Iterator[None]:
     """Reserve the database file for this process, by a lock on `<path>.lock`. Blocks, briefly.
 
     The lock file stays: its removal would let two processes lock two files. On a read-only volume there is no
-    lock.
+    lock, since nobody can write the database.
 
     Raises:
         StoreUnusableError: Another process has the lock, or the directory does not exist.

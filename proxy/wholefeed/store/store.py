@@ -118,7 +118,7 @@ class Store:
             feed: The feed that changes. None: no feed, or one not known yet.
             comes_more: Another write follows before anybody learns of this one. With a local database nothing
                 waits for the disk then: a power cut that undoes the write also ends this process.
-            tell: Called with the result instead of `engine.on_change`, by a caller that knows more.
+            tell: Called with the result instead of `engine.on_change`, if the caller knows what has changed.
         """
         await self._deferred.written()
         is_lasting = self.is_shared or not comes_more
@@ -342,7 +342,7 @@ class Upkeep:
         """Return the size of the store, perhaps of some time ago.
 
         Returns:
-            None if the first measurement is still running.
+            None if no measurement ended in time, and there is no earlier one.
 
         Raises:
             OverloadedError, StoreError: The measurement failed.
@@ -427,7 +427,7 @@ class Engine:
         Args:
             work: A function that changes nothing.
             is_first: A new request, which waits behind those in progress.
-            is_long: Reads the whole store, perhaps for minutes; no reader waits.
+            is_long: Reads the whole store, perhaps for minutes; no reader waits for it.
             is_single: One SELECT, which needs no transaction.
         """
         raise NotImplementedError

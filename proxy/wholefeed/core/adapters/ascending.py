@@ -9,8 +9,9 @@ missed.
     the last one            by doubling and bisection
     from there to the first, then the last again, and pages now behind it
 
-After an interruption, stored pages are read again until one is unchanged. A look for news starts at the
-former last page. It also reads pages before that until one reaches back, because of deletions.
+After an interruption, stored pages are read again until one is unchanged: then those below it are, too.
+A look for news reads the former last page and pages now behind it. Because of deletions it also reads
+pages before it, until one reaches back.
 """
 
 from __future__ import annotations

@@ -120,7 +120,7 @@ def _generator(document: FeedDocument) -> str:
 
 
 _MAX_FRAGMENT_BYTES: Final = 2000
-"""Limit for a generator element with just a name and an address."""
+"""Longest element to read, such as a generator with just a name and an address."""
 _TAG: Final = re.compile(r"<[^>]*>")
 _ADDRESS: Final = re.compile(r"""\b(?:uri|url|rdf:resource|resource)\s*=\s*(?:"([^"]*)"|'([^']*)')""")
 _BLANKS: Final = re.compile(r"\s+")
@@ -269,7 +269,7 @@ class Ask(NamedTuple):
 
     @property
     def expected(self) -> frozenset[int]:
-        """Statuses that count as a response."""
+        """Error statuses that count as a response: no such page, or this question alone is refused."""
         gone = frozenset[int]() if self.is_needed else GONE
         return gone | FORBIDDEN if self.is_head or self.is_trial else gone
 
@@ -387,11 +387,11 @@ class Job:
         return self.is_back(self.page)
 
     def is_back(self, page: Page) -> bool:
-        """Return whether a page reaches back to the last look."""
+        """Return whether a page has the first entry of the last look, or an older one."""
         return self.reach(page) < len(page.identities)
 
     def reach(self, page: Page) -> int:
-        """Return how many entries of a page are newer than the last look's first one."""
+        """Return how many entries of a page stand before those known at the last look; all if it has none."""
         top, top_at = self.known.top, self.known.top_at
         entries = zip_longest(page.identities, page.dates)
         known = (
@@ -418,7 +418,7 @@ class Job:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
     is_honoured: bool
-    """Whether there is more than the subscription document (R27)."""
+    """Whether the responses prove that there is more than the subscription document (R27)."""
     is_whole: bool = True
     """Whether the adapter asked for every page; the driver knows the failures."""
     known: Collection = field(default_factory=Collection)
@@ -427,7 +427,8 @@ class Outcome:
     reason: str = ""
     """Why the result is incomplete, for people."""
     wants_all: bool = False
-    """Whether all pages have to be fetched again. After a look for news that happens at once, else later."""
+    """Whether all pages are needed again, and none fetched before serves. After a look for news that
+    happens at once, else later."""
 
 
 def one(ask: Ask) -> Asking[Answer]:

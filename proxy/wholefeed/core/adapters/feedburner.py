@@ -98,10 +98,10 @@ _PLACE: Final = -2_000_000_000
 
 
 def _is_copy_of(copy: Page, source: Page) -> bool:
-    """Return whether the feeds share all entries where they overlap, and at least half of one.
+    """Return whether the copy has all entries of the source where they overlap, and both share enough.
 
     A copy may have further entries, added there or gone at the source. A copy that lacks one is of a
-    category or a selection.
+    category or a selection. Enough is half of the shorter feed, and of the copy where they overlap.
     """
     shared = set(copy.identities) & set(source.identities)
     needed = max(min(len(copy.identities), len(source.identities)), len(_overlap(copy, shared)))

@@ -230,8 +230,8 @@ class GitHub(_Keyset):
     for its updates so, found that the feed never holds more than ten, and that a deleted release stays
     in it as a tag. The pages for people know the parameter too (`…/releases?after=v2.8.0`, in many
     guides). An entry's id is `tag:github.com,2008:Repository/NUMBER/TAG`, and a tag may hold slashes.
-    The response for a missing tag is unknown: the adapter accepts an empty page, the first page and
-    404.
+    The response for a missing tag is unknown: the adapter reads an empty page, the first page
+    and 404 as the sign of one.
     """
 
     name: ClassVar[str] = "github"
@@ -453,7 +453,7 @@ def _with_statuses(job: Job, page: Page, known: Collection) -> Outcome:
 
 
 def _cut_or_whole(known: Collection, *, is_cut: bool) -> Outcome:
-    """Return the outcome of one page; no earlier lack counts."""
+    """Return the outcome of a page: it is all that the publisher gives, so no earlier lack counts."""
     reason = _MASTODON_CUT if is_cut else ""
     known = replace(known, lack="")
     return Outcome(is_honoured=True, is_whole=not is_cut, is_final=is_cut, known=known, reason=reason)

@@ -116,6 +116,7 @@ def _next_pages(pages: Pages) -> Asking[Outcome | None]:
 
 
 def _collect_all(pages: Pages) -> Asking[Outcome | None]:
+    """Ask for all pages; None if page numbers are not honoured."""
     if pages.job.page.validators == ("", ""):  # nothing will show changes during the walk
         yield from _changed_since(pages, None)
     try:
@@ -195,7 +196,7 @@ def _front_pages(pages: Pages) -> Asking[None]:
 
 
 def _single(pages: Pages) -> Asking[Outcome | None]:
-    """Collect a blog of one page: page 1 is the subscription document, and page 2 missing (R27)."""
+    """Collect a blog of one page: page 1 is the subscription document, and page 2 does not exist (R27)."""
     first, second = yield [pages.by_id(1), pages.by_id(2)]
     for each in (first, second):
         if isinstance(each, Refused) and not (each.is_gone or each.is_objection):

@@ -68,7 +68,7 @@ class Pages:
 
     @property
     def has_moved(self) -> bool:
-        """Whether anything was published or changed since then, or nothing tells."""
+        """Whether anything was published or changed since `began_date`, or nothing tells."""
         page, latest = self.job.page, self.latest_validators
         return latest is not None and (
             latest != page.validators or latest == ("", "") or self.began_date != _date_of(page)
@@ -186,7 +186,7 @@ def has_entries(answer: object) -> bool:
 def is_left_alone(url: str) -> bool:
     """Return whether a feed is one of comments, or its URL has parameters of pages already (R26).
 
-    WordPress ignores empty ones. A parameter for the number of entries selects no page, and WordPress
+    WordPress ignores empty parameters. One for the number of entries selects no page, and WordPress
     reads none; plugins that read one do so on pages, too. `withcomments` shows in the document
     (`Marks.has_comments`).
     """
@@ -220,7 +220,7 @@ def is_main(url: str, api_url: str) -> bool:
 
 
 def is_part(job: Job) -> bool:
-    """Return whether a feed may have only a part of the posts."""
+    """Return whether a feed may have only a part of the posts; without a REST API link, by its path."""
     return not is_main(job.url, job.page.marks.api_url or urljoin(job.url, "/wp-json/"))
 
 

@@ -37,7 +37,7 @@ class Walk:
         DOWN   N, N-1, … 1
                the validators changed between k+1 and k -> SEAM, unless each page has its own
                k is from before an interruption, and k+1 is not -> read k again
-               k is shorter than pages behind it, and k+1 has changed: pages got shorter -> unsettled
+               k is shorter than pages behind it, and k+1 has changed: pages got shorter -> over, unsettled
                k has the entries of k+1, and k+1 still has them: numbers are not honoured
         SEAM   k+1, k+2, … until a page has known entries; from there down to k again
                the validators have changed once more, too often -> unsettled

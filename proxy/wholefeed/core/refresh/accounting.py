@@ -114,6 +114,7 @@ class Departure(NamedTuple):
     left: frozenset[EntryId]
     """Entries in neither the new version nor any other attached document of the publisher."""
     has_gap: bool = False
+    """Whether the document had entries, and none of them stays."""
 
 
 class Verdict(Enum):
@@ -232,7 +233,7 @@ class Accounting:
         return self._break()
 
     def missed(self, url: str, next_at: float) -> Verdict:
-        """Account for a missing document; `next_at` is its next attempt (R14)."""
+        """Account for a document that could not be fetched or used; `next_at` is its next attempt (R14)."""
         self._has_skipped = True
         if not self._open:
             self._meet(url)
@@ -260,7 +261,7 @@ class Accounting:
         self._is_doubt_open = True
 
     def end(self, *, is_true_end: bool) -> Verdict:
-        """Account for the end of the chain."""
+        """Account for the end of the chain; `is_true_end` says that nothing is missing behind it."""
         if not self._open:
             if not self._doubtful and self.shifts.left:
                 self._forget_doubts()

@@ -27,6 +27,7 @@ class Answers:
     """
 
     flying: set[str] = field(default_factory=set)
+    """Keys of the documents being fetched."""
     _responses: dict[str, Response | Rejected] = field(default_factory=dict)
 
     def take(self, url: str, response: Response) -> None:
@@ -64,7 +65,7 @@ class Found:
     arrival: Arrival
     row: StoredDocument | None = None
     fresh: FreshDocument | None = None
-    """The fetched document until it is stored."""
+    """The fetched document until it is stored; None if the stored one serves."""
     response: Response | Rejected | None = None
     """The response after which the stored document serves; None if nobody asked."""
 

@@ -299,9 +299,11 @@ class _Waiting(NamedTuple):
     found: Found
     placement: Placement
     place: int
+    """Index in `Keeper.path`."""
 
 
 _UNKNOWN: Final = 0
+"""Number in the path for a document not stored yet."""
 MOST_WAITING: Final = 64
 _MOST_BYTES: Final = 8 << 20
 """Limits for waiting documents (R35): their count, and the bytes of their bodies."""

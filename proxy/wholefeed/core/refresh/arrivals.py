@@ -114,6 +114,7 @@ class Reply:
     """The publisher's response about the subscription document, without the document."""
 
     url: str
+    """The requested URL, before redirects."""
     permanent_url: str | None
     """Target of redirects if all were permanent; else None."""
     headers: Mapping[str, str]

@@ -311,7 +311,7 @@ class Reread(Request[bool]):
 
 @dataclass(frozen=True, slots=True)
 class SettleIds(Request[bool]):
-    """Serve posts under ids in use for a day (R36); return whether any id changed.
+    """Serve posts under the ids that their publisher has used for a day (R36); return whether any changed.
 
     With `joins`, also join posts that an earlier version took for two.
     """

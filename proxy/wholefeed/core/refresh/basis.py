@@ -24,9 +24,11 @@ class Progress:
     urls: list[str] = field(default_factory=list)
     """URLs of the last three documents."""
     last_url: str = ""
-    """URL of the last document to join, if known."""
+    """URL of the last document that will join, if known."""
     is_confirmed: bool = False
+    """Whether the publisher has responded about the subscription document."""
     notes: tuple[Note, ...] = ()
+    """Notes on the subscription document."""
 
     @property
     def left(self) -> int | None:
@@ -34,7 +36,7 @@ class Progress:
         return count_left(self.urls, self.last_url) if self.urls else None
 
     def add(self, url: str, entries: int, last_url: str = "") -> None:
-        """Count a document that has joined; `last_url` is the URL of the last one, if known."""
+        """Count a document that has joined; `last_url` is the URL of the last one that will, if known."""
         self.documents += 1
         self.entries += entries
         self.urls = [*self.urls[-2:], url]
@@ -50,6 +52,7 @@ class Basis:
     missing: Mapping[str, Attempt]
     """Documents missing after earlier refreshes, by URL."""
     failure: Attempt | None
+    """The last failure to fetch the subscription document."""
     settings: Settings
     request: RefreshRequest
     site_of: Callable[[str], str]

@@ -80,6 +80,7 @@ class CollectedFeed:
         return self.subscription.digest.hex() != self.known.digest
 
     def _is_past(self, at: float | None, seconds: float) -> bool:
+        """Return whether an instant is so long ago; also for None, and for one in the future."""
         return at is None or not 0 <= self.basis.now() - at < seconds
 
     # The subscription document

@@ -28,7 +28,7 @@ class CollectingFailures:
         self.notes: list[Note] = []
         self.by_url: dict[str, Failure] = {}
         self.has_failed = False
-        """Whether a page failed for another reason than not to exist."""
+        """Whether a page could not be fetched, for another reason than that it does not exist."""
         self.stop: str | None = None
         """Why to ask no more, for people; None while the adapter may ask."""
         self.retry_at: float | None = None

@@ -28,6 +28,7 @@ class PageRequests:
         self._failures = failures
         self._readings: dict[int, ReadingBounds] = {}
         self.has_begun = False
+        """Whether a walk through all pages has begun to use the network."""
         self.is_endless = False
         """Whether too many requests brought no new entry (R17)."""
 

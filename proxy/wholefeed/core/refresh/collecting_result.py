@@ -6,7 +6,7 @@
     UNSETTLED       the pages do not fit each other               starts anew       later and later
     NOT_HONOURED    the publisher ignores the pattern             starts anew       later and later
     NOT_ANSWERED    the same, but there were failures             continues         later and later
-    CUT_SHORT       a look did not reach the known pages          continues         later and later
+    CUT_SHORT       a look did not reach known entries            continues         later and later
     INCOMPLETE      pages are missing                             continues         as each page has its time
     ALL_GIVEN       the publisher has more and gives none of it   is not needed     on a full refresh
     ALL_READ        all pages were fetched                        is not needed     on a full refresh
@@ -145,7 +145,7 @@ class CollectingResult:
         )
 
     def _put_off(self, known: Collection) -> Collection:
-        """Return the time of the next walk through all pages (R27, R31).
+        """Return the state with the time of the next walk through all pages (R27, R31).
 
         A denial without failures waits for a week. Otherwise chance may be the cause: the first interval
         is that of missing documents, and each further one doubles, up to a week.

@@ -190,6 +190,8 @@ class PagedHistory:
 
 @dataclass(slots=True)
 class _Pages:
+    """Pages on one side of the subscription document, in the order of `next`."""
+
     ids: list[int] = field(default_factory=list)
     arrivals: list[Arrival] = field(default_factory=list)
 

@@ -32,6 +32,7 @@ class Listing:
     """The feed's format then, used for the listed entries (R23)."""
     known: Known = field(default_factory=Known)
     pages: int = 0
+    """Count of the listing's pages that were read."""
     missing: tuple[Missing, ...] = ()
     looked: tuple[Looked, ...] = ()
     """Rejected pages, with reasons."""
@@ -78,7 +79,10 @@ class Listing:
         return json.dumps({k: v for k, v in asdict(self).items() if v != _DEFAULTS[k]})
 
     def unfinished(self, before: Listing, paused_until: float | None, *, now: float) -> Listing:
-        """Return this result with the next times, after failures (R32)."""
+        """Return this result after failures, with the times of the next requests.
+
+        The publisher refuses requests until `paused_until` (R32).
+        """
         if self.known.first_url:
             return replace(self, retry_at=paused_until)
         doubled: int = 1 << min(before.failed, 8)

@@ -42,7 +42,7 @@ BEHIND_ALL: Final = 1 << 40
 
 
 def take_added(basis: Basis, documents: Sequence[StoredDocument]) -> Talk[bool]:
-    """Store imports and listings, remove withdrawn ones and entries (I2); return whether any."""
+    """Store imports and listings, remove documents (I1) and entries (I2); return whether there were any."""
     added = [offer for offer in basis.offers if offer.is_added]
     attached = {row.url: row.rank for row in documents if row.is_listed}
     for offer in added:

@@ -22,6 +22,7 @@ from wholefeed.core.walk.chain import Arrival
 class StoredFeed:
     id: int
     url: str
+    """The canonical key."""
     fetch_url: str
     moved_to: str | None
     """Target of recent permanent redirects, `moved_times` in a row since `moved_since`."""
@@ -38,6 +39,7 @@ class StoredFeed:
     published_revision: int
     """The last published revision; another than `revision` if readers do not see all yet."""
     notes: str
+    """Notes as JSON."""
     digest: bytes | None
     """Digest of the published feed; None before the first publication."""
     cache_control: str = ""

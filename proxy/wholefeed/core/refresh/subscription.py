@@ -97,6 +97,7 @@ class Subscription:
         return self._current(came.fresh, has_changed=has_changed, has_news=has_news, notes=notes)
 
     def _ask(self) -> Talk[SubscriptionCame | Reply | SubscriptionFailed]:
+        """Ask for the document; search (R3) only if the last search failed. Opening the feed made one."""
         stored, url, basis = self._stored, self._feed.fetch_url, self._basis
         if not (self._lacks(CurrentUnavailable, NoSubscriptionDocument)):
             is_usable = (
@@ -139,7 +140,7 @@ class Subscription:
     # It came
 
     def _take(self, came: SubscriptionCame) -> Talk[tuple[bool, bool, tuple[Note, ...]]]:
-        """Store a changed document; return whether it has changed or brings news, and notes."""
+        """Store a changed document; return whether it has changed, whether it brings news, and notes."""
         stored, fresh, kind = self._stored, came.fresh, self._kind_of(came.fresh)
         has_changed = (
             stored is None
@@ -271,6 +272,7 @@ class Subscription:
         return (move if move != known else None), None
 
     def _failure(self, failure: Failure) -> tuple[Attempt | None, float]:
+        """Return the attempt, if the publisher was asked, and until when the stored feed serves."""
         basis = self._basis
         if failure.is_unasked:
             return None, basis.now() + (failure.retry_after_seconds or 0.0)
@@ -339,6 +341,7 @@ class SubscriptionState:
     is_tentative: bool
     """Whether this is a chain only if its first target is not newer (R4)."""
     is_confirmed: bool
+    """Whether the publisher has responded in this refresh."""
     has_changed: bool
     changed_at: float
     """Time of the last change, epoch seconds."""

@@ -10,8 +10,8 @@ not count until the chain links to it. First one guess tests whether the chain r
 the documents before it are fetched. So at most one request goes beyond the end of the chain.
 
 Holes (`Holes`, rule R34): a missing document hides the link to the next one, but not its place. So the
-walk asks for guesses behind the hole without a link. Such a document joins if it names this feed itself
-and is no repetition.
+walk asks for guesses behind the hole without a link. Such a document joins if it says itself that it
+belongs to this feed, and is no repetition.
 
     holes.open(DocumentUnavailable(".../39", …), steps=[".../41", ".../40", ".../39"])
     holes.next_guess()       # ".../38"; None when none is left, and the walk ends with `holes.note`
@@ -86,7 +86,7 @@ class Ahead:
         self._early[document_key(url)] = older_url
 
     def note_response(self, url: str, body_bytes: int | None) -> None:
-        """Note the response for a chosen document; None if it cannot be fetched."""
+        """Note the response for a chosen document; `body_bytes` is None if it could not be fetched."""
         key = document_key(url)
         if key in self._answered:
             return
@@ -476,10 +476,11 @@ class Holes:
         self._lacking.append(url)
 
     def admits(self, arrival: Arrival) -> bool:
-        """Return whether a document behind the hole names this feed.
+        """Return whether a document behind the hole says itself that it belongs to this feed.
 
-        No link leads there, so the evidence must be stronger than for a linked document (R24): the
-        document itself must name the feed, even at the same site. A stored document has done so before.
+        No link leads there, so the evidence must be stronger than for a linked document (R24). Even at
+        the same site the document must name the feed, or link to a missing document as the next newer
+        one. A stored document has done so before.
         """
         if self._chain.objection(arrival) is not None:
             return False

@@ -63,7 +63,7 @@ class Span(NamedTuple):
     newest_at: float
 
     def is_newer_than(self, other: Span) -> bool:
-        """Return whether the entries as a whole are newer."""
+        """Return whether the entries as a whole are newer; a late update of an old one is not enough."""
         return self.newest_at > other.newest_at and self.oldest_at >= other.oldest_at
 
 
@@ -219,7 +219,7 @@ SAME_DOCUMENT: Final = SameDocument()
 
 
 def exhaustion(chain: Chain, limits: WalkLimits, target: str) -> Note | None:
-    """Return why the walk stops although the chain goes on; None if it does not."""
+    """Return why the walk stops although the chain goes on to a target; None if it need not stop."""
     if chain.trail.is_paged and chain.without_news >= NO_PROGRESS_PAGES:
         return PagesRepeat(chain.tip.url, documents=chain.without_news)
     if chain.without_news >= NO_PROGRESS_DOCUMENTS:
@@ -233,7 +233,7 @@ class WalkLimits:
 
     documents: int
     bytes: int
-    """Decoded bytes. Documents fetched ahead only stop the guessing."""
+    """Bytes of decoded bodies on the path. Documents fetched ahead of it only stop the guessing."""
     entries: int
 
     def reached(self, documents: int, body_bytes: int, entries: int, url: str) -> Iterator[Note]:
@@ -317,7 +317,8 @@ def page_trails(
         names: The URLs of the subscription document.
         is_closing: Whether an earlier walk collected the whole feed.
         is_known: Returns whether a document is stored under a URL. If an earlier walk collected all and
-            nothing is stored under the first page's URL, that page is the subscription document.
+            nothing is stored under the first page's URL, that page is the subscription document by
+            another URL.
     """
     own = tuple(names)
 
@@ -420,6 +421,7 @@ FILTER_BITS: Final = 1 << 24
 _PROBES: Final = 4
 _MASK: Final = FILTER_BITS - 1
 _AT_ONCE: Final = 1024
+"""Keys to add between two checks of the set's size."""
 
 
 def is_new_throughout(keys: Iterable[Key], known: Collection[EntryId]) -> bool:

@@ -519,8 +519,8 @@ def _put_arrivals(
 ) -> dict[int, int]:
     """Store those documents together that are new to the feed and need no special treatment.
 
-    One by one, eight documents made SQLite's thread wait for its turn 250 times (`inserting`). Return numbers
-    by places.
+    One by one, eight documents made SQLite's thread wait for its turn 250 times (`inserting`). Return their
+    numbers, by their places in `documents`.
     """
     plain = dict[tuple[str, Role], int]()
     for place, document in enumerate(documents):

@@ -93,8 +93,11 @@ def list_feeds(db: Database, limit: int, offset: int) -> list[ListedFeed]:
 
 class Search(NamedTuple):
     words: str = ""
+    """Part of the URL or title, in upper or lower case of ASCII; empty: any."""
     state: str = ""
+    """The visible state, or `stale`; empty: any."""
     sort: str = "asked"
+    """One of `ORDERS`."""
 
 
 ORDERS: Final = ("asked", "title", "url", "state", "entries")
@@ -208,6 +211,7 @@ _CREATE: Final = f"""
 
 
 def create(db: Database, *, url: str, fetch_url: str, family: Family, kind: Kind, now: float) -> FeedRow:
+    """Return the feed with this URL as key or alias, or else create it."""
     found = find_by_url(db, url)
     if found is None:
         values = {"url": url, "fetch_url": fetch_url, "family": family, "kind": kind}

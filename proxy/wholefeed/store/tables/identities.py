@@ -113,7 +113,7 @@ def carry(db: Database, feed: int, before: EntryId, identity: EntryId) -> None:
 
 
 def proven(keys: PackedKeys, before: Sequence[EntryId]) -> frozenset[EntryId]:
-    """Return links that were ambiguous when copies were remembered, before versions that store this."""
+    """Return links that were ambiguous when copies were remembered, by versions that did not store this."""
     return frozenset(
         each.link
         for ordinal, each in keys

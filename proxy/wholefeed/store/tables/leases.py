@@ -97,8 +97,8 @@ def take(
 ) -> Looked:
     """Take a lease if it is free and wanted, in a write transaction.
 
-    With `takes_own`, a lease of the same replica counts as free. Without it, a feed in another transaction is
-    left alone, and the replica with any other lease is notified of the wish.
+    With `takes_own`, a lease of the same replica counts as free. Without it, a feed that another transaction
+    changes is left alone, and the replica with a lease on no feed is notified that it is wanted.
     """
     row = None
     if feed is None:
@@ -144,7 +144,7 @@ _IS_HELD: Final = "SELECT 1 FROM lease WHERE name = :name AND token = :token AND
 
 
 def is_held(db: Database, name: str, token: str) -> bool:
-    """Whether the lease is still in force under this token."""
+    """Whether this taking of the lease has neither ended nor been replaced by another one."""
     return fetch_value(db, _IS_HELD, {"name": name, "token": token}) is not None
 
 
@@ -171,6 +171,8 @@ _TELL: Final = "SELECT pg_notify('wholefeed', :payload)"
 def end(db: Database, ends: Iterable[tuple[str, str, str]]) -> None:
     """End leases, and notify waiting replicas, in one statement that may run twice.
 
+    A lease that another replica took meanwhile stays.
+
     `ends` has name, token and outcome of each: the failure, or empty for success or a private failure.
     """
     given = [{"name": name, "token": token, "outcome": outcome} for name, token, outcome in ends]
@@ -181,8 +183,9 @@ class Beat(NamedTuple):
     """The database's reply to a sign of life."""
 
     was_known: bool
-    """False: the replica is new, or the database lost its temporary data."""
+    """False: the replica is new, or a crash emptied the unlogged tables."""
     held: Mapping[str, str]
+    """Tokens of its leases, by name."""
     replicas: int
     """Number of live replicas, with this one."""
 
@@ -239,6 +242,7 @@ def unfinished(db: Database) -> list[int]:
 
 
 _KEPT_SECONDS: Final = 120.0
+"""Lifetime of a failed lease's outcome."""
 _FORGET_ENDED: Final = """
     DELETE FROM lease
     WHERE ended_at < clock_seconds() - CASE WHEN name LIKE 'host:%' THEN :host_seconds ELSE :kept_seconds END
@@ -250,6 +254,7 @@ _FORGET_ORPHANED: Final = """
         AND NOT EXISTS (SELECT 1 FROM replica AS r WHERE r.name = l.replica)
 """
 _FORGOTTEN_SECONDS: Final = 600.0
+"""Silence after which a dead replica's row is deleted."""
 _FORGET_DEAD_REPLICAS: Final = "DELETE FROM replica WHERE beat_at < clock_seconds() - :forgotten_seconds"
 
 
@@ -268,7 +273,7 @@ _BEAT_AGAIN: Final = """
 def beat_replica_again(db: Database, name: str) -> bool:
     """Record a known replica's sign of life; return whether it is known.
 
-    A dead replica stays dead, since others may have its leases.
+    A replica that died or left stays so, since others may have its leases.
     """
     return run_counting(db, _BEAT_AGAIN, {"name": name, "dead_seconds": DEAD_SECONDS}) > 0
 

@@ -28,6 +28,7 @@ class Lines(NamedTuple):
     begun: int | None
     """Number of lines when numbering began. None: it has not begun."""
     lines: Sequence[Line]
+    """In the order of their numbers, from 1."""
     numbers: Mapping[int, Sequence[int]]
     """Numbers of the entries of each segment, from the top. Segments without numbers are left out."""
 
@@ -189,7 +190,7 @@ def _numbered(
     """Return new lines for segments in output order, and the numbers of all their entries.
 
     Entries that arrive together are numbered from the oldest. One without a date goes next to its older
-    neighbour.
+    neighbour. Entries of documents that `dates` lack have the date that the output sorts by.
     """
     entries = [list(_entries(db, feed, each)) for each in segments]
     numbers: dict[bytes, int] = {}

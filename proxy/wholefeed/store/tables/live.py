@@ -346,7 +346,7 @@ class Change:
         self._marked.update(documents)
 
     def withdraw(self, document: int, *, is_doubtful: bool = False) -> None:
-        """Settle the entries that no other attached document contains (R8).
+        """Settle those entries of a document that no other attached one of the publisher contains (R8).
 
         If `is_doubtful`, an entry may have moved to another archive document, so its remembered copy stays
         (R35).
@@ -420,7 +420,7 @@ class Change:
 
 
 def subscription_updated_at(db: Database, feed: int) -> float | None:
-    """Return the date of the subscription document, the latest for archives and pages (R10)."""
+    """Return the date of the subscription document, which limits those of archives and pages (R10)."""
     at: float | None = fetch_value(db, _SUBSCRIPTION_UPDATED_AT, {"feed": feed})
     return at
 
@@ -438,6 +438,7 @@ class _Contest:
     fallen: list[tuple[int, int]] = field(default_factory=list)
 
     def take(self, rows: Sequence[Row]) -> Iterator[tuple[int, int, int]]:
+        """Yield (document, ordinal, is_live) of each change, when an identity is complete."""
         for identity, group in groupby(rows, key=lambda row: row["identity"]):
             if identity != self.identity:
                 yield from self.end()

@@ -106,7 +106,7 @@ _MOST_OWNERS: Final = 4
 
 
 def find_owners(db: Database, feed: int, traits: Iterable[Traits]) -> dict[int, set[EntryId]]:
-    """Return the identities with these traits, or nothing if there are more than `_MOST_OWNERS` a trait."""
+    """Return the identities with each trait, or nothing if traits have over `_MOST_OWNERS` on average."""
     keys = {key for each in traits for key in (*each.ids, *each.links, *each.titles)}
     most = _MOST_OWNERS * len(keys)
     rows = (
@@ -362,7 +362,7 @@ _TOGETHER: Final = f"""
 
 
 def find_doubled(db: Database, feed: int) -> list[tuple[EntryId, EntryId]]:
-    """Return duplicate posts of a feed, found by traits that were stored later."""
+    """Return pairs of duplicate posts that arose before their traits were stored."""
 
     def are_together(one: EntryId, other: EntryId) -> bool:
         return bool(fetch_all(db, _TOGETHER, {"feed": feed, "one": one, "other": other}))

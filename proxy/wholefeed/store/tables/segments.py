@@ -121,7 +121,7 @@ _IN_ORDER: Final = "SELECT id FROM segment WHERE feed = :feed AND position IS NO
 
 
 def contents(db: Database, feed: int) -> list[tuple[int, int | None]]:
-    """Return the published content of a feed in output order, as documents with the ordinal of an entry.
+    """Return the published content of a feed in output order: (document, ordinal of an entry).
 
     The ordinal is None for a document published whole.
     """
@@ -141,6 +141,7 @@ class Own(NamedTuple):
     """The entries in some segments that have a source besides the publisher's pages (H7)."""
 
     lists: int = 0
+    """Number of attached documents with entries from the publisher's pages."""
     masks: Mapping[int, bytes] = MappingProxyType({})
     """A mask for each segment with listed entries: one byte an entry, from the top, 1 for an own entry."""
 
@@ -308,7 +309,7 @@ def publish(
 
 
 def _settle(db: Database, feed: int, publication: Publication) -> None:
-    """Unlink documents without live entries, and raise `StoreError` if a live entry is in no segment."""
+    """Unlink documents that need no segment, and raise `StoreError` if a live entry is in none."""
     run(db, _UNLINK_WOVEN if publication.is_woven else _UNLINK, {"feed": feed})
     if publication.is_woven:
         if (live := fetch_value(db, _LIVE, {"feed": feed})) != publication.entries:
@@ -561,6 +562,7 @@ def keep_retired(db: Database, pins: Pins, now: float) -> int:
 
 
 Months = Mapping[int | None, int]
+"""Number of entries by month. None: without a date."""
 
 
 def months(db: Database, feed: int) -> dict[int, Months]:
