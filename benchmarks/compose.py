@@ -43,20 +43,20 @@ from wholefeed.core.refresh.arrivals import Placement
 from wholefeed.core.refresh.basis import RefreshRequest
 from wholefeed.fetch.base import site_of
 from wholefeed.service.context import RefreshContext, WalkTurns
-from wholefeed.service.documents import Leaving, documents_to_remember, new_document
 from wholefeed.service.memory import Memory
+from wholefeed.service.new_documents import Leaving, documents_to_remember, new_document
 from wholefeed.service.pending import MOST_TOGETHER
 from wholefeed.service.publishing import assemble
 from wholefeed.service.refresh import Refresh
 from wholefeed.service.service import FeedService
 from wholefeed.service.sources import Obtained, Source
 from wholefeed.service.storing import FeedStorage
-from wholefeed.store.opening import open_file
+from wholefeed.store.engine_choice import open_file
 from wholefeed.store.rows import FeedRow, NewDocument
 from wholefeed.store.sqlite_file import migrate_file
 from wholefeed.store.store import Store
-from wholefeed.store.tables import documents as documents_table
-from wholefeed.store.tables import feeds
+from wholefeed.store.tables import document_table as documents_table
+from wholefeed.store.tables import feed_table
 
 TARGET: Final = 0.05
 _WAIT_SECONDS: Final = 600.0
@@ -92,7 +92,7 @@ async def from_nothing(store: Store, source: Source, chain: Chain) -> tuple[Feed
         if storage is None:
             feed = await store.write(
                 partial(
-                    feeds.create,
+                    feed_table.create,
                     url=URL,
                     fetch_url=URL,
                     family=obtained.read.facts.family,
@@ -102,7 +102,7 @@ async def from_nothing(store: Store, source: Source, chain: Chain) -> tuple[Feed
             )
             storage = FeedStorage(store, source.work, feed.id, now=time.time, memory=Memory(0))
             style = obtained.style
-            growing = asyncio.create_task(storage.fresh.grown(_WAIT_SECONDS))
+            growing = asyncio.create_task(storage.fresh.wait_for_more(_WAIT_SECONDS))
         while left and len(ahead) < _AHEAD:
             ahead.append(asyncio.create_task(obtain(source, left.popleft(), style)))
         role = Role.ARCHIVE if place else Role.SUBSCRIPTION
@@ -114,7 +114,7 @@ async def from_nothing(store: Store, source: Source, chain: Chain) -> tuple[Feed
         gathered = []
         if growing is not None and growing.done():
             assemble_seconds += (await assembled(storage))[1]
-            growing = asyncio.create_task(storage.fresh.grown(_WAIT_SECONDS))
+            growing = asyncio.create_task(storage.fresh.wait_for_more(_WAIT_SECONDS))
     assert storage is not None
     assert growing is not None
     growing.cancel()
@@ -245,7 +245,7 @@ async def first_request(context: RefreshContext, chain: Chain) -> tuple[FeedRow,
 
 async def stored(store: Store, feed: FeedRow) -> FeedRow:
     """Return the feed as it is stored now."""
-    found = await store.read(partial(feeds.find, feed=feed.id))
+    found = await store.read(partial(feed_table.find, feed=feed.id))
     assert found is not None
     return found
 

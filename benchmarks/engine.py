@@ -21,10 +21,10 @@ from benchmarks.support.report import expect
 from wholefeed.config.tables import StoreConfig
 from wholefeed.core.model import Family, Kind, Role
 from wholefeed.store.base import Database, fetch_one, fetch_value, run
-from wholefeed.store.opening import migrate_store, open_store
+from wholefeed.store.engine_choice import migrate_store, open_store
 from wholefeed.store.rows import NewDocument
 from wholefeed.store.store import Store
-from wholefeed.store.tables import documents, feeds
+from wholefeed.store.tables import document_table, feed_table
 
 URL: Final = "http://o.test/feed"
 NOW: Final = 1_700_000_000.0
@@ -72,13 +72,13 @@ def a_document(number: int) -> NewDocument:
 
 async def measure(store: Store, times: int) -> None:
     """Print the table."""
-    make = partial(feeds.create, url=URL, fetch_url=URL, family=Family.ATOM, kind=Kind.ARCHIVED, now=NOW)
+    make = partial(feed_table.create, url=URL, fetch_url=URL, family=Family.ATOM, kind=Kind.ARCHIVED, now=NOW)
     feed = (await store.write(make)).id
     numbers = count()
 
     async def put() -> None:
         one = [a_document(next(numbers))]
-        await store.write(partial(documents.put, feed=feed, documents=one, now=NOW), feed=feed)
+        await store.write(partial(document_table.put, feed=feed, documents=one, now=NOW), feed=feed)
 
     await rate("put a document of 12 kB, whole, one feed", put, max(10, times // 10), 1)
     first = await store.read(lambda db: fetch_value(db, "SELECT min(id) FROM document"))

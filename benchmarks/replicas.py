@@ -206,7 +206,7 @@ def _row(table: Table, name: str, phase: Phase, counts: Counts, work: Sequence[i
         f"{phase.again}",
         f"{counts.requests}",
         f"{counts.doubled}",
-        f"{counts.failed}",
+        f"{counts.count_failure}",
         " ".join(map(str, work)),
         *_cores(used),
     )

@@ -18,9 +18,9 @@ from urllib.parse import urlsplit
 from protego import Protego
 
 from benchmarks.support.report import Table, begin
-from wholefeed.core.listing.finding import Job, look
+from wholefeed.core.listing.finding import ListJob, look
 from wholefeed.core.listing.lists import FeedEntry
-from wholefeed.core.listing.reading import read_page
+from wholefeed.core.listing.page_reading import read_page
 from wholefeed.fetch.robots import own_rules
 
 _AGENT: Final = "wholefeed"
@@ -91,7 +91,7 @@ def searched(pages: Sequence[bytes]) -> int:
         FeedEntry(link=f"http://a.example/2018/post-{each}/", title=str(each), at=1e9 - 86_400 * each)
         for each in range(5)
     )
-    job = Job(
+    job = ListJob(
         feed_url="http://a.example/feed",
         home_urls=("http://a.example/",),
         entries=entries,

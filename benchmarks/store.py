@@ -20,13 +20,13 @@ from pathlib import Path
 from benchmarks.deflate import atom_text
 from wholefeed.core.compose.segments import Build, Keep, plan, seal
 from wholefeed.core.model import Family, Kind, Role, State, entry_id
-from wholefeed.store.opening import open_file
+from wholefeed.store.engine_choice import open_file
 from wholefeed.store.rows import NewDocument, NewEntry, NewSegment, Publication
 from wholefeed.store.sqlite_file import migrate_file
 from wholefeed.store.store import Store
-from wholefeed.store.tables import documents as documents_table
-from wholefeed.store.tables import feeds
-from wholefeed.store.tables import segments as segments_table
+from wholefeed.store.tables import document_table as documents_table
+from wholefeed.store.tables import feed_table
+from wholefeed.store.tables import segment_table as segments_table
 
 NOW = 1_700_000_000.0
 URL = "http://o.test/feed"
@@ -57,7 +57,7 @@ def a_document(url: str, names: list[str], text: bytes, *, rank: int, **changes:
 async def publish(store: Store, feed: int, text: bytes) -> int:
     """Plan, seal and publish; return how many segments were built."""
     revision, placed = await store.read(
-        lambda db: (feeds.require(db, feed).revision, segments_table.places(db, feed))
+        lambda db: (feed_table.require(db, feed).revision, segments_table.places(db, feed))
     )
     sizes = {one.document: one.live_bytes for one in placed}
     segments: list[int | NewSegment] = []
@@ -135,7 +135,9 @@ async def timed(name: str, work: Callable[[], Awaitable[object]], *, rounds: int
 async def measure(store: Store, documents: int, entries: int) -> None:
     """Print the table."""
     text = atom_text(max(2 << 20, 1001 * ENTRY_BYTES))
-    created = partial(feeds.create, url=URL, fetch_url=URL, family=Family.ATOM, kind=Kind.ARCHIVED, now=NOW)
+    created = partial(
+        feed_table.create, url=URL, fetch_url=URL, family=Family.ATOM, kind=Kind.ARCHIVED, now=NOW
+    )
     feed = (await store.write(created)).id
     times = []
     for number in range(documents):

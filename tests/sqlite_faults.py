@@ -64,16 +64,16 @@ class Connections:
     """Knows the connections made through `connect`."""
 
     def __init__(self) -> None:
-        self._made: list[sqlite_file.Connection] = []
+        self._made: list[sqlite_file.SqliteConnection] = []
 
-    async def connect(self, database: str, **options: Any) -> sqlite_file.Connection:
+    async def connect(self, database: str, **options: Any) -> sqlite_file.SqliteConnection:
         """Stand in for `connection.connect`."""
         made = await _connect(database, **options)
         self._made.append(made)
         return made
 
     @property
-    def writer(self) -> sqlite_file.Connection:
+    def writer(self) -> sqlite_file.SqliteConnection:
         """The first that was made, which is the one that a store writes with."""
         return self._made[0]
 
@@ -98,7 +98,7 @@ class SqliteFaults(Connections):
         self._only = ""
         self._held: Hold | None = None
 
-    async def connect(self, database: str, **options: Any) -> sqlite_file.Connection:
+    async def connect(self, database: str, **options: Any) -> sqlite_file.SqliteConnection:
         """Stand in for `connection.connect`."""
         return await super().connect(database, factory=self._factory, **options)
 
@@ -187,7 +187,7 @@ class Hold:
             assert self._may_go.wait(30), "it was never let go"
 
 
-def _is_in_transaction(db: sqlite_file.Connection) -> bool:
+def _is_in_transaction(db: sqlite_file.SqliteConnection) -> bool:
     try:
         return db.in_transaction
     except ValueError:  # closed

@@ -46,7 +46,7 @@ from tests.subclasses import subclasses
 from tests.web.browsing import browse, submit
 from wholefeed.cli.backend import GoneError, StrangerError
 from wholefeed.cli.base import EXIT_DONE, EXIT_ERROR, EXIT_INTERRUPTED, EXIT_UNFINISHED, EXIT_USAGE
-from wholefeed.cli.doctor import Verdict as Finding
+from wholefeed.cli.doctor import CheckVerdict as Finding
 from wholefeed.cli.main import main, make_parser
 from wholefeed.config.tables import DEFAULT_FILE, FILE_SUFFIX, FILE_VARIABLE, KEYS, PUBLISHER_KEYS
 from wholefeed.core import origins
@@ -54,11 +54,10 @@ from wholefeed.core.adapters.base import Collection, Marks
 from wholefeed.core.adapters.table import ADAPTERS
 from wholefeed.core.adapters.wordpress_pages import BY_ID, FROM_FRONT
 from wholefeed.core.adapters.wordpress_walk import BY_DATE
-from wholefeed.core.checking import RULES
 from wholefeed.core.compose.entries import NAMELESS, Entries
 from wholefeed.core.compose.views import Warned
 from wholefeed.core.links import DEAD, FH_INCREMENTAL, FH_PREV
-from wholefeed.core.listing.finding import WHY, Known, Looked, Missing
+from wholefeed.core.listing.finding import WHY, LookMemory, LookOutcome, MissingPage
 from wholefeed.core.model import (
     IMPORT_URL,
     MEMORY_URL,
@@ -72,23 +71,24 @@ from wholefeed.core.model import (
 from wholefeed.core.notes import End, Ending
 from wholefeed.core.parse.discovery import Alternate
 from wholefeed.core.parse.repair import UNKNOWN_NAMESPACE
+from wholefeed.core.publisher_check import RULES
 from wholefeed.core.readers import READERS
-from wholefeed.core.refresh.listing import Listing
+from wholefeed.core.refresh.listing_state import ListingState
 from wholefeed.core.slugs import SLUGS
 from wholefeed.counts import TASKS
 from wholefeed.errors import DocumentError, TooManyRequestsError, WholefeedError
 from wholefeed.logs import configure_logging
 from wholefeed.service.account import _GUESSED as GUESSED
-from wholefeed.service.account import Standing
+from wholefeed.service.account import DocumentStanding
 from wholefeed.service.results import UnderWay
 from wholefeed.service.sharing import outcome_of
 from wholefeed.service.sources import PageError, SeveralFeedsError
-from wholefeed.store.moving import _LOCK as MOVING_LOCK
+from wholefeed.store.database_transfer import _LOCK as MOVING_LOCK
 from wholefeed.store.postgres import CHANNEL, Notices
 from wholefeed.store.postgres_migrate import _LOCK as MIGRATING_LOCK
 from wholefeed.web.api import description
 from wholefeed.web.keys import COUNTS
-from wholefeed.web.moving import Left
+from wholefeed.web.list_rewriting import Left
 from wholefeed.web.request import BESIDE, OPTIONS, PAGE_OPTIONS
 from wholefeed.web.routes import routes
 
@@ -190,7 +190,7 @@ ENUMERATIONS: Mapping[str, type[StrEnum]] = {
     "origin": origins.Origin,
     "relation": Relation,
     "role": Role,
-    "standing": Standing,
+    "standing": DocumentStanding,
     "state": State,
     "warned": Warned,
 }
@@ -230,10 +230,10 @@ def json_texts() -> dict[str, Any]:
     return {
         "feed.collection": [each.name for each in dataclasses.fields(Collection)],
         "feed.ending": [*Ending(End.OLDEST).as_dict()],
-        "feed.listing": [each.name for each in dataclasses.fields(Listing)],
-        "feed.listing of known": [each.name for each in dataclasses.fields(Known)],
-        "feed.listing of looked": [each.name for each in dataclasses.fields(Looked)],
-        "feed.listing of missing": [each.name for each in dataclasses.fields(Missing)],
+        "feed.listing": [each.name for each in dataclasses.fields(ListingState)],
+        "feed.listing of known": [each.name for each in dataclasses.fields(LookMemory)],
+        "feed.listing of looked": [each.name for each in dataclasses.fields(LookOutcome)],
+        "feed.listing of missing": [each.name for each in dataclasses.fields(MissingPage)],
         "document.links": [*Relation, FH_PREV, FH_INCREMENTAL, DEAD],
         "document.marks": [each.name for each in dataclasses.fields(Marks)],
         "lease.progress": [*json.loads(UnderWay().as_text())],
@@ -464,11 +464,11 @@ async def test_metrics_stay(proxy: Proxy) -> None:
     """
     fresh = await listed_families(proxy)
     counts = proxy.app[COUNTS]
-    counts.answered("/feed", "complete", 200, 0.1, 1)
-    counts.refused("timeout")
-    counts.failed("timeout")
+    counts.count_answer("/feed", "complete", 200, 0.1, 1)
+    counts.count_refusal("timeout")
+    counts.count_failure("timeout")
     counts.walk_ended("end", 1.0)
-    counts.published("complete", "none")
+    counts.count_publication("complete", "none")
     counts.refresh_failed("timeout")
     labels: defaultdict[str, set[str]] = defaultdict(set)
     for family in fresh:

@@ -24,7 +24,7 @@ from tests.answers import Answer, Computed, Document, Request, Status
 from tests.origin import ATOM, Origin
 from tests.running import Clock, Proxy, Reply, a_config, running
 from wholefeed.fetch.fetcher import Fetcher
-from wholefeed.fetch.memento import Turns
+from wholefeed.fetch.web_archive import Turns
 from wholefeed.store.tables import failures
 from wholefeed.web.keys import STORE
 

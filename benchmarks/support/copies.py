@@ -16,7 +16,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from wholefeed.core.compose.segments import inflate, seal
-from wholefeed.store.tables import documents as documents_table
+from wholefeed.store.tables import document_table as documents_table
 
 if sys.version_info >= (3, 14):
     from compression import zstd

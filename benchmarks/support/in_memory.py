@@ -12,7 +12,7 @@ from wholefeed.config.tables import LimitsConfig
 from wholefeed.core.jobs import Style
 from wholefeed.errors import PublisherError
 from wholefeed.fetch.base import USUAL, Fetched, Manner, Validators
-from wholefeed.fetch.budget import Sizes
+from wholefeed.fetch.budget import BudgetSizes
 from wholefeed.fetch.fetcher import Fetcher
 from wholefeed.service.sources import Obtained, Source
 from wholefeed.workers.pool import Workers
@@ -45,7 +45,7 @@ class InMemoryFetcher(Fetcher):
         validators: Validators | None = None,
         on_chunk: Callable[[str, bytes], None] | None = None,
         is_ahead: Callable[[], bool] = lambda: False,
-        sizes: Sizes | None = None,
+        sizes: BudgetSizes | None = None,
         is_met: Callable[[str], bool] | None = None,
         manner: Manner = USUAL,
     ) -> AsyncIterator[Fetched]:

@@ -53,7 +53,7 @@ class Counts:
     connections: int
     doubled: int = 0
     """Requests for a document that was being sent, or was sent so lately that it is good."""
-    failed: int = 0
+    count_failure: int = 0
     """That were failed on purpose."""
 
 

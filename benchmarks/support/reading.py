@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 
 from benchmarks.support.report import Table
 from wholefeed.core.jobs import Sender, read_document
-from wholefeed.core.listing.reading import read_page
+from wholefeed.core.listing.page_reading import read_page
 from wholefeed.core.opml import read_opml
 from wholefeed.core.parse.discovery import discover
 from wholefeed.core.parse.limits import ParseError

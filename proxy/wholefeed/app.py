@@ -26,9 +26,9 @@ from wholefeed.fetch.base import site_of
 from wholefeed.fetch.budget import MemoryBudget
 from wholefeed.fetch.fetcher import Fetcher
 from wholefeed.fetch.guard import OwnAddresses
-from wholefeed.fetch.memento import REQUESTS_PER_MINUTE, Archive, Turns
 from wholefeed.fetch.politeness import HostGate
 from wholefeed.fetch.publishers import Publishers
+from wholefeed.fetch.web_archive import REQUESTS_PER_MINUTE, Archive, Turns
 from wholefeed.futures import unless
 from wholefeed.logs import get_logger
 from wholefeed.server.clients import Buckets, Networks, TrustedProxies
@@ -48,7 +48,7 @@ from wholefeed.service.service import FeedService
 from wholefeed.service.sharing import open_sharing
 from wholefeed.service.sharing_hosts import ReplicaHosts, ReplicaTurns
 from wholefeed.service.sources import Source
-from wholefeed.store.opening import migrate_store, open_store
+from wholefeed.store.engine_choice import migrate_store, open_store
 from wholefeed.store.store import Store
 from wholefeed.web import keys
 from wholefeed.web.answer import Wants

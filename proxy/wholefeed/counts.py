@@ -100,7 +100,7 @@ class Counts:
     troubles: Counter[str] = field(default_factory=lambda: Counter(dict.fromkeys(TASKS, 0)))
     """What goes on in the background and failed, by name."""
 
-    def answered(self, route: str, state: str, status: int, seconds: float, body_bytes: int) -> None:
+    def count_answer(self, route: str, state: str, status: int, seconds: float, body_bytes: int) -> None:
         self.answers[route, state, status] += 1
         durations = self.answer_seconds.get(route)
         if durations is None:
@@ -109,17 +109,17 @@ class Counts:
         durations.total_seconds += seconds
         self.answer_bytes += body_bytes
 
-    def refused(self, slug: str) -> None:
+    def count_refusal(self, slug: str) -> None:
         self.problems[_known(slug)] += 1
 
-    def failed(self, slug: str, *, is_guess: bool = False) -> None:
+    def count_failure(self, slug: str, *, is_guess: bool = False) -> None:
         """Count a document that could not be had; a guess that leads nowhere is counted apart."""
         if is_guess:
             self.failed_guesses += 1
         else:
             self.failures[_known(slug)] += 1
 
-    def transferred(self, wire_bytes: int, body_bytes: int, seconds: float) -> None:
+    def count_transfer(self, wire_bytes: int, body_bytes: int, seconds: float) -> None:
         """Count what a fetch took, whatever came of it."""
         self.wire_bytes += wire_bytes
         self.body_bytes += body_bytes
@@ -129,7 +129,7 @@ class Counts:
         self.walks[ending if ending == "end" else _known(ending)] += 1
         self.walk_seconds.add(seconds)
 
-    def published(self, state: str, reason: str) -> None:
+    def count_publication(self, state: str, reason: str) -> None:
         self.publications[state, reason if reason == NONE else _known(reason)] += 1
 
     def refresh_failed(self, slug: str) -> None:

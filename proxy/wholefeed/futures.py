@@ -129,7 +129,7 @@ async def to_the_end(close: Callable[[], Coroutine[Any, Any, None]]) -> None:
         raise cancelled
 
 
-async def cancelled(task: asyncio.Task[None]) -> None:
+async def cancel(task: asyncio.Task[None]) -> None:
     """Cancel a task and wait for its end; raise what it failed with, if it did before."""
     task.cancel()
     await asyncio.wait({task})  # to await the task itself would hide that its owner is cancelled

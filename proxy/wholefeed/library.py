@@ -32,22 +32,22 @@ from typing import Final, NamedTuple, Self
 
 from wholefeed.app import open_service
 from wholefeed.config.tables import Config, config_of
-from wholefeed.core.compose.entries import Entries, Feed, Held, Link, Missing, Progress, held, instant
+from wholefeed.core.compose.entries import Entries, Feed, Link, Missing, Progress, SegmentTexts, held, instant
 from wholefeed.core.model import EntryId, Family, Role, State
 from wholefeed.core.parse.limits import PARSER_VERSION, ParseError
 from wholefeed.core.text.urls import resolve_or_empty
 from wholefeed.errors import InvalidUrlError, OverloadedError, StoreError, StoreUnusableError, UsageError
 from wholefeed.futures import retrieve_failure, to_the_end
-from wholefeed.service.documents import stored_as
+from wholefeed.service.new_documents import make_stored
 from wholefeed.service.results import Reconstruction
 from wholefeed.service.service import FeedService
 from wholefeed.service.storing import is_collected
 from wholefeed.store.base import Database
 from wholefeed.store.rows import DocumentRow
 from wholefeed.store.store import Store
-from wholefeed.store.tables import documents as documents_table
-from wholefeed.store.tables import feeds, identities, segments
-from wholefeed.store.tables.documents import list_all, live_ordinals
+from wholefeed.store.tables import document_table as documents_table
+from wholefeed.store.tables import feed_table, identity_table, segment_table
+from wholefeed.store.tables.document_table import list_all, live_ordinals
 from wholefeed.web.answer import Representation, prepare
 from wholefeed.web.request import feed_url
 
@@ -162,13 +162,13 @@ class Library:
         """Yield a session; at exit its calls that are under way end with an error."""
         # It may name files of credentials.
         given = config if isinstance(config, Config) else await asyncio.to_thread(config_of, config)
-        async with stored(given, store) as own, _shared(own) as opened:
+        async with stored(given, store) as own, _open_shared(own) as opened:
             library = cls(own, opened)
             try:
                 yield library
             finally:
                 library._is_over = True
-                await _ended(library._calls)
+                await _end_tasks(library._calls)
 
     async def reconstruct(
         self,
@@ -197,7 +197,7 @@ class Library:
             return work.result()
         finally:
             self._calls.discard(work)
-            await _ended({work})
+            await _end_tasks({work})
 
     async def forget_entry(self, url: str, identity: str) -> None:
         """Remove one entry of a feed from the store, until its publisher updates it.
@@ -258,7 +258,7 @@ class Library:
                 if not left or not await self._is_outdated(reconstruction, kept, url):
                     return await _feed(reconstruction, kept, self._store, url, self._config)
 
-    async def _is_outdated(self, reconstruction: Reconstruction, kept: _Kept, url: str) -> bool:
+    async def _is_outdated(self, reconstruction: Reconstruction, kept: _FeedSnapshot, url: str) -> bool:
         """Whether another call has refreshed the feed since it was published so, or is at it.
 
         What is stored of a feed that is `loading` is ahead of what is published.
@@ -272,7 +272,7 @@ class Library:
         return latest is None or latest.published_revision != published
 
 
-async def _ended(tasks: set[asyncio.Task[Feed]]) -> None:
+async def _end_tasks(tasks: set[asyncio.Task[Feed]]) -> None:
     for each in tasks:
         each.cancel()
     if tasks:
@@ -328,7 +328,7 @@ _SHARING: Final = threading.Lock()
 
 
 @asynccontextmanager
-async def _shared(config: Config) -> AsyncIterator[_Opened]:
+async def _open_shared(config: Config) -> AsyncIterator[_Opened]:
     """Yield what works on the store of a configuration, the same for all who have it open at once.
 
     Raises:
@@ -399,31 +399,35 @@ def _running_loop() -> asyncio.AbstractEventLoop | None:
         return None
 
 
-class _Kept(NamedTuple):
+class _FeedSnapshot(NamedTuple):
     """What is stored of a feed, all of it of one moment."""
 
     revision: int
-    documents: list[tuple[DocumentRow, documents_table.Coded]]
+    documents: list[tuple[DocumentRow, documents_table.EncodedBody]]
     live: dict[int, tuple[int, ...]]
     """Which entries of each document are the feed's."""
     ambiguous: frozenset[EntryId]
     """The keys of no entry (R9)."""
     order: list[tuple[int, int | None]]
-    """As `segments.contents`, where entries stand elsewhere than in their documents; else empty."""
+    """As `segment_table.contents`, where entries stand elsewhere than in their documents; else empty."""
 
 
-def _kept(db: Database, feed: int) -> _Kept:
+def _kept(db: Database, feed: int) -> _FeedSnapshot:
     rows = [row for row in list_all(db, feed) if row.rank is not None]
-    return _Kept(
-        feeds.require(db, feed).revision,
-        [(row, documents_table.read_coded(db, row.id)) for row in rows],
+    return _FeedSnapshot(
+        feed_table.require(db, feed).revision,
+        [(row, documents_table.read_encoded(db, row.id)) for row in rows],
         live_ordinals(db, [row.id for row in rows]),
-        identities.ambiguous(db, feed),
-        segments.contents(db, feed) if not is_collected(rows) and segments.members(db, feed) else [],
+        identity_table.read_ambiguous(db, feed),
+        segment_table.contents(db, feed)
+        if not is_collected(rows) and segment_table.members(db, feed)
+        else [],
     )
 
 
-async def _feed(reconstruction: Reconstruction, kept: _Kept, store: Store, url: str, config: Config) -> Feed:
+async def _feed(
+    reconstruction: Reconstruction, kept: _FeedSnapshot, store: Store, url: str, config: Config
+) -> Feed:
     asked = Representation(self_url=url, is_gzip=True, warns=config.history.warn_entry)
     coded = [piece async for piece in prepare(reconstruction, asked).body.pieces(store)]
     title, links, entries = await asyncio.to_thread(_read, kept)
@@ -448,21 +452,21 @@ async def _feed(reconstruction: Reconstruction, kept: _Kept, store: Store, url: 
     )
 
 
-def _read(kept: _Kept) -> tuple[str, tuple[Link, ...], Entries]:
+def _read(kept: _FeedSnapshot) -> tuple[str, tuple[Link, ...], Entries]:
     """Return a feed's title, its links and its entries."""
     title, links = "", tuple[Link, ...]()
-    documents: list[Held] = []
+    documents: list[SegmentTexts] = []
     order: dict[int, dict[int | None, int]] = {row.id: {} for row, _ in kept.documents}
     for place, (document, ordinal) in enumerate(kept.order):
         order[document][ordinal] = place
     places: list[Mapping[int | None, int]] = []
     for row, coded in kept.documents:
-        body = coded.decoded()
+        body = coded.decode()
         with suppress(ParseError):  # an earlier version could read it: its entries are in the document alone
             if row.role is Role.SUBSCRIPTION:
                 title, links = _head(row, body)
             is_current = row.parser_version == PARSER_VERSION
-            documents.append(held(stored_as(row, body), kept.live[row.id], is_current=is_current))
+            documents.append(held(make_stored(row, body), kept.live[row.id], is_current=is_current))
             places.append(order[row.id])
     is_sorted = is_collected([row for row, _ in kept.documents])
     if kept.order:
@@ -472,7 +476,7 @@ def _read(kept: _Kept) -> tuple[str, tuple[Link, ...], Entries]:
 
 def _head(row: DocumentRow, body: bytes) -> tuple[str, tuple[Link, ...]]:
     """Return title and links of the subscription document; the channel's link of RSS is one, too."""
-    document = stored_as(row, body).parse()
+    document = make_stored(row, body).parse()
     head = document.head
     links = [
         Link(relation=link.relation, url=link.target, media_type=link.media_type)

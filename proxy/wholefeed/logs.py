@@ -175,7 +175,7 @@ def configure_logging(config: LogConfig, stream: TextIO | None = None) -> None:
     is_terminal = stream is not None and stream.isatty()  # a closed standard output is None
     is_console = config.format == "console" or (config.format == "auto" and is_terminal)
     rendering = _console(is_terminal) if is_console else [_render_json]
-    lines = LineLogger(stream, lambda lost: _rendered(rendering, "warning", event="log.lost", lines=lost))
+    lines = LineLogger(stream, lambda lost: _render(rendering, "warning", event="log.lost", lines=lost))
     structlog.configure(
         processors=[structlog.contextvars.merge_contextvars, *rendering],
         wrapper_class=_json_logger(level) if not is_console else structlog.make_filtering_bound_logger(level),
@@ -185,7 +185,7 @@ def configure_logging(config: LogConfig, stream: TextIO | None = None) -> None:
     _relay_standard_logging(level)
 
 
-def _rendered(rendering: Sequence[Processor], level: str, **event: object) -> str:
+def _render(rendering: Sequence[Processor], level: str, **event: object) -> str:
     made: Any = event
     for processor in rendering:
         made = processor(None, level, made)

@@ -25,11 +25,11 @@ from tests.processes import serving
 from tests.running import Proxy, a_config
 from wholefeed.cli import doctor
 from wholefeed.cli.doctor import (
-    Answer,
-    Finding,
+    CheckFinding,
+    CheckVerdict,
     Listener,
     Machine,
-    Verdict,
+    ProxyAnswer,
     as_text,
     beside,
     check_fetch,
@@ -37,13 +37,13 @@ from wholefeed.cli.doctor import (
     check_secrets,
     check_server,
     check_versions,
-    examined,
     good,
     judge_machine,
     judge_publishers,
     judge_server,
     judge_settings,
     judge_versions,
+    run_checks,
     this_machine,
     warning,
     wrong,
@@ -52,7 +52,7 @@ from wholefeed.cli.main import main
 from wholefeed.config.tables import Config, ServerConfig, config_of
 from wholefeed.extras import to_add
 
-GOOD, SKIPPED, WARNING, WRONG = Verdict
+GOOD, SKIPPED, WARNING, WRONG = CheckVerdict
 GIB = 1 << 30
 MACHINE = Machine(memory_bytes=GIB, open_files=-1, is_container=False)
 CONTAINER = replace(MACHINE, is_container=True)
@@ -62,19 +62,20 @@ CHECKS = {
 }
 
 
-def verdicts(found: Iterable[Finding]) -> dict[str, Verdict]:
+def verdicts(found: Iterable[CheckFinding]) -> dict[str, CheckVerdict]:
     """The gravest verdict of each check; what is not good says what to do."""
-    gravest: dict[str, Verdict] = {}
+    gravest: dict[str, CheckVerdict] = {}
     for each in found:
         assert each.advice or each.verdict in (GOOD, SKIPPED)
-        gravest[each.check] = max(each.verdict, gravest.get(each.check, GOOD), key=list(Verdict).index)
+        gravest[each.check] = max(each.verdict, gravest.get(each.check, GOOD), key=list(CheckVerdict).index)
     return gravest
 
 
-def gravest(found: Iterable[Finding], check: str) -> Finding:
+def gravest(found: Iterable[CheckFinding], check: str) -> CheckFinding:
     """The gravest finding of one check."""
     return max(
-        (each for each in found if each.check == check), key=lambda each: list(Verdict).index(each.verdict)
+        (each for each in found if each.check == check),
+        key=lambda each: list(CheckVerdict).index(each.verdict),
     )
 
 
@@ -147,7 +148,7 @@ async def test_a_document_is_fetched_as_the_proxy_does(origin: Origin, tmp_path:
     """With a URL: its name, itself, and the clock by it."""
     origin.publish("/feed", atom(an_item("a")))
     config = a_config(tmp_path, server={"port": 9})
-    found = await examined(config, origin.url("/feed"), MACHINE, is_offline=False)
+    found = await run_checks(config, origin.url("/feed"), MACHINE, is_offline=False)
     assert verdicts(found).keys() == CHECKS
     assert verdicts(found)["fetch"] is GOOD
     assert gravest(found, "dns").text.startswith("127.0.0.1")
@@ -168,7 +169,7 @@ async def test_no_check_holds_the_others_up(tmp_path: Path, monkeypatch: pytest.
     monkeypatch.setattr(doctor, "judge_settings", fails)
     started = time.monotonic()
     config = a_config(tmp_path, server={"port": 9})
-    found = await examined(config, "http://127.0.0.1/", MACHINE, is_offline=False)
+    found = await run_checks(config, "http://127.0.0.1/", MACHINE, is_offline=False)
     assert time.monotonic() - started < 10
     assert {"fetch": WARNING, "settings": WRONG, "database": GOOD}.items() <= verdicts(found).items()
     assert "no such thing" in gravest(found, "settings").text
@@ -213,7 +214,7 @@ INSTALLED = {"aiohttp": "3.14.5", "backports-zstd": "1.3.0", "idna": "3.10"}
     ],
 )
 def test_versions_are_held_against_their_bounds(
-    python: str, installed: dict[str, str | None], of_python: Verdict, of_libraries: Verdict
+    python: str, installed: dict[str, str | None], of_python: CheckVerdict, of_libraries: CheckVerdict
 ) -> None:
     """By numbers, not by letters; what is an extra's, or another Python's, need not be there."""
     found = judge_versions(python, ">=3.11", REQUIRED, {**INSTALLED, **installed}.get)
@@ -226,7 +227,7 @@ def test_the_tests_run_with_libraries_within_their_bounds() -> None:
 
 
 @pytest.mark.parametrize(("open_files", "verdict"), [(1024, WARNING), (4096, GOOD), (-1, GOOD)])
-def test_few_open_files_are_a_warning_and_uvloop_is_advised(open_files: int, verdict: Verdict) -> None:
+def test_few_open_files_are_a_warning_and_uvloop_is_advised(open_files: int, verdict: CheckVerdict) -> None:
     """2,048 readers at once need as many and more; the loop is faster, and not needed."""
     machine = replace(MACHINE, open_files=open_files)
     for has_uvloop in (True, False):
@@ -373,7 +374,7 @@ def test_a_secret_that_others_can_read_is_none(folder: Path) -> None:
     token = folder / "token"
     token.write_text(SECRET)
 
-    def verdict(path: Path = token, *, is_container: bool = False) -> Verdict:
+    def verdict(path: Path = token, *, is_container: bool = False) -> CheckVerdict:
         environ = {VARIABLE: str(path), "HOME": "/"}
         (found,) = check_secrets(a_config(folder), environ, is_container=is_container)
         assert SECRET not in found.text
@@ -421,7 +422,11 @@ def test_the_token_that_was_made_is_looked_at(
     ids=["known", "unknown", "silent", "slow"],
 )
 async def test_a_name_is_looked_up_as_the_proxy_does(
-    monkeypatch: pytest.MonkeyPatch, names: Names, patience: dict[str, float], verdict: Verdict, words: str
+    monkeypatch: pytest.MonkeyPatch,
+    names: Names,
+    patience: dict[str, float],
+    verdict: CheckVerdict,
+    words: str,
 ) -> None:
     """With its addresses, or what the name server said; each new publisher waits for a slow one."""
     for name, seconds in patience.items():
@@ -492,7 +497,7 @@ async def test_no_secret_of_a_url_is_shown(origin: Origin, tmp_path: Path) -> No
 
 # Whether it runs, and who reaches it
 
-RUNS = Answer("http://127.0.0.1:8080", Listener.WHOLEFEED)
+RUNS = ProxyAnswer("http://127.0.0.1:8080", Listener.WHOLEFEED)
 NOBODY = replace(RUNS, listener=Listener.NOBODY, why="refused")
 STRANGER = replace(RUNS, listener=Listener.STRANGER, why="status 502")
 DENIED = replace(NOBODY, why="Permission denied")
@@ -521,7 +526,11 @@ DENIED = replace(NOBODY, why="Permission denied")
     ],
 )
 def test_what_answers_is_judged_by_where_it_does(
-    server: dict[str, Any], own: Answer, others: dict[str, Answer], check: str, expected: Verdict | None
+    server: dict[str, Any],
+    own: ProxyAnswer,
+    others: dict[str, ProxyAnswer],
+    check: str,
+    expected: CheckVerdict | None,
 ) -> None:
     """Whoever looks before the first start has nothing wrong; nothing is said of readers where another
     address, a socket or a firewall decides it."""

@@ -26,8 +26,8 @@ from tests.origin import Origin
 from tests.postgres import Cluster
 from tests.running import Proxy
 from wholefeed.cli.doctor import (
-    Finding,
-    Verdict,
+    CheckFinding,
+    CheckVerdict,
     check_database,
     check_place,
     check_shared,
@@ -39,8 +39,8 @@ from wholefeed.cli.doctor import (
 )
 from wholefeed.cli.main import main
 from wholefeed.errors import StoreUnusableError
-from wholefeed.store.sqlite_file import locked
-from wholefeed.store.sqlite_upkeep import Examined, examine, lock_holder
+from wholefeed.store.sqlite_file import lock_database
+from wholefeed.store.sqlite_upkeep import ExaminedFile, examine, lock_holder
 
 pytest.importorskip("psycopg", reason="needs PostgreSQL's driver: make setup")
 from wholefeed.store.postgres_upkeep import ExaminedDatabase
@@ -48,7 +48,7 @@ from wholefeed.store.postgres_upkeep import examine as examine_shared
 
 # A database file
 
-EXAMINED = Examined(version=13, newest=13, damage="", checked_at=1_000_000.0, url="")
+EXAMINED = ExaminedFile(version=13, newest=13, damage="", checked_at=1_000_000.0, url="")
 
 
 @pytest.fixture
@@ -115,7 +115,7 @@ def test_what_others_can_read_is_a_warning(path: Path, tmp_path: Path) -> None:
     ],
 )
 def test_room_on_the_volume(
-    path: Path, size: int, log_size: int, free: int, max_bytes: int, expected: Verdict, words: str
+    path: Path, size: int, log_size: int, free: int, max_bytes: int, expected: CheckVerdict, words: str
 ) -> None:
     """Before it is full, not after; a bound that the volume cannot hold is none."""
     log = Path(f"{path}-wal")
@@ -135,7 +135,7 @@ def test_room_on_the_volume(
         ({"damage": None}, SKIPPED, "too large"),
     ],
 )
-def test_what_is_in_it(path: Path, changes: dict[str, Any], expected: Verdict, words: str) -> None:
+def test_what_is_in_it(path: Path, changes: dict[str, Any], expected: CheckVerdict, words: str) -> None:
     """Schema and soundness."""
     found = judge_content(path, replace(EXAMINED, **changes))
     assert (found.verdict, words in found.text) == (expected, True)
@@ -219,7 +219,7 @@ def test_who_holds_the_lock_is_told(tmp_path: Path) -> None:
     """By the kernel's own list; where there is none, nobody is named."""
     path = tmp_path / "feeds.db"
     assert lock_holder(path) is None
-    with locked(path):
+    with lock_database(path):
         assert lock_holder(path) == os.getpid()
         assert lock_holder(path, tmp_path / "none") is None
     assert lock_holder(path) is None
@@ -253,7 +253,9 @@ def test_the_nearest_mount_says_the_file_system(tmp_path: Path) -> None:
         (judge_date(None, 1000.0, 1005.0), SKIPPED),
     ],
 )
-def test_a_clock_is_held_against_what_is_stored_and_a_publisher_s(found: Finding, expected: Verdict) -> None:
+def test_a_clock_is_held_against_what_is_stored_and_a_publisher_s(
+    found: CheckFinding, expected: CheckVerdict
+) -> None:
     """docs/faults.md row 73: nobody can have been asked in the future; a minute may be the publisher's."""
     assert found.verdict is expected
 
@@ -299,7 +301,9 @@ def test_a_database_as_it_should_be() -> None:
         ({"clock_ahead_seconds": -30.0}, WARNING, "differ by 30 s", "set-ntp"),
     ],
 )
-def test_what_is_not_as_it_should_be(facts: dict[str, Any], verdict: Verdict, text: str, advice: str) -> None:
+def test_what_is_not_as_it_should_be(
+    facts: dict[str, Any], verdict: CheckVerdict, text: str, advice: str
+) -> None:
     """Each has a line of its own, and says what to do."""
     found = judge_shared(replace(SOUND, **facts), connections=8)
     assert {each.verdict for each in found} <= {GOOD, SKIPPED, verdict}
@@ -331,7 +335,10 @@ def test_a_real_database_is_looked_at(
 def test_a_database_that_cannot_be_used_is_told(empty_postgres_url: str, shared_postgres: Cluster) -> None:
     """One of another program's, and one that nobody answers for; in a new one no table is made, and no
     password is shown."""
-    assert max(verdicts(check_shared(empty_postgres_url, 8)[0]).values(), key=list(Verdict).index) is WARNING
+    assert (
+        max(verdicts(check_shared(empty_postgres_url, 8)[0]).values(), key=list(CheckVerdict).index)
+        is WARNING
+    )
     tables = "SELECT count(*) FROM pg_tables WHERE schemaname = 'public'"
     assert shared_postgres.run(tables, empty_postgres_url) == [(0,)]
     shared_postgres.run("CREATE TABLE theirs (a int)", empty_postgres_url)

@@ -16,7 +16,7 @@ from tests.listing import LISTS, looked
 from tests.origin import Origin
 from tests.publishers.archive_page import ArchivePage
 from tests.running import Proxy, a_config, running
-from wholefeed.cli.feeds import explained
+from wholefeed.cli.feeds import explain
 from wholefeed.cli.main import main
 from wholefeed.core.listing.finding import WHY
 from wholefeed.core.model import State
@@ -331,7 +331,7 @@ def test_durations_of_a_clock_that_was_put_back_are_not_negative() -> None:
         "notes": [], "chain": [document], "missing": [], "refreshing": True, "paused_until": None,
         "last_refresh": "2026-01-01T00:00:00Z", "fresh_until": None, "next_refresh": None,
     }  # fmt: skip
-    text = explained(status, now=0.0)
+    text = explain(status, now=0.0)
     assert "kept      0 seconds" in text
     assert "Older documents are being fetched now" in text
 

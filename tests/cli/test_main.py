@@ -34,7 +34,7 @@ from wholefeed.app import serve as real_serve
 from wholefeed.cli import backend
 from wholefeed.cli.base import give_up
 from wholefeed.cli.main import COMMANDS, main
-from wholefeed.cli.output import Output, Progress, Termination, opened_output
+from wholefeed.cli.output import Output, ProgressLine, Termination, opened_output
 from wholefeed.config.tables import Config
 from wholefeed.core.model import State
 from wholefeed.errors import InvalidUrlError, PublisherTimeoutError, StoreUnusableError
@@ -520,7 +520,7 @@ def test_progress_is_one_line_that_is_written_over() -> None:
     """The progress line counts documents, entries and what is missing; a shorter text leaves no rest
     behind."""
     stream = io.StringIO()
-    progress = Progress(stream)
+    progress = ProgressLine(stream)
     progress({"state": None, "documents": None})
     progress({"state": "loading", "documents": 12, "entries": 340, "missing": [{"url": FEED}]})
     progress({"state": "complete", "documents": 1, "entries": 2, "missing": []})
@@ -537,7 +537,7 @@ def test_progress_is_one_line_that_is_written_over() -> None:
 def test_a_terminal_that_has_gone_does_not_end_the_work() -> None:
     """A terminal that was closed, so that progress cannot be shown, does not make the fetch fail."""
     with Path("/dev/full").open("w", encoding="utf-8", buffering=1) as gone:
-        progress = Progress(gone)
+        progress = ProgressLine(gone)
         progress({"state": "loading"})
         progress.close()
         give_up(gone)

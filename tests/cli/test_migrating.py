@@ -144,7 +144,9 @@ def test_a_store_is_not_moved_without_the_driver(
 ) -> None:
     """psycopg is an extra: exit 1, and how to get it."""
     monkeypatch.setenv("WHOLEFEED_STORE_PATH", str(tmp_path / "a.db"))
-    for name in [each for each in sys.modules if each.startswith(("wholefeed.store.moving", "psycopg"))]:
+    for name in [
+        each for each in sys.modules if each.startswith(("wholefeed.store.database_transfer", "psycopg"))
+    ]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "psycopg", None)
     assert main(["migrate", "--to", "postgresql://127.0.0.1:1/name"]) == 1

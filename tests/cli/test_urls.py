@@ -14,7 +14,7 @@ from wholefeed.cli.access_token import ensure_token
 from wholefeed.cli.main import main
 from wholefeed.config.tables import Config, ServerConfig, StoreConfig
 from wholefeed.core.text.dates import parse_rfc3339
-from wholefeed.server.clients import Verdict, verify
+from wholefeed.server.clients import AccessVerdict, verify
 
 FEED = "https://example.org/feed?a=1&b=2"
 KEYS = ("the-key-that-signs", "the-key-before-it")
@@ -105,11 +105,11 @@ def test_the_url_that_is_signed_is_good_for_the_canonical_feed(capsys: pytest.Ca
     query = parse_qs(parts.query)
     assert (parts.scheme, parts.netloc, parts.path) == ("http", "127.0.0.1:8080", "/feed")
     assert query["url"] == [FEED]
-    assert verify(FEED, query["signed"][0], KEYS[:1], time.time() + 10**9) is Verdict.VALID
+    assert verify(FEED, query["signed"][0], KEYS[:1], time.time() + 10**9) is AccessVerdict.VALID
     before = time.time()
     (mark,) = query_of(capsys, "sign", FEED, "--days", "2")["signed"]
-    assert verify(FEED, mark, KEYS, before + 2 * 86_400 - 1) is Verdict.VALID
-    assert verify(FEED, mark, KEYS, time.time() + 2 * 86_400) is Verdict.EXPIRED
+    assert verify(FEED, mark, KEYS, before + 2 * 86_400 - 1) is AccessVerdict.VALID
+    assert verify(FEED, mark, KEYS, time.time() + 2 * 86_400) is AccessVerdict.EXPIRED
 
 
 @pytest.mark.usefixtures("signing")

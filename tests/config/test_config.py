@@ -18,7 +18,7 @@ from wholefeed.config.tables import (
     config_of,
     example,
     load_config,
-    masked,
+    mask,
 )
 from wholefeed.errors import ConfigError
 
@@ -239,7 +239,7 @@ def test_the_printed_configuration_hides_secrets_and_reads_back(tmp_path: Path) 
         fetch=FetchConfig(proxy="http://hidden-4:hidden-5@p.example:3128", user_agent='quote " and \\'),
     )
 
-    text = masked(config)
+    text = mask(config)
 
     assert "hidden" not in text
     again = load_config(a_file(tmp_path, text), {}, {})
@@ -258,7 +258,7 @@ def test_the_printed_configuration_hides_secrets_and_reads_back(tmp_path: Path) 
 )
 def test_a_masked_secret_does_not_become_the_secret(tmp_path: Path, key: str, value: object) -> None:
     """A copied configuration must not let in whoever knows what a mask looks like."""
-    text = masked(Config(server=ServerConfig(**{key: value})))  # type: ignore[arg-type]
+    text = mask(Config(server=ServerConfig(**{key: value})))  # type: ignore[arg-type]
     assert "hidden" not in text
     with pytest.raises(ConfigError, match=rf"server\.{key} = \*\*\* in .* is not allowed"):
         load_config(a_file(tmp_path, text), {}, {})
@@ -496,9 +496,7 @@ def test_what_publishers_want_is_shown_without_secrets(tmp_path: Path, credentia
         "proxy": "http://me:hidden@p.example:1",
         "credentials_file": str(credentials),
     }
-    shown = masked(
-        config_of({"publisher": [{**table, "headers": {"X-Key": "hidden"}}, {"host": "b.example"}]})
-    )
+    shown = mask(config_of({"publisher": [{**table, "headers": {"X-Key": "hidden"}}, {"host": "b.example"}]}))
     assert "hidden" not in shown
     first, second = tomllib.loads(shown)["publisher"]
     assert first == {**table, "headers": {"X-Key": "***"}, "proxy": "http://***@p.example:1"}
@@ -512,7 +510,7 @@ def test_no_part_of_a_proxy_s_password_is_shown(userinfo: str) -> None:
     """A6, row 80: what stands before the host reaches to the last "@", so a password may hold others."""
     proxy = f"http://{userinfo}@p.example:1"
     config = config_of({"fetch": {"proxy": proxy}, "publisher": [{"host": "a.example", "proxy": proxy}]})
-    assert masked(config).count('proxy = "http://***@p.example:1"') == 2
+    assert mask(config).count('proxy = "http://***@p.example:1"') == 2
 
 
 def test_the_table_of_the_example_loads_when_it_is_uncommented() -> None:

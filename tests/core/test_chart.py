@@ -11,9 +11,9 @@ from wholefeed.core.chart import (
     MOST_BARS,
     MOST_GAPS,
     WIDTH,
+    ChartPlace,
+    ChartSpan,
     Hole,
-    Place,
-    Span,
     axis_top,
     chart_of,
     gaps_of,
@@ -82,7 +82,7 @@ def test_gaps_are_of_months_also_where_bars_are_years() -> None:
     chart = chart_of(months)
     assert chart is not None
     assert chart.unit == "year"
-    assert chart.gaps[0] == Span(MARCH + 1, MARCH + 6)
+    assert chart.gaps[0] == ChartSpan(MARCH + 1, MARCH + 6)
     assert chart.gaps[0].words == "April 2012 to September 2012 (6 months)"
     assert (len(chart.gaps), chart.more_gaps) == (MOST_GAPS, 40 - MOST_GAPS)
     assert list(chart.gaps) == sorted(chart.gaps)
@@ -115,10 +115,10 @@ def test_no_entry_is_lost_and_nothing_stands_outside(months: dict[int, int]) -> 
     assert len(covered) == chart.span.months
 
 
-def places(*kinds: str) -> list[Place]:
+def places(*kinds: str) -> list[ChartPlace]:
     """Of each document its months (`3-5`), nothing (``), or that it is missing (`?`), newest first."""
     return [
-        Place(f"/{n}", each == "?", Span(*map(int, each.split("-"))) if "-" in each else None)
+        ChartPlace(f"/{n}", each == "?", ChartSpan(*map(int, each.split("-"))) if "-" in each else None)
         for n, each in enumerate(kinds)
     ]
 

@@ -13,11 +13,15 @@ import pytest
 
 from tests.feeds import BASE_AT, Item, an_item, atom, json_feed, stamp
 from tests.repository import DOCS, TESTS, text
-from wholefeed.core.checking import (
+from wholefeed.core.jobs import Sender
+from wholefeed.core.model import Kind
+from wholefeed.core.notes import ChainLoop, LimitReached
+from wholefeed.core.parse.limits import ParseError
+from wholefeed.core.publisher_check import (
     MOST_FINDINGS,
     RULES,
-    Examined,
-    Look,
+    CheckLook,
+    ExaminedDocument,
     check,
     examine,
     finding,
@@ -25,10 +29,6 @@ from wholefeed.core.checking import (
     in_order,
     line_in,
 )
-from wholefeed.core.jobs import Sender
-from wholefeed.core.model import Kind
-from wholefeed.core.notes import ChainLoop, LimitReached
-from wholefeed.core.parse.limits import ParseError
 from wholefeed.core.text.dates import format_rfc3339
 
 SITE = "http://site.test"
@@ -36,13 +36,13 @@ NOW = BASE_AT + 3600.0 * 24 * 3650
 MONTH = 24 * 31
 
 
-def read(path: str, body: bytes, headers: Mapping[str, str] = {"etag": '"1"'}) -> Examined:
+def read(path: str, body: bytes, headers: Mapping[str, str] = {"etag": '"1"'}) -> ExaminedDocument:
     """A document as it is kept, with a validator unless something else is said."""
     sender = Sender(url=SITE + path, media_type="application/atom+xml", fetched_at=NOW)
     return examine(body, sender, headers=headers, urls=[SITE + path], max_depth=256)
 
 
-def a_feed(*archives: list[Item], items: tuple[Item, ...] = (an_item("new", 9000),)) -> Look:
+def a_feed(*archives: list[Item], items: tuple[Item, ...] = (an_item("new", 9000),)) -> CheckLook:
     """A sound feed whose archives, newest first, hold these."""
     numbers = range(len(archives), 0, -1)
     first = f"/{len(archives)}" if archives else None
@@ -51,10 +51,12 @@ def a_feed(*archives: list[Item], items: tuple[Item, ...] = (an_item("new", 9000
         older = f"/{number - 1}" if number > 1 else None
         links: dict[str, Any] = {"self": f"/{number}", "prev_archive": older, "current": "/feed"}
         documents.append(read(f"/{number}", atom(*held, archive=True, **links)))
-    return Look(Kind.ARCHIVED if archives else Kind.PLAIN, documents)
+    return CheckLook(Kind.ARCHIVED if archives else Kind.PLAIN, documents)
 
 
-def said(first: Look, second: Look | None = None, now: float = NOW, **leads: str | None) -> list[str]:
+def said(
+    first: CheckLook, second: CheckLook | None = None, now: float = NOW, **leads: str | None
+) -> list[str]:
     """The rules that are not kept, by name."""
     led = {f"{SITE}/{name}": target for name, target in leads.items()}
     return [each.rule.name for each in check(first, second or first, leads=led, now=now)]
@@ -86,7 +88,7 @@ def test_entries_that_move_to_another_archive_are_told() -> None:
     """R35; RFC 5005, section 4: between the two looks an entry came, and others moved on."""
     first = a_feed([an_item("d", 4), an_item("c", 3)], [an_item("b", 2), an_item("a", 1)])
     second = a_feed([an_item("e", 5), an_item("d", 4)], [an_item("c", 3), an_item("b", 2)], [an_item("a", 1)])
-    moved = Look(
+    moved = CheckLook(
         second.kind,
         [
             second.feed,
@@ -139,7 +141,7 @@ def test_a_current_leads_back_by_whatever_way(there: str | None, expected: list[
     """RFC 5005, section 4: what counts is where its target leads to."""
     look = a_feed(some(2))
     archive = read("/1", atom(*some(2), archive=True, self="/1", current="/alias"))
-    look = Look(look.kind, [look.feed, archive])
+    look = CheckLook(look.kind, [look.feed, archive])
     assert foreign_currents(look) == [f"{SITE}/alias"]
     assert said(look, alias=there) == expected
 
@@ -151,15 +153,15 @@ def test_ids_are_compared_by_link_and_title_or_date() -> None:
     renamed = body.replace(b"<id>urn:e0<", b"<id>urn:new<")
     feed = a_feed(some(2)).feed
     own = read("/feed", atom(*some(1), self="/feed", prev_archive="/1"))
-    assert said(Look(Kind.ARCHIVED, [own, read("/1", renamed)])) == ["ids-differ"]
+    assert said(CheckLook(Kind.ARCHIVED, [own, read("/1", renamed)])) == ["ids-differ"]
     retitled = renamed.replace(b"<title>e0<", b"<title>another<")
-    assert said(Look(Kind.ARCHIVED, [own, read("/1", retitled)])) == []
+    assert said(CheckLook(Kind.ARCHIVED, [own, read("/1", retitled)])) == []
     entry = b"<entry>" + atom(*some(1)).partition(b"<entry>")[2]
     both = renamed.replace(b"</feed>", entry)
-    assert said(Look(Kind.ARCHIVED, [own, read("/1", both)])) == []
-    assert said(Look(Kind.ARCHIVED, [feed, read("/1", body)])) == []
+    assert said(CheckLook(Kind.ARCHIVED, [own, read("/1", both)])) == []
+    assert said(CheckLook(Kind.ARCHIVED, [feed, read("/1", body)])) == []
     beside = renamed.replace(b"</feed>", re.sub(rb"<title>[^<]*", b"<title>another", entry))
-    assert said(Look(Kind.ARCHIVED, [own, read("/1", beside)])) == []
+    assert said(CheckLook(Kind.ARCHIVED, [own, read("/1", beside)])) == []
 
 
 def test_thousands_of_differing_ids_take_no_time() -> None:
@@ -167,7 +169,7 @@ def test_thousands_of_differing_ids_take_no_time() -> None:
     body = atom(*some(20_000), archive=True, self="/1", current="/feed")
     renamed = body.replace(b"<id>urn:", b"<id>urn:x")
     feed = a_feed(some(1)).feed
-    first, second = (Look(Kind.ARCHIVED, [feed, read("/1", each)]) for each in (body, renamed))
+    first, second = (CheckLook(Kind.ARCHIVED, [feed, read("/1", each)]) for each in (body, renamed))
     found = check(first, second, leads={}, now=NOW)
     assert [each.rule.name for each in found] == ["archive-changed"] + MOST_FINDINGS * ["ids-differ"]
     assert found[-1].text.endswith("[and 19980 more]")
@@ -179,16 +181,16 @@ def test_clocks_may_differ_a_little(ahead_seconds: float, expected: list[str]) -
     body = atom(an_item("e", 0), self="/feed", complete=True).replace(
         stamp(0).encode(), format_rfc3339(NOW + ahead_seconds).encode(), 1
     )
-    assert said(Look(Kind.COMPLETE, [read("/feed", body)])) == expected
+    assert said(CheckLook(Kind.COMPLETE, [read("/feed", body)])) == expected
 
 
 def test_remarks_of_the_walk_are_told() -> None:
     """RFC 5005, section 6: a circle that links do not show is a loop, too; a limit is no error."""
     look = a_feed(some(2))
     feed = read("/feed", atom(an_item("new", 9000), self="/feed", prev_archive="/lost"))
-    circle = Look(look.kind, [feed, *look.archives], (), {ChainLoop.code: "back"})
+    circle = CheckLook(look.kind, [feed, *look.archives], (), {ChainLoop.code: "back"})
     assert said(circle) == ["loop"]
-    assert said(Look(look.kind, look.documents, (), {LimitReached.code: "stopped"})) == [
+    assert said(CheckLook(look.kind, look.documents, (), {LimitReached.code: "stopped"})) == [
         "not-read-to-the-end"
     ]
 
@@ -196,7 +198,7 @@ def test_remarks_of_the_walk_are_told() -> None:
 def test_what_an_archive_of_json_cannot_say_is_not_asked_for() -> None:
     """RFC 5005, appendix B: fh:archive has no place in a JSON Feed."""
     documents = [read(f"/{name}", json_feed(*some(1))) for name in ("feed", "1")]
-    assert said(Look(Kind.ARCHIVED, documents)) == ["current-missing"]
+    assert said(CheckLook(Kind.ARCHIVED, documents)) == ["current-missing"]
 
 
 def test_each_is_told_once_and_in_the_order_of_the_rules() -> None:
@@ -246,7 +248,7 @@ def test_every_rule_is_shown_by_a_test() -> None:
     assert set(RULES) - named == set()
 
 
-def sent(path: str, body: bytes) -> Examined:
+def sent(path: str, body: bytes) -> ExaminedDocument:
     sender = Sender(url=f"http://site.test{path}", media_type="application/atom+xml", fetched_at=1.8e9)
     return examine(body, sender, headers={"etag": '"1"'}, urls=[], max_depth=64)
 
@@ -276,5 +278,5 @@ def test_entries_of_other_dates_are_no_copies() -> None:
 
     feed = sent("/feed", atom(extra=notice("a", 2021), prev_archive="/1", self="/feed"))
     archive = sent("/1", atom(extra=notice("b", 2020), archive=True, current="/feed", self="/1"))
-    look = Look(Kind.ARCHIVED, [feed, archive])
+    look = CheckLook(Kind.ARCHIVED, [feed, archive])
     assert not [each for each in check(look, look, leads={}, now=1.8e9) if each.rule.name == "ids-differ"]

@@ -27,7 +27,7 @@ FACTS = st.builds(
 @given(st.lists(FACTS))
 def test_what_is_packed_comes_out_as_it_was(entries: list[EntryFacts]) -> None:
     """To the bit, as often as one goes through it, and each view says the same."""
-    packed = PackedEntries.packed(entries)
+    packed = PackedEntries.pack(entries)
     assert len(packed) == len(entries)
     for _ in range(2):
         assert list(packed) == entries

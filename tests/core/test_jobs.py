@@ -27,7 +27,7 @@ from wholefeed.core.jobs import (
 from wholefeed.core.links import classify
 from wholefeed.core.parse.documents import parse
 from wholefeed.core.parse.limits import ParseError
-from wholefeed.core.walk.chain import Span
+from wholefeed.core.walk.chain import DateSpan
 
 DEPTH = 256
 
@@ -69,7 +69,7 @@ def test_instants_far_in_the_future_do_not_count_for_the_span() -> None:
     body = BODIES["atom"]
     read = read_document(body, a_sender(), max_depth=DEPTH)
     known = sorted(each.order_at for each in read.facts.entries if each.order_at is not None)
-    assert read.span == Span(known[0], known[-1])
+    assert read.span == DateSpan(known[0], known[-1])
     early = a_sender(fetched_at=known[0] - 3 * 86400)
     assert read_document(body, early, max_depth=DEPTH).span is None
 
@@ -191,7 +191,7 @@ def test_entries_of_several_segments_become_one() -> None:
     sheaf = Sheaf(step, dict.fromkeys(sources, b"s" * 16))
     for number in sheaf.strands:
         sheaf.take(number, sources[number], fragments_in(sources[number], style.family))
-    woven = sheaf.sealed(style)
+    woven = sheaf.seal(style)
     assert order(woven, "abcxy") == "byxca"
     assert sorted(text(woven).split("<entry")) == sorted(text(both).split("<entry"))
     assert (woven.newest_at, woven.oldest_at, woven.entries) == (both.newest_at, both.oldest_at, 5)

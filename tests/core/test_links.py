@@ -13,7 +13,7 @@ from tests.makers import FEED, a_document, a_link
 from wholefeed.core.links import (
     MAX_HEADER_LINKS,
     MAX_LINK_NOTES,
-    Finding,
+    LinkFinding,
     Navigation,
     classify,
     current_elsewhere,
@@ -216,12 +216,12 @@ def test_leads_to_the_subscription_document(
     assert current_elsewhere(navigation, FEED, "http://o.test/moved") == elsewhere
 
 
-PLAIN = Finding(Kind.PLAIN)
-ARCHIVED = Finding(Kind.ARCHIVED, "prev-archive")
+PLAIN = LinkFinding(Kind.PLAIN)
+ARCHIVED = LinkFinding(Kind.ARCHIVED, "prev-archive")
 
 
-def chain(relation: str, *, tentative: bool = False) -> Finding:
-    return Finding(Kind.LEGACY, relation, tentative)
+def chain(relation: str, *, tentative: bool = False) -> LinkFinding:
+    return LinkFinding(Kind.LEGACY, relation, tentative)
 
 
 @pytest.mark.parametrize(
@@ -229,15 +229,15 @@ def chain(relation: str, *, tentative: bool = False) -> Finding:
     [
         ([], {}, PLAIN),
         (["self", "alternate", "hub"], {}, PLAIN),
-        ([], {"complete": ""}, Finding(Kind.COMPLETE)),
-        (["prev-archive"], {"complete": ""}, Finding(Kind.COMPLETE)),
+        ([], {"complete": ""}, LinkFinding(Kind.COMPLETE)),
+        (["prev-archive"], {"complete": ""}, LinkFinding(Kind.COMPLETE)),
         (["prev-archive"], {}, ARCHIVED),
         (["next", "prev-archive", "last"], {}, ARCHIVED),
         (["prev-archive"], {"archive": "", "complete": ""}, ARCHIVED),
         (["current"], {"archive": ""}, PLAIN),
         ([], {"stateful": "0", "archive": ""}, PLAIN),
-        ([], {"stateful": "0"}, Finding(Kind.COMPLETE)),
-        (["prev-archive"], {"incremental": "false"}, Finding(Kind.COMPLETE)),
+        ([], {"stateful": "0"}, LinkFinding(Kind.COMPLETE)),
+        (["prev-archive"], {"incremental": "false"}, LinkFinding(Kind.COMPLETE)),
         (["prev-archive", "prev", "this"], {"prev": "/1"}, ARCHIVED),
         (["prev", "this"], {"prev": "/1"}, chain("fh:prev")),
         (["next"], {"prev": "/1", "incremental": "true"}, chain("fh:prev")),
@@ -252,14 +252,14 @@ def chain(relation: str, *, tentative: bool = False) -> Finding:
         (["prev"], {}, chain("prev", tentative=True)),
         (["previous"], {"stateful": "1"}, chain("previous", tentative=True)),
         (["prev", "previous"], {}, chain("prev", tentative=True)),
-        (["prev", "next"], {}, Finding(Kind.PAGED)),
-        (["previous", "first"], {}, Finding(Kind.PAGED)),
-        (["last"], {}, Finding(Kind.PAGED)),
+        (["prev", "next"], {}, LinkFinding(Kind.PAGED)),
+        (["previous", "first"], {}, LinkFinding(Kind.PAGED)),
+        (["last"], {}, LinkFinding(Kind.PAGED)),
         (["current", "this"], {"stateful": "1"}, PLAIN),
     ],
 )
 def test_the_first_dialect_that_fits_counts(
-    relations: list[str], history: dict[str, str], finding: Finding
+    relations: list[str], history: dict[str, str], finding: LinkFinding
 ) -> None:
     """R0 to R2, R4 to R7; RFC 5005, 2 to 4; -00, 3 to 5; -03; -04; -05, 4; PaceFeedState."""
     document = a_document(*(a_link(name, f"/{name}") for name in relations), history=history)

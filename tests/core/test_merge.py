@@ -14,10 +14,10 @@ from wholefeed.core.merge import (
     OTHER,
     Burial,
     Copy,
+    CopyPlace,
+    CopyStanding,
     Fullness,
-    Place,
-    Said,
-    Standing,
+    StatedDeletion,
     choose,
     forgotten_at,
     is_buried,
@@ -43,7 +43,7 @@ def a_copy(
     generated_at: float | None = None,
     is_collected: bool = False,
     fullness: Fullness = Fullness.UNKNOWN,
-    standing: int = Standing.OWN,
+    standing: int = CopyStanding.OWN,
 ) -> Copy:
     return Copy(
         key,
@@ -168,7 +168,7 @@ copies = st.lists(
         document_updated_at=st.none() | st.sampled_from([1.0, 2.0, 3.0]),
         generated_at=st.none() | st.sampled_from([1.0, 2.0]),
         fullness=st.sampled_from(Fullness),
-        standing=st.sampled_from(Standing),
+        standing=st.sampled_from(CopyStanding),
     ),
     max_size=4,
 ).map(lambda drawn: [copy._replace(key=n) for n, copy in enumerate(drawn)])
@@ -198,9 +198,9 @@ def test_what_was_added_goes_behind_all_else(
     live = choose(drawn, subscription_updated_at=subscription_updated_at, settled=False)
     if live is not None:
         best = max(copy.standing for copy in drawn)
-        plain = [copy._replace(standing=Standing.OWN) for copy in drawn if copy.standing == best]
+        plain = [copy._replace(standing=CopyStanding.OWN) for copy in drawn if copy.standing == best]
         same = choose(plain, subscription_updated_at=subscription_updated_at, settled=False)
-        assert same == live._replace(standing=Standing.OWN)
+        assert same == live._replace(standing=CopyStanding.OWN)
         assert live.standing == best
 
 
@@ -266,8 +266,10 @@ def test_of_pages_of_one_date_the_one_made_later_stays(document_updated_at: floa
 CUT, UNKNOWN, FULL = Fullness
 
 
-def said(name: str, fullness: int | None = FULL, *, at: float | None = None, size: int = 100) -> Said:
-    return Said(entry_id(name), at, size, fullness)
+def said(
+    name: str, fullness: int | None = FULL, *, at: float | None = None, size: int = 100
+) -> StatedDeletion:
+    return StatedDeletion(entry_id(name), at, size, fullness)
 
 
 def names(identities: Sequence[bytes]) -> list[str]:
@@ -324,7 +326,7 @@ def test_texts_are_compared_where_some_were_cut_before() -> None:
         max_size=4,
     )
 )
-def test_where_an_identity_repeats_the_latest_and_fullest_stands(new: list[Said]) -> None:
+def test_where_an_identity_repeats_the_latest_and_fullest_stands(new: list[StatedDeletion]) -> None:
     """R10: whatever their order."""
     old = [said(name, at=1.0) for name in "abcd"]
     found = {str(replacement(old, order).present) for order in itertools.permutations(new)}
@@ -344,7 +346,7 @@ COPIES = st.lists(
         ordinal=st.integers(0, 3),
         document_updated_at=st.none() | st.floats(0, 9),
         fetched_at=st.just(NOW),
-        standing=st.just(Standing.OWN),
+        standing=st.just(CopyStanding.OWN),
     ),
     unique_by=lambda copy: (copy.role, copy.position, copy.ordinal),
     max_size=5,
@@ -422,7 +424,7 @@ def test_a_fallen_tombstone_stands_between_the_subscription_document_and_the_res
     assert not is_buried(None, place_of(Role.SUBSCRIPTION, 0), burials)
     for role in (Role.MEMORY, Role.ARCHIVE, Role.PAGE):
         assert is_buried(None, place_of(role, -(1 << 40)), burials)
-    assert Place(0, 5) < FALLEN_OUT
+    assert CopyPlace(0, 5) < FALLEN_OUT
 
 
 def test_no_more_tombstones_are_passed_on_than_a_head_can_bear() -> None:

@@ -19,7 +19,7 @@ from wholefeed.core.opml import (
     MAX_DEPTH,
     MAX_ELEMENTS,
     MAX_TAG_BYTES,
-    Listed,
+    OutlineEntry,
     compose_opml,
     read_opml,
 )
@@ -375,8 +375,8 @@ def test_titles_urls_and_sites_come_through() -> None:
     """OPML 2.0: `text` is there, `type` is rss, `xmlUrl` and `htmlUrl` are what they were; no site, no
     htmlUrl."""
     feeds = [
-        Listed('A & B\'s "<news>"\x0b', "http://p.test/feed?url=a&token=b", "https://example.org/"),
-        Listed("Ü", "http://p.test/feed?url=b", ""),
+        OutlineEntry('A & B\'s "<news>"\x0b', "http://p.test/feed?url=a&token=b", "https://example.org/"),
+        OutlineEntry("Ü", "http://p.test/feed?url=b", ""),
     ]
     made = compose_opml("mine & yours", feeds)
     root = ET.fromstring(made)

@@ -18,7 +18,7 @@ from wholefeed.core.refresh.stored import StoredDocument
 from wholefeed.core.text.dates import DAY_SECONDS
 
 COPY = "http://archive.test/2020/"
-MAKERS_OF_URLS = {"core/model.py", "core/origins.py", "service/importing.py", "service/listing.py"}
+MAKERS_OF_URLS = {"core/model.py", "core/origins.py", "service/imports.py", "service/listing.py"}
 """Who may name how the URLs of imports and lists begin."""
 
 

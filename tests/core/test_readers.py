@@ -6,14 +6,14 @@ from urllib.parse import urlencode
 
 import pytest
 
-from wholefeed.core.readers import READERS, Reader, reader_named
+from wholefeed.core.readers import READERS, ReaderLimits, reader_named
 from wholefeed.web.request import VIEW_OPTIONS, read_query, read_view
 
 NOW = 1_700_000_000.0
 
 
 @pytest.mark.parametrize("reader", READERS, ids=lambda reader: reader.name)
-def test_what_a_row_adds_is_taken_by_the_proxy_and_stays_below_the_reader_s_cap(reader: Reader) -> None:
+def test_what_a_row_adds_is_taken_by_the_proxy_and_stays_below_the_reader_s_cap(reader: ReaderLimits) -> None:
     """Every parameter of the table is one of the interface, and asks for less than the reader refuses."""
     added = reader.parameters(NOW)
     assert set(added) <= set(VIEW_OPTIONS)

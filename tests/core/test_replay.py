@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wholefeed.core.replay import WEEKDAYS, Line, Pace, PaceError, last_beginning, releases
+from wholefeed.core.replay import WEEKDAYS, Line, PaceError, ReplayPace, last_beginning, releases
 
 DAY = 86_400
 FROM = "2026-11-02T06:00:00+01:00"
@@ -33,7 +33,7 @@ def late(arrived_at: int, dated_at: int = FROM_AT - 1) -> Line:
 
 def since(pace: str, lines: list[Line], begun: int, on: str = "") -> list[int]:
     """The releases, as seconds from the beginning of the pace."""
-    return [at - FROM_AT for at in releases(lines, begun, Pace.read(pace, FROM, on or None))]
+    return [at - FROM_AT for at in releases(lines, begun, ReplayPace.read(pace, FROM, on or None))]
 
 
 @pytest.mark.parametrize(
@@ -56,7 +56,7 @@ def test_the_backlog_takes_the_slots_of_the_pace(pace: str, on: str, expected: l
 
 def test_weekdays_are_those_of_the_clock_that_the_pace_names() -> None:
     """P2: on Sunday evening in New York it is Monday in UTC."""
-    pace = Pace.read("1/day", "2026-11-01T20:00:00-05:00", "sun")
+    pace = ReplayPace.read("1/day", "2026-11-01T20:00:00-05:00", "sun")
     assert releases(backlog(1), 1, pace) == [pace.from_at]
 
 
@@ -122,26 +122,26 @@ def test_a_hundred_thousand_that_come_at_once_take_no_time() -> None:
 def test_a_pace_that_cannot_be_is_refused(rate: str, from_: str, on: str, expected: str | None) -> None:
     """Bad input says what was expected; the first year that there is can be read."""
     if expected is None:
-        assert Pace.read(rate, from_, on or None).from_at < 0
+        assert ReplayPace.read(rate, from_, on or None).from_at < 0
         return
     with pytest.raises(PaceError, match=expected):
-        Pace.read(rate, from_, on or None)
+        ReplayPace.read(rate, from_, on or None)
 
 
 def test_what_a_pace_is_called_stays() -> None:
     """P4: the ids of replays are made of it, and another id is another feed."""
-    assert str(Pace.read("2/day", FROM, "wed,mon")) == "2/day from 1793595600 at 3600 on mon,wed"
-    assert str(Pace.read("3/week", "2026-11-02T05:00:00Z")) == "3/week from 1793595600 at 0 on all"
+    assert str(ReplayPace.read("2/day", FROM, "wed,mon")) == "2/day from 1793595600 at 3600 on mon,wed"
+    assert str(ReplayPace.read("3/week", "2026-11-02T05:00:00Z")) == "3/week from 1793595600 at 0 on all"
 
 
 def test_a_plus_that_was_not_encoded_counts() -> None:
     """A blank in a query is mostly one."""
-    assert Pace.read("1/day", "2026-11-02T06:00:00 01:00") == Pace.read("1/day", FROM)
+    assert ReplayPace.read("1/day", "2026-11-02T06:00:00 01:00") == ReplayPace.read("1/day", FROM)
 
 
 def test_a_pace_ends_before_the_year_10000() -> None:
     """P6: no feed can name a later date."""
-    pace = Pace.read("1/week", "9999-12-31T00:00:00Z")
+    pace = ReplayPace.read("1/week", "9999-12-31T00:00:00Z")
     assert releases(backlog(2), 2, pace) == [pace.from_at, pace.from_at + 1]
     with pytest.raises(PaceError, match="before the year 10000"):
         releases(backlog(3), 3, pace)
@@ -156,7 +156,7 @@ paces = st.tuples(
 
 
 @st.composite
-def histories(draw: st.DrawFn) -> tuple[list[Line], int, Pace]:
+def histories(draw: st.DrawFn) -> tuple[list[Line], int, ReplayPace]:
     """Lines with their begin, and a pace: they come at once or after days, dated before and behind it."""
     begun = draw(st.integers(0, 6))
     at, lines = FROM_AT - draw(st.sampled_from([0, 5, 20 * DAY])), []
@@ -165,11 +165,15 @@ def histories(draw: st.DrawFn) -> tuple[list[Line], int, Pace]:
         at += pause if number >= begun else 0
         lines.append(Line(at, FROM_AT + days * DAY, is_dated))
     rate, on = draw(paces)
-    return lines, min(begun, len(lines)), Pace.read(rate, FROM, on or None if rate.endswith("day") else None)
+    return (
+        lines,
+        min(begun, len(lines)),
+        ReplayPace.read(rate, FROM, on or None if rate.endswith("day") else None),
+    )
 
 
 @given(histories())
-def test_what_was_released_never_changes(history: tuple[list[Line], int, Pace]) -> None:
+def test_what_was_released_never_changes(history: tuple[list[Line], int, ReplayPace]) -> None:
     """P2: whatever comes later, a release that is over keeps its instant, and none comes in front of it."""
     lines, begun, pace = history
     whole = releases(lines, begun, pace)
@@ -182,7 +186,7 @@ def test_what_was_released_never_changes(history: tuple[list[Line], int, Pace]) 
 
 @given(histories())
 def test_no_two_are_released_at_once_and_none_before_its_time(
-    history: tuple[list[Line], int, Pace],
+    history: tuple[list[Line], int, ReplayPace],
 ) -> None:
     """P2: an instant each, none before the pace begins, nor, of what comes later, before it has come."""
     lines, begun, pace = history
@@ -194,7 +198,7 @@ def test_no_two_are_released_at_once_and_none_before_its_time(
 
 
 @given(histories(), st.integers(1, 30))
-def test_who_has_caught_up_reads_live(history: tuple[list[Line], int, Pace], count: int) -> None:
+def test_who_has_caught_up_reads_live(history: tuple[list[Line], int, ReplayPace], count: int) -> None:
     """P2: once all is out, what comes is released as it comes, of one instant a second apart."""
     lines, begun, pace = history
     at = max([*releases(lines, begun, pace), pace.from_at]) + 1
@@ -221,12 +225,12 @@ def test_what_begins_at_the_last_six_has_its_first_entries_out(
     begins = last_beginning(datetime.fromisoformat(clock), weekdays)
     assert begins.isoformat() == expected
     days = ",".join(WEEKDAYS[day] for day in weekdays)
-    pace = Pace.read("1/day", f"{expected}+01:00", days or None)
+    pace = ReplayPace.read("1/day", f"{expected}+01:00", days or None)
     assert pace.slot(0) == pace.from_at
     assert pace.clock(pace.from_at) == begins
 
 
 def test_a_clock_shows_no_year_of_five_digits() -> None:
     """P6: an instant of the year 9999 may be one of the next year further east."""
-    pace = Pace.read("1/day", "9999-12-31T23:59:59+14:00")
+    pace = ReplayPace.read("1/day", "9999-12-31T23:59:59+14:00")
     assert pace.clock(LAST_SECOND) == datetime(9999, 12, 31, 23, 59, 59)  # noqa: DTZ001

@@ -9,7 +9,7 @@ import pytest
 from wholefeed.core.adapters.table import ADAPTERS
 from wholefeed.core.model import State
 from wholefeed.core.notes import DocumentUnavailable, End, Ending
-from wholefeed.core.replay import Pace
+from wholefeed.core.replay import ReplayPace
 from wholefeed.core.slugs import SLUGS, failure_in_words
 from wholefeed.core.text.dates import format_rfc3339
 from wholefeed.core.words import (
@@ -18,6 +18,7 @@ from wholefeed.core.words import (
     STATES,
     ago,
     asked_next,
+    describe_attempt,
     duration,
     ending_in_words,
     next_step,
@@ -25,7 +26,6 @@ from wholefeed.core.words import (
     replay_in_words,
     state_words,
     time_left,
-    tried_in_words,
     words_of,
 )
 
@@ -301,9 +301,9 @@ def test_a_site_that_is_left_alone_is_told_of() -> None:
 
 def test_what_is_missing_is_tried_again_with_a_refresh() -> None:
     """R14: when it was tried, how often, and from when on the next refresh tries it again."""
-    assert tried_in_words(a_failure("timeout"), NOW) == "tried 2 seconds ago; again with the next refresh"
+    assert describe_attempt(a_failure("timeout"), NOW) == "tried 2 seconds ago; again with the next refresh"
     often = a_failure("timeout", attempts=3, next_attempt=after(3600))
-    assert tried_in_words(often, NOW) == (
+    assert describe_attempt(often, NOW) == (
         "tried 3 times, last 2 seconds ago; again with the next refresh, in 1 hour or later"
     )
 
@@ -379,7 +379,7 @@ def test_spans_of_time_are_told_in_their_largest_unit(seconds: float, told: str)
 )
 def test_how_long_a_replay_takes_is_told(entries: int, rate: str, since: str, on: str, expected: str) -> None:
     """P8: by the month, or by the day where it is near; on the clock of the pace."""
-    assert expected in replay_in_words(entries, Pace.read(rate, since, on or None))
+    assert expected in replay_in_words(entries, ReplayPace.read(rate, since, on or None))
 
 
 def test_it_is_said_that_archives_shift() -> None:

@@ -18,14 +18,14 @@ from tests.origin import Origin
 from tests.patching import set_constant
 from tests.running import a_config, running
 from wholefeed.errors import DocumentError, QueueFullError
-from wholefeed.fetch.budget import LARGE_BYTES, TOTAL_BYTES, MemoryBudget, Share, Sizes, budget_bytes
+from wholefeed.fetch.budget import LARGE_BYTES, TOTAL_BYTES, BudgetSizes, MemoryBudget, Share, budget_bytes
 from wholefeed.fetch.fetcher import Fetcher
 
 URL = "http://a.example/"
 
 
 def a_share(budget: MemoryBudget, *, is_ahead: bool = False) -> Share:
-    return Share(budget, URL, is_ahead=lambda: is_ahead, sizes=Sizes())
+    return Share(budget, URL, is_ahead=lambda: is_ahead, sizes=BudgetSizes())
 
 
 @pytest.mark.parametrize(("free", "total"), [(240, 40), (600, 96), (24_000, 96)])
@@ -77,7 +77,7 @@ async def test_what_is_fetched_ahead_leaves_half_of_the_budget_and_does_not_wait
 async def test_what_is_fetched_ahead_waits_before_it_is_asked_for() -> None:
     """Row 121: for a quarter more than the documents before it had, behind all that is not ahead, and no
     longer than until the path of its walk comes to it."""
-    budget, sizes, order = MemoryBudget(), Sizes(), list[str]()
+    budget, sizes, order = MemoryBudget(), BudgetSizes(), list[str]()
     sizes.add(16 << 20)
     path_is_there = asyncio.Event()
     held = Share(budget, URL, is_ahead=lambda: True, sizes=sizes)
@@ -106,7 +106,7 @@ async def test_what_is_fetched_ahead_waits_before_it_is_asked_for() -> None:
 
 async def test_small_documents_need_no_share_before_they_are_asked_for() -> None:
     """Nor do those behind a large one, once two small ones have come."""
-    budget, sizes = MemoryBudget(), Sizes()
+    budget, sizes = MemoryBudget(), BudgetSizes()
     for size, is_large in ((LARGE_BYTES, False), (3 * LARGE_BYTES, True), (10, True), (10, False)):
         sizes.add(size)
         share = Share(budget, URL, is_ahead=lambda: True, sizes=sizes)
@@ -118,7 +118,7 @@ async def test_small_documents_need_no_share_before_they_are_asked_for() -> None
 @pytest.mark.fault("121")
 async def test_what_has_come_of_a_body_does_not_make_the_next_one_smaller() -> None:
     """Row 121: the part of a large body that is there, when it takes its share, is not its size."""
-    budget, sizes = MemoryBudget(), Sizes()
+    budget, sizes = MemoryBudget(), BudgetSizes()
     sizes.add(24 << 20)
     share = Share(budget, URL, is_ahead=lambda: False, sizes=sizes)
     await share.begin(6 << 20, is_coded=True, limit_bytes=32 << 20)
@@ -129,7 +129,7 @@ async def test_what_has_come_of_a_body_does_not_make_the_next_one_smaller() -> N
 @pytest.mark.fault("121")
 async def test_a_body_of_an_unknown_length_may_be_as_long_as_any() -> None:
     """Row 121: so what is fetched ahead is not asked for before there is room for such a one."""
-    sizes = Sizes()
+    sizes = BudgetSizes()
     share = Share(MemoryBudget(), URL, is_ahead=lambda: False, sizes=sizes)
     await share.begin(None, is_coded=True, limit_bytes=32 << 20)
     await share.cover(LARGE_BYTES + 1)
@@ -148,7 +148,7 @@ async def test_a_body_that_is_fetched_ahead_takes_what_it_probably_comes_to(part
     for share in (linked, ahead):
         await share.begin(None, is_coded=True, limit_bytes=32 << 20)
         await share.cover(LARGE_BYTES + 1)
-    sizes = Sizes()
+    sizes = BudgetSizes()
     sizes.add(16 << 20)
     waiting = asyncio.create_task(Share(budget, URL, is_ahead=lambda: True, sizes=sizes).foresee())
     for body_bytes in range(LARGE_BYTES, 15 << 20, LARGE_BYTES):

@@ -14,7 +14,7 @@ def sent(*fields: str, to: str = URL, by: str = URL) -> str:
     """The Cookie field of a request, after one response with these Set-Cookie fields."""
     cookies = ChainCookies()
     cookies.store(by, fields, now=NOW)
-    return cookies.field_for(to)
+    return cookies.find_field(to)
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from tests.origin import Origin
 from tests.web_archive import INDEX, WebArchive
 from wholefeed.core.memento import Capture, instant_of
 from wholefeed.errors import DocumentError, ForbiddenTargetError, PublisherError, UnreadableError
-from wholefeed.fetch.memento import NEWEST, PAGE_ROWS, REQUESTS_PER_MINUTE, Archive, Turns
+from wholefeed.fetch.web_archive import NEWEST, PAGE_ROWS, REQUESTS_PER_MINUTE, Archive, Turns
 
 URL = "http://blog.example.org/feed"
 BODY = atom(an_item("a"))

@@ -125,19 +125,19 @@ async def refusal(gate: HostGate, *, host: str = "a", port: int = 443) -> Docume
 
 
 def good(slot: Slot) -> None:
-    slot.answered(is_strained=False)
+    slot.note_answer(is_strained=False)
 
 
 def told_to_wait(seconds: float) -> Callable[[Slot], None]:
-    return lambda slot: slot.answered(is_strained=True, rest_seconds=seconds)
+    return lambda slot: slot.note_answer(is_strained=True, rest_seconds=seconds)
 
 
 def busy(slot: Slot) -> None:
-    slot.answered(is_strained=True)
+    slot.note_answer(is_strained=True)
 
 
 def unreachable(slot: Slot) -> None:
-    slot.failed("connection-failed", is_heard=False)
+    slot.note_failure("connection-failed", is_heard=False)
 
 
 async def a_dead_host(gate: HostGate, port: int = 443) -> None:
@@ -237,7 +237,7 @@ async def test_a_request_is_told_when_too_many_wait_for_its_host() -> None:
 async def test_a_time_out_is_a_sign_of_strain(is_heard: bool) -> None:
     """A host that runs into a time-out is asked half as much at once, whether it was heard of or not."""
     gate = a_gate(per_host=4)
-    await in_slot(gate, lambda slot: slot.failed("timeout", is_heard=is_heard))
+    await in_slot(gate, lambda slot: slot.note_failure("timeout", is_heard=is_heard))
     async with a_crowd(gate) as crowd:
         await crowd.arrives(*["a"] * 5)
         assert crowd.running == ["a"] * 2
@@ -269,7 +269,7 @@ async def test_one_request_finds_out_whether_the_host_is_back() -> None:
     with capture_logs() as logs:
         async with gate.slot("a", 443, url="https://a/feed") as probe:
             assert (await refusal(gate)).slug == "connection-failed"
-            probe.answered(is_strained=False)
+            probe.note_answer(is_strained=False)
             await in_slot(gate)
     assert [log["event"] for log in logs] == ["host.recovered"]
     assert len(gate) == 0
@@ -333,7 +333,7 @@ async def test_a_later_wish_does_not_shorten_an_earlier_one() -> None:
     gate = a_gate()
     async with gate.slot("a", 443, url="https://a/feed") as begun_before:
         await in_slot(gate, told_to_wait(60))
-        begun_before.answered(is_strained=True, rest_seconds=1)
+        begun_before.note_answer(is_strained=True, rest_seconds=1)
     assert gate.blocked_seconds("a") == 60
     assert gate.blocked_seconds("b") == 0
 
@@ -343,7 +343,7 @@ async def test_an_answer_that_is_of_no_use_is_one(slug: str) -> None:
     """Bad bodies and certificates do not count as an unreachable host: its other feeds are asked for."""
     gate = a_gate()
     for _ in range(3 * FAILURES_TO_REST):
-        await in_slot(gate, lambda slot: slot.failed(slug, is_heard=slug != "tls-certificate"))
+        await in_slot(gate, lambda slot: slot.note_failure(slug, is_heard=slug != "tls-certificate"))
     assert len(gate) == 0
 
 
@@ -365,7 +365,7 @@ async def test_requests_that_wait_are_told_at_once() -> None:
     gate = a_gate(per_host=1)
     async with gate.slot("a", 443, url="https://a/feed") as slot, a_crowd(gate) as crowd:
         await crowd.arrives("a", "a", "b")
-        slot.answered(is_strained=True, rest_seconds=60)
+        slot.note_answer(is_strained=True, rest_seconds=60)
         await settled()
         assert [task.done() for task in crowd.tasks] == [True, True, False]
         ended = await crowd.goes()
@@ -376,11 +376,11 @@ async def test_requests_that_wait_for_a_host_that_fails_are_told_how() -> None:
     """Row 30: who waited in the queue of a failing host gets its reason, 504, and waits no longer."""
     gate = a_gate(per_host=1)
     for _ in range(FAILURES_TO_REST - 1):
-        await in_slot(gate, lambda slot: slot.failed("timeout", is_heard=False))
+        await in_slot(gate, lambda slot: slot.note_failure("timeout", is_heard=False))
     async with gate.slot("a", 443, url="https://a/feed") as slot:
         waiting = asyncio.create_task(refusal(gate))
         await settled()
-        slot.failed("timeout", is_heard=False)
+        slot.note_failure("timeout", is_heard=False)
         error = await waiting
     assert isinstance(error, PublisherTimeoutError)
     assert error.answer_status == 504

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from wholefeed.server.clients import (
     UNIX,
+    AccessVerdict,
     Buckets,
     TrustedProxies,
-    Verdict,
     form_proof,
     is_form_proof,
     is_good_session,
@@ -165,8 +165,8 @@ def test_the_expiry_cannot_be_changed_or_taken_away() -> None:
     mark = sign(URL, KEYS, expires_at=NOW)
     mac = mark.partition(".")[0]
     for forged in (mac, f"{mac}.{NOW + 1000}", f"{mac}.0{NOW}", f"{mac}.", f"{mac}.{NOW}.", f" {mark}"):
-        assert verify(URL, forged, KEYS, NOW - 1) is Verdict.BAD, forged
-    assert verify(URL, f"{sign(URL, KEYS)}.{NOW + 1}", KEYS, NOW) is Verdict.BAD
+        assert verify(URL, forged, KEYS, NOW - 1) is AccessVerdict.BAD, forged
+    assert verify(URL, f"{sign(URL, KEYS)}.{NOW + 1}", KEYS, NOW) is AccessVerdict.BAD
 
 
 def test_every_character_of_a_mark_counts() -> None:
@@ -176,13 +176,13 @@ def test_every_character_of_a_mark_counts() -> None:
         for other in "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_":
             if other != character:
                 forged = mark[:place] + other + mark[place + 1 :]
-                assert verify(URL, forged, KEYS, NOW) is Verdict.BAD
+                assert verify(URL, forged, KEYS, NOW) is AccessVerdict.BAD
 
 
 @given(st.text())
 def test_nothing_else_is_a_mark_and_nothing_raises(mark: str) -> None:
     """Row 80: no other text passes for a signature or makes the check fail with an error."""
-    assert verify(URL, mark, KEYS, NOW) is Verdict.BAD
+    assert verify(URL, mark, KEYS, NOW) is AccessVerdict.BAD
 
 
 @given(st.tuples(st.text("/a1", min_size=1), st.none() | st.integers(1, 10**12 - 1)), st.data())

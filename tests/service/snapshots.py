@@ -6,7 +6,7 @@ from dataclasses import fields
 from typing import Any
 
 from wholefeed.core.model import Family, Kind, State
-from wholefeed.service.memory import Held, Memory
+from wholefeed.service.memory import CachedFeed, Memory
 from wholefeed.store.rows import FeedRow, SegmentRow, Snapshot
 
 
@@ -26,5 +26,5 @@ def a_snapshot(feed: int, *, head: bytes = b"<feed>", segments: int = 1, revisio
     return Snapshot(FeedRow(**{**values, **row, **said}), tuple(map(a_segment, range(segments))), ())
 
 
-def hold(memory: Memory, snapshot: Snapshot, url: str | None = None) -> Held | None:
+def hold(memory: Memory, snapshot: Snapshot, url: str | None = None) -> CachedFeed | None:
     return memory.put(snapshot, url or url_of(snapshot.feed.id), memory.generation)

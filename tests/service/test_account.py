@@ -11,8 +11,8 @@ from tests.feeds import an_item, atom
 from tests.origin import Origin
 from tests.running import Proxy
 from wholefeed.core.chart import month_number
-from wholefeed.service.account import ChainDocument, Standing, Timeline, timeline_of
-from wholefeed.store.tables.segments import months
+from wholefeed.service.account import ChainDocument, DocumentStanding, Timeline, timeline_of
+from wholefeed.store.tables.segment_table import months
 
 # The account: each document of the chain, and why the walk ended
 
@@ -150,8 +150,8 @@ async def test_of_what_nothing_leads_to_the_time_is_not_known(proxy: Proxy, orig
     origin.publish("/feed", atom(an_item("a", 2 * MONTH), complete=True))
     await proxy.whole(origin.url("/feed"))
     status, chain = await proxy.service.account(origin.url("/feed"))
-    lost = ChainDocument("http://o.test/lost", Standing.MISSING, "", "")
-    led_to = ChainDocument("http://o.test/next", Standing.MISSING, "next", origin.url("/feed"))
+    lost = ChainDocument("http://o.test/lost", DocumentStanding.MISSING, "", "")
+    led_to = ChainDocument("http://o.test/next", DocumentStanding.MISSING, "next", origin.url("/feed"))
     known = await proxy.store.read(lambda db: months(db, status.feed.id))
     found = timeline_of([*chain, led_to, lost], known)
     assert found.holes[lost.url].words == "a time that nobody knows"

@@ -28,11 +28,11 @@ from wholefeed.service import background as module
 from wholefeed.service.background import MAX_POLLS, AskedTimes
 from wholefeed.service.context import WalkTurns
 from wholefeed.service.running import Running
-from wholefeed.store.opening import open_file
+from wholefeed.store.engine_choice import open_file
 from wholefeed.store.rows import FeedRow
 from wholefeed.store.sqlite_file import migrate_file
 from wholefeed.store.store import Upkeep
-from wholefeed.store.tables import documents, failures
+from wholefeed.store.tables import document_table, failures
 
 # Polls: what readers miss, politeness, faults, the end of the program
 
@@ -352,7 +352,7 @@ async def test_a_store_that_keeps_nothing_is_tried_again_after_a_rest(
         origin.publish("/feed", atom(an_item("b", 2)))
         set_constant(monkeypatch, "REST_SECONDS", 1.0)
         with capture_logs() as lines, monkeypatch.context() as broken:
-            broken.setattr(documents, "put_arranged", failing(StorageFullError("the volume is full")))
+            broken.setattr(document_table, "put_arranged", failing(StorageFullError("the volume is full")))
             proxy.clock.advance(STALE_SECONDS)
             await until(lambda: slugs(lines))
         assert slugs(lines) == ["storage-full"]

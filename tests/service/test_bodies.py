@@ -17,8 +17,8 @@ from tests.service.snapshots import a_segment, a_snapshot, hold
 from wholefeed.core.compose.compose import EPILOGUE
 from wholefeed.core.compose.segments import seal
 from wholefeed.core.model import Family, segment_separator
-from wholefeed.service.bodies import SLICE_BYTES, Body, BodyExcerpt, BodyPart, MadeText
-from wholefeed.service.memory import Held, Memory
+from wholefeed.service.bodies import SLICE_BYTES, Body, BodyExcerpt, BodyPart, StreamedText
+from wholefeed.service.memory import CachedFeed, Memory
 from wholefeed.store.rows import SegmentRow
 
 NO_STORE: Any = None
@@ -43,7 +43,7 @@ def stored(number: int, text: bytes) -> tuple[SegmentRow, bytes]:
     return row, sealed.block
 
 
-def holding(blocks: Mapping[int, bytes]) -> Held:
+def holding(blocks: Mapping[int, bytes]) -> CachedFeed:
     held = hold(Memory(1 << 20), a_snapshot(1))
     assert held is not None
     for number, block in blocks.items():
@@ -51,7 +51,7 @@ def holding(blocks: Mapping[int, bytes]) -> Held:
     return held
 
 
-def read(body: Body, held: Held | None = None) -> tuple[bytes, list[bytes]]:
+def read(body: Body, held: CachedFeed | None = None) -> tuple[bytes, list[bytes]]:
     """The text that a reader gets, and the pieces that were sent."""
 
     async def received() -> list[bytes]:
@@ -75,7 +75,7 @@ def test_it_is_the_same_text_whatever_its_parts_are(
     outer = [stored(len(rows) + number, b"x" + text + b"y") for number, text in enumerate(texts)]
     blocks = {row.id: block for row, block in (*rows, *outer)}
     cuts = [BodyExcerpt(row, ((1, row.length - 1),)) for row, _ in outer]
-    made = [MadeText(partial(yielding, [text]), b"digest", ("key", at)) for at, text in enumerate(texts)]
+    made = [StreamedText(partial(yielding, [text]), b"digest", ("key", at)) for at, text in enumerate(texts)]
     kinds: list[Sequence[BodyPart]] = [[row for row, _ in rows], [seal(text) for text in texts], cuts, made]
     for parts in kinds:
         body = Body(Family.RSS, prologue, tuple(parts), is_gzip)
@@ -117,6 +117,6 @@ def test_what_was_made_is_made_once() -> None:
         made.append(1)
         yield b"entry"
 
-    body, held = Body(Family.RSS, b"", (MadeText(texts, b"digest", "key"),), True), holding({})
+    body, held = Body(Family.RSS, b"", (StreamedText(texts, b"digest", "key"),), True), holding({})
     assert read(body, held)[0] == read(body, held)[0] == b"entry" + EPILOGUE[Family.RSS]
     assert made == [1]

@@ -33,7 +33,7 @@ from wholefeed.config.tables import LimitsConfig
 from wholefeed.service.checking import PATIENCE_SECONDS, Checks
 from wholefeed.service.memory import Memory
 from wholefeed.store.store import Store
-from wholefeed.store.tables.feeds import Version, version_of
+from wholefeed.store.tables.feed_table import Version, version_of
 
 COMMITS = {"sent": 40, "lost": 12}
 """Where nothing is heard, the turn at a host changes hands once a second."""

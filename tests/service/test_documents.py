@@ -1,4 +1,4 @@
-"""wholefeed.service.documents: what is at hand of documents, for whoever renders or replaces them."""
+"""wholefeed.service.new_documents: what is at hand of documents, for whoever renders or replaces them."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from tests.store.makers import a_document
 from wholefeed.core.facts import Stored
 from wholefeed.core.jobs import Composed, DocumentInMemory, Part, Rendered, Style, compose, render
 from wholefeed.core.model import Family, HeadContext, Role
-from wholefeed.service import documents as module
-from wholefeed.service.documents import FreshDocuments, ParsedDocuments
+from wholefeed.service import new_documents as module
+from wholefeed.service.new_documents import FreshDocuments, ParsedDocuments
 from wholefeed.service.storing import read_live_entries
 from wholefeed.store.rows import DocumentRow, NewDocument
 
@@ -102,14 +102,14 @@ async def test_the_oldest_go_when_it_becomes_too_much_and_who_renders_them_is_to
     does a document that is put again."""
     documents = FreshDocuments()
     monkeypatch.setattr(module, "MAX_FRESH_BYTES", 4 * DocumentInMemory(b"", document=DOCUMENT).size_bytes)
-    growing = asyncio.create_task(documents.grown(60.0))
+    growing = asyncio.create_task(documents.wait_for_more(60.0))
     for number in (0, 0, 1, 2):
         await asyncio.sleep(0)
         assert not growing.done()
         documents.keep(number, DocumentInMemory(b"", document=DOCUMENT))
     await growing
     documents.keep(5, DocumentInMemory(b"", document=DOCUMENT))
-    growing = asyncio.create_task(documents.grown(0.01))
+    growing = asyncio.create_task(documents.wait_for_more(0.01))
     await asyncio.sleep(0)
     assert not growing.done()
     await growing

@@ -12,7 +12,15 @@ from tests.feeds import an_item, rss
 from tests.origin import Origin
 from tests.running import Proxy
 from wholefeed.core.adapters import table
-from wholefeed.core.adapters.base import Ask, Asking, Job, Outcome, Sight, one, page_url
+from wholefeed.core.adapters.base import (
+    AdapterJob,
+    AdapterOutcome,
+    Asking,
+    PageQuestion,
+    Sight,
+    one,
+    page_url,
+)
 
 BOUND = 50
 """Requests in a row without a new entry."""
@@ -29,9 +37,11 @@ class Endless:
     def fits(self, sight: Sight) -> bool:
         return True
 
-    def collect(self, job: Job) -> Asking[Outcome]:
+    def collect(self, job: AdapterJob) -> Asking[AdapterOutcome]:
         for number in count(1):
-            yield from one(Ask(page_url(job.url, page=self._number_of(number)), place=number, is_again=True))
+            yield from one(
+                PageQuestion(page_url(job.url, page=self._number_of(number)), place=number, is_again=True)
+            )
         raise AssertionError("it goes on")
 
     look = collect

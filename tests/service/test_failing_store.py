@@ -24,7 +24,7 @@ from wholefeed.service.publishing import Rendering
 from wholefeed.service.storing import FeedStorage
 from wholefeed.store import sqlite_file
 from wholefeed.store.rows import FeedChanges, FeedRow, Publication
-from wholefeed.store.tables import documents, feeds, segments
+from wholefeed.store.tables import document_table, feed_table, segment_table
 from wholefeed.web.keys import STORE
 from wholefeed.workers.pool import Workers
 
@@ -50,7 +50,7 @@ async def test_a_refresh_that_ends_by_an_error_fetches_nothing_any_more(
             await asyncio.gather(seven.reached(), six.reached())
             monkeypatch.setattr(FeedStorage, "publish", publish)
             await has_failed.wait()
-            monkeypatch.setattr(documents, "put_arranged", put_documents)
+            monkeypatch.setattr(document_table, "put_arranged", put_documents)
             seven.release()
             await proxy.settled()
         async with asyncio.timeout(2):  # less than any time-out of theirs
@@ -165,7 +165,7 @@ async def test_a_remark_is_kept_when_what_it_was_to_be_written_with_fails(
 
     storage = FeedStorage(proxy.app[STORE], Workers(0), feed.id, now=proxy.clock, memory=Memory(0))
     noted: FeedChanges = {"is_stale": True, "failed_at": now, "fresh_until": now + 7000}
-    storage.write_later(feeds.update, noted)
+    storage.write_later(feed_table.update, noted)
 
     def fail(*_: object) -> None:
         raise StorageFullError("the volume is full")
@@ -202,7 +202,7 @@ async def test_a_publisher_is_left_alone_when_what_it_sent_cannot_be_published(
         if isinstance(error, WorkError):
             broken.setattr(Rendering, "composed", fail)
         else:
-            broken.setattr(segments, "publish", fail)
+            broken.setattr(segment_table, "publish", fail)
         for _ in range(3):
             reply = await proxy.get(url)
             assert (reply.status, ids(reply.body)) == (200, ["a"])
@@ -221,7 +221,7 @@ async def test_documents_that_a_publication_meanwhile_could_not_put_are_put_late
     monkeypatch.setattr(pending, "LONGEST_SECONDS", 60.0)
     expected = publish_chain(origin, archives=5)
     url = origin.url("/feed")
-    real = documents.put_arranged
+    real = document_table.put_arranged
     has_failed = asyncio.Event()
 
     def put(*arguments: Any) -> list[int]:
@@ -234,7 +234,7 @@ async def test_documents_that_a_publication_meanwhile_could_not_put_are_put_late
     with origin.held("/archive/3") as gate, capture_logs() as lines:
         await proxy.begun(url)
         await gate.reached()
-        monkeypatch.setattr(documents, "put_arranged", put)
+        monkeypatch.setattr(document_table, "put_arranged", put)
         async with asyncio.timeout(20):
             await has_failed.wait()
             while not [line for line in lines if line["event"] == "feed.unpublished"]:

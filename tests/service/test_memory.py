@@ -14,7 +14,7 @@ from tests.service.snapshots import a_snapshot, hold, url_of
 from wholefeed.core.refresh.stored import Attempt
 from wholefeed.service.memory import LARGEST_BLOCK_BYTES, MAX_CHANGES, Beginning, Memory
 from wholefeed.store.rows import DocumentRow, Failures, Snapshot
-from wholefeed.store.tables.feeds import Version, version_of
+from wholefeed.store.tables.feed_table import Version, version_of
 
 MIB = 1 << 20
 
@@ -22,7 +22,7 @@ MIB = 1 << 20
 @contextmanager
 def waiting(memory: Memory) -> Iterator[None]:
     """An answer waits for the refresh of the first feed."""
-    with memory.awaited(1):
+    with memory.await_feed(1):
         yield
 
 

@@ -1,4 +1,4 @@
-"""wholefeed.service.replaying: which feeds have lines, and since when."""
+"""wholefeed.service.replays: which feeds have lines, and since when."""
 
 from __future__ import annotations
 

@@ -10,18 +10,18 @@ import pytest
 
 from tests.core.refresh.world import WorldIO
 from wholefeed.core.refresh import asking
-from wholefeed.core.refresh.asking import Request
+from wholefeed.core.refresh.asking import CoreRequest
 from wholefeed.service.feed_file import FeedFile
 from wholefeed.service.incoming import IncomingDocuments
 from wholefeed.service.network import Network
 from wholefeed.service.refresh import Refresh
 from wholefeed.service.subscribing import SubscriptionDesk
 
-REQUESTS: list[type[Request[Any]]] = sorted(
-    (each for each in vars(asking).values() if isinstance(each, type) and issubclass(each, Request)),
+REQUESTS: list[type[CoreRequest[Any]]] = sorted(
+    (each for each in vars(asking).values() if isinstance(each, type) and issubclass(each, CoreRequest)),
     key=lambda each: each.__name__,
 )
-REQUESTS.remove(Request)
+REQUESTS.remove(CoreRequest)
 
 
 def test_the_service_carries_out_each_request_and_no_other() -> None:
@@ -38,7 +38,7 @@ def test_the_service_carries_out_each_request_and_no_other() -> None:
 
 
 @pytest.mark.parametrize("request_type", REQUESTS, ids=lambda each: each.__name__)
-def test_the_world_of_the_tests_carries_out_each_request(request_type: type[Request[Any]]) -> None:
+def test_the_world_of_the_tests_carries_out_each_request(request_type: type[CoreRequest[Any]]) -> None:
     """It goes by their names."""
     name = re.sub(r"(?<!^)([A-Z])", r"_\1", request_type.__name__).lower()
     assert callable(getattr(WorldIO, name, None))

@@ -140,7 +140,7 @@ def test_requests_that_are_merged_are_both_met() -> None:
     for one, other in itertools.product(each, repeat=2):
         expected = {name: one[name] or other[name] for name in names[:3]}
         expected["is_polled"] = one["is_polled"] and other["is_polled"]
-        assert RefreshRequest(**one).merged(RefreshRequest(**other)) == RefreshRequest(**expected)
+        assert RefreshRequest(**one).merge(RefreshRequest(**other)) == RefreshRequest(**expected)
 
 
 @pytest.mark.parametrize("is_made", [False, True])

@@ -14,12 +14,20 @@ from tests.feeds import BASE_AT, an_item, atom, json_feed, rdf, rss
 from tests.origin import Origin
 from tests.patching import set_constant
 from tests.running import Proxy
-from wholefeed.core.compose.entries import Enclosure, Shown
+from wholefeed.core.compose.entries import Enclosure, PageEntry
 from wholefeed.core.compose.reading import Article
-from wholefeed.core.text.urls import Places
+from wholefeed.core.text.urls import UrlPlaces
 from wholefeed.errors import OverloadedError, WorkError, WorkTooLongError
 from wholefeed.service.results import Reconstruction
-from wholefeed.service.showing import LONGEST_BYTES, Page, PageKey, Showing, entries_in, excerpt, read_entries
+from wholefeed.service.showing import (
+    LONGEST_BYTES,
+    PageKey,
+    RenderedPage,
+    Showing,
+    entries_in,
+    excerpt,
+    read_entries,
+)
 from wholefeed.web.keys import STORE
 from wholefeed.workers.pool import Workers
 
@@ -30,13 +38,13 @@ def opened(proxy: Proxy, url: str) -> AbstractAsyncContextManager[Reconstruction
     return proxy.service.answer(url, wait_seconds=10.0)
 
 
-async def read(proxy: Proxy, url: str, start: int = 0, count: int = 10) -> tuple[Shown, ...]:
+async def read(proxy: Proxy, url: str, start: int = 0, count: int = 10) -> tuple[PageEntry, ...]:
     await proxy.whole(url)
     async with opened(proxy, url) as found:
         return await read_entries(found.snapshot, proxy.app[STORE], start, count)
 
 
-def names(entries: tuple[Shown, ...]) -> list[str]:
+def names(entries: tuple[PageEntry, ...]) -> list[str]:
     return [each.identity.removeprefix("urn:") for each in entries]
 
 
@@ -246,8 +254,8 @@ async def test_a_page_is_no_other_s_answer(proxy: Proxy, origin: Origin) -> None
         FIRST,
         FIRST._replace(start=2),
         FIRST._replace(most=1),
-        FIRST._replace(loads_all_but=Places.of(["http://one.test"])),
-        FIRST._replace(loads_all_but=Places.of(["http://two.test"])),
+        FIRST._replace(loads_all_but=UrlPlaces.of(["http://one.test"])),
+        FIRST._replace(loads_all_but=UrlPlaces.of(["http://two.test"])),
     ]
     made = [await show(proxy, url, each, rendered) for each in wanted]
     assert made == [b"1: a b c", b"3: c d", b"1: a", b"1: a b c", b"1: a b c"]
@@ -317,7 +325,7 @@ async def test_who_is_one_too_many_is_told_so(
         await asyncio.Event().wait()
 
     monkeypatch.setattr(Workers, "run_briefly", never)
-    others = [Places.of([f"http://{number}.test"]) for number in range(40)]
+    others = [UrlPlaces.of([f"http://{number}.test"]) for number in range(40)]
     asked = [show(proxy, url, FIRST._replace(loads_all_but=each)) for each in others]
     outcomes = await asyncio.gather(*asked, return_exceptions=True)
     assert all(isinstance(each, OverloadedError) and each.retry_after_seconds > 0 for each in outcomes)
@@ -329,7 +337,7 @@ async def test_who_is_one_too_many_is_told_so(
 async def test_of_pages_that_are_being_sent_as_many_are_in_memory_as_there_is_room_for(proxy: Proxy) -> None:
     """Row 120: one that is being sent already costs nothing more."""
     making: Showing = proxy.service.showing
-    pages = [Page(bytes(1 << 20)) for _ in range(33)]
+    pages = [RenderedPage(bytes(1 << 20)) for _ in range(33)]
     with ExitStack() as others, ExitStack() as first:
         for page in (*pages[1:32], pages[0]):
             others.enter_context(making.sending(page))

@@ -28,7 +28,7 @@ from wholefeed.store import sqlite_file, store
 from wholefeed.store.base import Database, fetch_value
 from wholefeed.store.rows import DocumentRow, NewDocument, Snapshot
 from wholefeed.store.sqlite import SqliteEngine
-from wholefeed.store.tables import documents
+from wholefeed.store.tables import document_table
 from wholefeed.web.keys import STORE
 from wholefeed.workers.pool import Workers
 
@@ -102,7 +102,7 @@ async def test_a_walk_that_ends_while_documents_are_put_knows_their_numbers(
     origin.publish("/between", archive(an_item("between", 3), updated=4, prev_archive="/gone"))
     origin.answer("/gone", Status(404))
     monkeypatch.setattr(pending, "LONGEST_SECONDS", 60.0)
-    real, loop = documents.put_arranged, asyncio.get_running_loop()
+    real, loop = document_table.put_arranged, asyncio.get_running_loop()
     is_putting, may_put = asyncio.Event(), threading.Event()
 
     def put(db: Database, feed: int, coming: Sequence[NewDocument], *arguments: Any) -> list[int]:
@@ -111,7 +111,7 @@ async def test_a_walk_that_ends_while_documents_are_put_knows_their_numbers(
             may_put.wait(10)
         return real(db, feed, coming, *arguments)
 
-    monkeypatch.setattr(documents, "put_arranged", put)
+    monkeypatch.setattr(document_table, "put_arranged", put)
     proxy.clock.advance(100_000)
     with origin.held("/gone") as gate:
         await proxy.get(url, wait="0.1")

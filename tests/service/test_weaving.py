@@ -1,4 +1,4 @@
-"""How the segments of collected feeds are written (`wholefeed.service.weaving`)."""
+"""How the segments of collected feeds are written (`wholefeed.service.segment_weaving`)."""
 
 from __future__ import annotations
 

@@ -34,9 +34,9 @@ from wholefeed.fetch.base import (
     site_of,
 )
 from wholefeed.fetch.exchange import DOCUMENT_STATUSES, status_failure
-from wholefeed.fetch.memento import Archive, Turns
+from wholefeed.fetch.web_archive import Archive, Turns
 from wholefeed.service.context import RefreshContext, WalkTurns
-from wholefeed.service.importing import Imports, Kept
+from wholefeed.service.imports import Imports, SuppliedDocument
 from wholefeed.service.listing import Lists
 from wholefeed.service.mementos import Mementos
 from wholefeed.service.running import RefreshRequest, Running  # type: ignore[attr-defined]
@@ -45,7 +45,7 @@ from wholefeed.store.base import Database
 from wholefeed.store.rows import FeedRow
 from wholefeed.store.sqlite import SqliteEngine
 from wholefeed.store.store import Store
-from wholefeed.store.tables import feeds
+from wholefeed.store.tables import feed_table
 from wholefeed.store.tables.live import TEMPORARY_TABLES
 from wholefeed.workers.pool import Workers
 
@@ -58,7 +58,6 @@ __all__ = [
     "FeedRow",
     "Fetched",
     "FoundSubscription",
-    "Kept",
     "Manner",
     "PublisherError",
     "PublisherTimeoutError",
@@ -66,6 +65,7 @@ __all__ = [
     "RefreshRequest",
     "SqliteEngine",
     "Store",
+    "SuppliedDocument",
     "Validators",
     "WholefeedError",
     "find_subscription",
@@ -133,7 +133,7 @@ async def find(store: Store, url: str) -> FeedRow | None:
 async def create(store: Store, found: FoundSubscription, now: float) -> FeedRow:
     """Return the feed of a subscription document that was found, made if it was not there."""
     family, kind = found.obtained.read.facts.family, found.obtained.read.navigation.kind
-    make = partial(feeds.create, url=found.url, fetch_url=found.url, family=family, kind=kind, now=now)
+    make = partial(feed_table.create, url=found.url, fetch_url=found.url, family=family, kind=kind, now=now)
     return await store.write(make, comes_more=True)
 
 

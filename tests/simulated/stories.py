@@ -24,9 +24,9 @@ from tests.simulated.places import (
     DocumentError,
     FeedRow,
     FoundSubscription,
-    Kept,
     Program,
     RefreshRequest,
+    SuppliedDocument,
     WholefeedError,
     find_subscription,
 )
@@ -311,7 +311,7 @@ class _Player:
                 flight = program.running.join(feed, RefreshRequest(**step.again))
         await asyncio.wait({flight})
         if step.act == "import":
-            kept = Kept(self.publisher.kept(dice), f"{number}.xml", is_forced=dice.random() < 0.5)
+            kept = SuppliedDocument(self.publisher.kept(dice), f"{number}.xml", is_forced=dice.random() < 0.5)
             await program.imports.take(self.url, kept)
         if step.act == "remove" and (names := await program.context.store.read(places.imported)):
             await program.imports.remove(self.url, dice.choice(names))

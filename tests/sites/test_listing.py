@@ -15,10 +15,10 @@ from tests.sites.built import LAYOUTS
 from tests.sites.site import URL, Found, Site
 from tests.sites.test_sites import entries
 from wholefeed.core.listing import finding
-from wholefeed.core.listing.finding import Job, Known, NotHad, look
-from wholefeed.core.listing.links import link_key
+from wholefeed.core.listing.finding import ListJob, LookMemory, NotHad, look
 from wholefeed.core.listing.lists import FeedEntry
-from wholefeed.core.listing.reading import ListPage, read_page
+from wholefeed.core.listing.page_links import link_key
+from wholefeed.core.listing.page_reading import ListPage, read_page
 from wholefeed.core.text.dates import DAY_SECONDS
 
 every_site = pytest.mark.parametrize("name", LAYOUTS)
@@ -31,7 +31,7 @@ MOST_REDIRECTS: Final = 5
 class Looking(NamedTuple):
     """What came of a look at a site."""
 
-    found: finding.Found
+    found: finding.FoundLists
     requests: int
     """With the one for robots.txt."""
 
@@ -53,9 +53,9 @@ class Robots:
         return self._parser.can_fetch("wholefeed", url)
 
 
-def a_job(site: Site) -> Job:
+def a_job(site: Site) -> ListJob:
     """A job for a site, its feed read as these tests read it."""
-    return Job(
+    return ListJob(
         feed_url=URL + site.feed_path,
         home_urls=(home_of(site),),
         entries=tuple(
@@ -73,7 +73,7 @@ def home_of(site: Site) -> str:
     return URL + next(folder for folder in reversed(folders) if isinstance(site.get(folder), Found))
 
 
-def drive(site: Site, job: Job) -> Looking:
+def drive(site: Site, job: ListJob) -> Looking:
     """Look in a site, one request at a time."""
     robots, steps, requests = Robots(site), look(job), 1
     try:
@@ -146,7 +146,7 @@ def test_a_second_look_reads_what_is_new(name: str, a_site: ASite) -> None:
     site = a_site(name)
     job = a_job(site)
     first = drive(site, job)
-    known = Known.of(json.loads(json.dumps(dataclasses.asdict(first.found.known))))
+    known = LookMemory.of(json.loads(json.dumps(dataclasses.asdict(first.found.known))))
     again = drive(site, dataclasses.replace(job, known=known, known_keys=set(first.keys)))
     if site.has_list:
         assert again.requests <= 3

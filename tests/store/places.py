@@ -11,7 +11,7 @@ from typing import Any
 from tests import empty_store
 from tests.named_store import NamedStore
 from tests.sqlite_faults import rows
-from wholefeed.store.opening import open_file, open_shared
+from wholefeed.store.engine_choice import open_file, open_shared
 
 
 @dataclass(frozen=True)

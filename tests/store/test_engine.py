@@ -19,7 +19,7 @@ from wholefeed.store import sqlite
 from wholefeed.store.base import Database, fetch_all, fetch_one, fetch_value, run
 from wholefeed.store.rows import FeedRow
 from wholefeed.store.store import Engine
-from wholefeed.store.tables import feeds
+from wholefeed.store.tables import feed_table
 
 URL = "https://example.org/feed.xml"
 COUNT = "SELECT count(*) FROM feed"
@@ -44,7 +44,9 @@ async def engine(place: Place) -> AsyncIterator[Engine]:
 
 
 def create(db: Database, url: str = URL) -> FeedRow:
-    return feeds.create(db, url=url, fetch_url=url, family=Family.ATOM, kind=Kind.PLAIN, now=1763770000.12)
+    return feed_table.create(
+        db, url=url, fetch_url=url, family=Family.ATOM, kind=Kind.PLAIN, now=1763770000.12
+    )
 
 
 def count_up(db: Database) -> int:
@@ -57,7 +59,7 @@ async def test_values_come_back_as_they_were(engine: Engine) -> None:
     odd = "https://example.org/\0\x7f?%s" + ("\ud800" if engine.is_shared else "")
     feed = await engine.write(lambda db: create(db, odd))
     changes: Any = {"is_stale": True, "head": b"\0\xff%s", "notes": '["%"]'}
-    await engine.write(lambda db: feeds.update(db, feed.id, changes), feed=feed.id)
+    await engine.write(lambda db: feed_table.update(db, feed.id, changes), feed=feed.id)
     row = await engine.read(lambda db: fetch_one(db, "SELECT * FROM feed WHERE url = :url", {"url": odd}))
     assert row is not None
     assert row["first_seen_at"] == 1763770000.12

@@ -8,7 +8,7 @@ import pytest
 
 from wholefeed.errors import StoreUnusableError
 from wholefeed.store import migrations
-from wholefeed.store.migrations import Engine, Migration, read_migrations
+from wholefeed.store.migrations import EngineName, Migration, read_migrations
 
 
 def test_both_engines_have_the_same_newest_schema() -> None:
@@ -18,7 +18,7 @@ def test_both_engines_have_the_same_newest_schema() -> None:
 
 @pytest.mark.parametrize(("engine", "folder", "number"), [("sqlite", "", 1), ("postgres", "postgres", 13)])
 def test_migrations_are_found_in_a_wheel(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, engine: Engine, folder: str, number: int
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, engine: EngineName, folder: str, number: int
 ) -> None:
     """An installed package reads the migrations that it was packed with, and no other files beside them."""
     packed = tmp_path / "_migrations" / folder

@@ -15,19 +15,19 @@ from hypothesis import strategies as st
 
 from tests.store.databases import ODD, a_database
 from wholefeed.errors import StoreError, StoreUnusableError
-from wholefeed.store.sqlite_file import locked
+from wholefeed.store.sqlite_file import lock_database
 
 psycopg = pytest.importorskip("psycopg")
-from wholefeed.store.moving import (  # noqa: E402 - it needs psycopg
-    Moved,
+from wholefeed.store.database_transfer import (  # noqa: E402 - it needs psycopg
     Table,
+    TransferResult,
     batches,
     digest_of,
-    move,
-    opened_source,
-    opened_target,
+    open_source,
+    open_target,
     read_key,
     rows_after,
+    transfer_rows,
     write_key,
 )
 
@@ -38,9 +38,9 @@ def run(url: str, sql: str, *parameters: Any) -> list[tuple[Any, ...]]:
         return cursor.fetchall() if cursor.description else []
 
 
-def moved(path: Path, url: str, *, rows_at_most: int = 1000) -> Moved:
-    with opened_source(path) as source, opened_target(url) as target:
-        return move(source, target, say=lambda line: None, rows_at_most=rows_at_most)
+def moved(path: Path, url: str, *, rows_at_most: int = 1000) -> TransferResult:
+    with open_source(path) as source, open_target(url) as target:
+        return transfer_rows(source, target, say=lambda line: None, rows_at_most=rows_at_most)
 
 
 @contextmanager
@@ -54,8 +54,8 @@ def test_everything_arrives_as_it_was(tmp_path: Path, postgres_url: str) -> None
     path = a_database(tmp_path / "a.db", feeds=4)
 
     said = list[str]()
-    with opened_source(path) as source, opened_target(postgres_url) as target:
-        found = move(source, target, say=said.append)
+    with open_source(path) as source, open_target(postgres_url) as target:
+        found = transfer_rows(source, target, say=said.append)
 
     assert "feed: 3 rows copied" in said
     with closing(sqlite3.connect(path)) as db:
@@ -128,7 +128,7 @@ def test_a_database_that_somebody_uses_is_refused(tmp_path: Path, postgres_url: 
     with refused(StoreUnusableError, "in use by a server"):
         moved(path, postgres_url)
     run(postgres_url, f"UPDATE replica SET beat_at = {now} - 10")
-    with opened_target(postgres_url), refused(StoreUnusableError, "another process copies"):
+    with open_target(postgres_url), refused(StoreUnusableError, "another process copies"):
         moved(path, postgres_url)
     moved(path, postgres_url)
 
@@ -145,14 +145,14 @@ def test_a_server_that_cannot_be_reached_is_told(tmp_path: Path) -> None:
 def test_the_mark_tells_a_database_that_was_worked_in(tmp_path: Path) -> None:
     """A copy may go on at another path, but not after a server has worked in the database."""
     path = a_database(tmp_path / "a.db")
-    with opened_source(path) as source:
+    with open_source(path) as source:
         before = source.mark
     path = path.rename(tmp_path / "b.db")
-    with opened_source(path) as source:
+    with open_source(path) as source:
         assert source.mark == before
     with closing(sqlite3.connect(path)) as db, db:
         db.execute("UPDATE feed SET asked_at = asked_at + 1 WHERE id = 3")
-    with opened_source(path) as source:
+    with open_source(path) as source:
         assert source.mark != before
 
 
@@ -161,13 +161,13 @@ def test_a_database_in_use_is_refused_and_nothing_is_changed(tmp_path: Path) -> 
     path = a_database(tmp_path / "a.db")
     before = path.read_bytes()
     with (
-        locked(path),
+        lock_database(path),
         pytest.raises(StoreUnusableError, match="in use by another process"),
-        opened_source(path),
+        open_source(path),
     ):
         pass
-    with opened_source(path) as source:
-        with pytest.raises(StoreUnusableError, match="in use by another process"), locked(path):
+    with open_source(path) as source:
+        with pytest.raises(StoreUnusableError, match="in use by another process"), lock_database(path):
             pass
         assert source.count(source.tables[0]) == 3
     assert path.read_bytes() == before

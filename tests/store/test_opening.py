@@ -12,7 +12,7 @@ from wholefeed.config.tables import StoreConfig
 from wholefeed.errors import StoreUnusableError
 from wholefeed.extras import to_add
 from wholefeed.store.base import fetch_value
-from wholefeed.store.opening import migrate_store, open_store
+from wholefeed.store.engine_choice import migrate_store, open_store
 
 VERSION = "SELECT sqlite_version()"
 SERVER_VERSION = "SHOW server_version_num"
@@ -20,7 +20,7 @@ SERVER_VERSION = "SHOW server_version_num"
 OPEN_A_FILE = """
 import asyncio, sys
 from wholefeed.config.tables import StoreConfig
-from wholefeed.store.opening import migrate_store, open_store
+from wholefeed.store.engine_choice import migrate_store, open_store
 
 async def main(settings):
     await migrate_store(settings)
@@ -35,7 +35,7 @@ import asyncio, sys
 sys.modules["psycopg"] = None
 from wholefeed.config.tables import StoreConfig
 from wholefeed.errors import StoreUnusableError
-from wholefeed.store.opening import migrate_store, open_store
+from wholefeed.store.engine_choice import migrate_store, open_store
 
 async def main(settings):
     for attempt in (migrate_store(settings), open_store(settings).__aenter__()):

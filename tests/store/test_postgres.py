@@ -22,11 +22,11 @@ from wholefeed.config.tables import StoreConfig
 from wholefeed.core.model import Family, Kind
 from wholefeed.errors import OverloadedError, StorageFullError, StoreDamagedError, StoreError
 from wholefeed.store.base import Database, fetch_all, fetch_value, run, run_counting
-from wholefeed.store.opening import migrate_store, open_shared
+from wholefeed.store.engine_choice import migrate_store, open_shared
 from wholefeed.store.rows import FeedRow
 from wholefeed.store.store import Store
-from wholefeed.store.tables import feeds
-from wholefeed.store.tables.documents import KEEP_DETACHED_SECONDS
+from wholefeed.store.tables import feed_table
+from wholefeed.store.tables.document_table import KEEP_DETACHED_SECONDS
 
 if TYPE_CHECKING:
     from wholefeed.store.postgres import PostgresEngine
@@ -35,7 +35,9 @@ SLOW = "SELECT pg_sleep(30)"
 
 
 def create(db: Database, url: str = URL) -> FeedRow:
-    return feeds.create(db, url=url, fetch_url=url, family=Family.ATOM, kind=Kind.PLAIN, now=1763770000.12)
+    return feed_table.create(
+        db, url=url, fetch_url=url, family=Family.ATOM, kind=Kind.PLAIN, now=1763770000.12
+    )
 
 
 def count_up(db: Database, feed: int) -> int:

@@ -21,7 +21,7 @@ from wholefeed.errors import OverloadedError, StorageFullError, StoreDamagedErro
 from wholefeed.store import sqlite_file
 from wholefeed.store.base import Condition, Database, fetch_all, fetch_value, run
 from wholefeed.store.sqlite import Readers, SqliteEngine
-from wholefeed.store.sqlite_file import Connection, open_reader, open_writer
+from wholefeed.store.sqlite_file import SqliteConnection, open_reader, open_writer
 
 CANCELLATIONS = 200
 ENDLESS = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT count(*) FROM n"
@@ -34,7 +34,7 @@ class Breakable(sqlite3.Connection):
 
 
 @pytest.fixture
-async def connection(database: Path, monkeypatch: pytest.MonkeyPatch) -> Connection:
+async def connection(database: Path, monkeypatch: pytest.MonkeyPatch) -> SqliteConnection:
     """The one that the writer has."""
     monkeypatch.setattr(sqlite_file, "connect", partial(sqlite_file.connect, factory=Breakable))
     db = await open_writer(database, "CREATE TEMP TABLE unused (x INTEGER) STRICT;")
@@ -43,7 +43,7 @@ async def connection(database: Path, monkeypatch: pytest.MonkeyPatch) -> Connect
 
 
 @pytest.fixture
-async def writer(connection: Connection) -> AsyncIterator[SqliteEngine]:
+async def writer(connection: SqliteConnection) -> AsyncIterator[SqliteEngine]:
     writer = SqliteEngine(connection)
     yield writer
     await writer.close()
@@ -61,7 +61,7 @@ def fail(db: Database) -> None:
 
 
 async def test_a_transaction_that_could_not_be_rolled_back_is_left_before_the_next(
-    writer: SqliteEngine, connection: Connection
+    writer: SqliteEngine, connection: SqliteConnection
 ) -> None:
     """Row 68: when even the rollback fails, the half transaction is not committed with the next one."""
     broken = await connection.hop(lambda db: db)
@@ -81,7 +81,7 @@ async def test_a_transaction_that_could_not_be_rolled_back_is_left_before_the_ne
 
 
 async def test_what_waits_is_committed_together_unless_it_wants_to_be_alone(
-    writer: SqliteEngine, connection: Connection
+    writer: SqliteEngine, connection: SqliteConnection
 ) -> None:
     """In its order, each answered with its own result. Segments are removed alone, behind other commits."""
     statements: list[str] = []
@@ -144,7 +144,7 @@ async def test_a_commit_that_is_said_to_have_failed_is_told(writer: SqliteEngine
     assert told == [7, 8, 9]
 
 
-async def test_a_stop_iteration_comes_back(connection: Connection) -> None:
+async def test_a_stop_iteration_comes_back(connection: SqliteConnection) -> None:
     """Set on a future it would never get to whoever waits; Python makes a RuntimeError of it."""
     with pytest.raises(RuntimeError, match="StopIteration"):
         async with asyncio.timeout(5):
@@ -168,7 +168,7 @@ async def test_random_cancellations_leave_no_half_transaction(writer: SqliteEngi
     assert [row for row in rows if row["a"] != row["b"]] == []
 
 
-async def test_closing_finishes_what_was_asked_for(connection: Connection) -> None:
+async def test_closing_finishes_what_was_asked_for(connection: SqliteConnection) -> None:
     """Row 74: also what still waits."""
     writer = SqliteEngine(connection)
     tasks = [asyncio.create_task(writer.write(partial(put_pair, number=n))) for n in range(20)]
@@ -203,7 +203,7 @@ async def test_a_writer_that_is_killed_answers_whoever_waits(database: Path) -> 
 
 @pytest.mark.fault("71")
 async def test_a_busy_database_is_waited_for(
-    writer: SqliteEngine, connection: Connection, database: Path
+    writer: SqliteEngine, connection: SqliteConnection, database: Path
 ) -> None:
     """docs/faults.md row 71: BUSY is retried."""
     await connection.execute("PRAGMA busy_timeout = 0")
@@ -226,7 +226,9 @@ async def test_a_busy_database_is_waited_for(
     assert tries == 2
 
 
-async def test_a_full_volume_is_told_and_recovered_from(writer: SqliteEngine, connection: Connection) -> None:
+async def test_a_full_volume_is_told_and_recovered_from(
+    writer: SqliteEngine, connection: SqliteConnection
+) -> None:
     """docs/faults.md row 68: it goes on by itself when there is room. What has written nothing, or was
     undone, is no sign of that."""
 

@@ -27,15 +27,15 @@ from wholefeed.errors import (
     WholefeedError,
 )
 from wholefeed.store import sqlite_file
+from wholefeed.store.engine_choice import open_file
 from wholefeed.store.migrations import Migration, read_migrations
-from wholefeed.store.opening import open_file
 from wholefeed.store.sqlite_file import (
     APPLICATION_ID,
     check_current,
-    locked,
+    lock_database,
     migrate_file,
     tighten,
-    translated,
+    translate_error,
 )
 
 FIRST = Migration(1, "0001_first", "CREATE TABLE one (x INTEGER) STRICT;\nINSERT INTO one VALUES (1);")
@@ -182,11 +182,11 @@ def test_a_volume_that_cannot_be_written_needs_no_lock(path: Path, monkeypatch: 
     """docs/faults.md row 69: what is stored is served from a read-only volume."""
     path.write_bytes(b"x")
     path.with_name("feeds.db.lock").mkdir()  # cannot be opened for writing
-    with pytest.raises(StoreUnusableError, match="cannot use"), locked(path):
+    with pytest.raises(StoreUnusableError, match="cannot use"), lock_database(path):
         pass
     monkeypatch.setattr(sqlite_file, "is_writable", lambda _: False)
 
-    with locked(path):
+    with lock_database(path):
         pass
     assert sqlite_file.readonly_uri(path).endswith("?mode=ro&immutable=1")
 
@@ -337,4 +337,4 @@ def test_sqlites_errors_become_the_services(name: str, expected: type[WholefeedE
     error = sqlite3.OperationalError("it failed")
     if name:
         error.sqlite_errorcode, error.sqlite_errorname = getattr(sqlite3, name), name
-    assert type(translated(error)) is expected
+    assert type(translate_error(error)) is expected

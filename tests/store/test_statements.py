@@ -18,16 +18,16 @@ from tests.store.conftest import connected
 from wholefeed.store import tables
 from wholefeed.store.base import TWINS, either
 from wholefeed.store.postgres_connection import PostgresDatabase
-from wholefeed.store.tables import copies, documents, feeds, live, segments
+from wholefeed.store.tables import copies, document_table, feed_table, live, segment_table
 from wholefeed.store.tables.live import TEMPORARY_TABLES
 
 LISTS_ALL = {
-    "wholefeed.store.tables.feeds._LIST",
-    "wholefeed.store.tables.feeds._STATES",
-    "wholefeed.store.tables.feeds._SEARCH",
-    "wholefeed.store.tables.feeds._COUNT_MATCHING",
-    "wholefeed.store.tables.feeds._UNFINISHED",
-    "wholefeed.store.tables.feeds._COUNT_FEEDS",
+    "wholefeed.store.tables.feed_table._LIST",
+    "wholefeed.store.tables.feed_table._STATES",
+    "wholefeed.store.tables.feed_table._SEARCH",
+    "wholefeed.store.tables.feed_table._COUNT_MATCHING",
+    "wholefeed.store.tables.feed_table._UNFINISHED",
+    "wholefeed.store.tables.feed_table._COUNT_FEEDS",
 }
 """What walks through a table because it returns or counts it."""
 
@@ -53,7 +53,7 @@ def named(sql: str) -> set[str]:
 
 def test_no_statement_walks_through_a_table_of_sqlite(database: Path) -> None:
     """What returns or counts a whole table is named."""
-    found = statements(copies, documents, feeds, live, segments)
+    found = statements(copies, document_table, feed_table, live, segment_table)
     assert len(found) > 40
     walking = dict[str, list[str]]()
     with closing(sqlite3.connect(database)) as db:
@@ -82,12 +82,12 @@ segments site_id sort state subscription token url version via_url warning words
 """
 TEXTS = frozenset(re.findall(r"\w+", _TEXTS))
 OTHERS: dict[str, dict[str, object]] = {
-    "wholefeed.store.tables.documents._EXPIRED": {"before": 1.0},
-    "wholefeed.store.tables.feeds._DUE": {"before": 1.0, "now": 1e6, "ahead": 1e6},
-    "wholefeed.store.tables.feeds._NEXT_DUE_AT": {"before": 1.0, "ahead": 1e6},
+    "wholefeed.store.tables.document_table._EXPIRED": {"before": 1.0},
+    "wholefeed.store.tables.feed_table._DUE": {"before": 1.0, "now": 1e6, "ahead": 1e6},
+    "wholefeed.store.tables.feed_table._NEXT_DUE_AT": {"before": 1.0, "ahead": 1e6},
     "wholefeed.store.tables.posts._DUE": {"before": 1.0},
-    "wholefeed.store.tables.segments._INSERT": {"position": 1},
-    "wholefeed.store.tables.segments._PUBLISH": {"documents": 1},
+    "wholefeed.store.tables.segment_table._INSERT": {"position": 1},
+    "wholefeed.store.tables.segment_table._PUBLISH": {"documents": 1},
 }
 """Where a name means something else than in other statements."""
 

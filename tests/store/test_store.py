@@ -20,10 +20,10 @@ from wholefeed.errors import OverloadedError, StorageFullError, StoreUnusableErr
 from wholefeed.store import sqlite_file, store
 from wholefeed.store import store as store_module
 from wholefeed.store.base import fetch_value
-from wholefeed.store.opening import open_shared
+from wholefeed.store.engine_choice import open_shared
 from wholefeed.store.rows import FeedRow
 from wholefeed.store.store import Engine, Summary, Upkeep
-from wholefeed.store.tables.segments import Pins
+from wholefeed.store.tables.segment_table import Pins
 
 ENTRIES = 50
 ROOT = Path(__file__).parents[2]

@@ -33,7 +33,7 @@ from wholefeed.core.slugs import SLUGS
 from wholefeed.core.text.urls import MAX_URL_CHARACTERS
 from wholefeed.server.clients import sign
 from wholefeed.service import watching
-from wholefeed.service.account import Standing
+from wholefeed.service.account import DocumentStanding
 from wholefeed.web import api, request
 from wholefeed.web.api import description
 from wholefeed.web.middlewares import PROBLEM_TYPE
@@ -137,7 +137,7 @@ def test_the_words_of_a_feed_are_those_of_the_code() -> None:
     assert feed["state"]["enum"] == list(State)
     assert feed["format"]["enum"] == list(Family)
     assert document["role"]["enum"] == [*Role, None]
-    assert document["standing"]["enum"] == list(Standing)
+    assert document["standing"]["enum"] == list(DocumentStanding)
     found = operations()["GET", "/feed"]["responses"]["200"]["content"]
     assert list(found) == [MEDIA_TYPE[family] for family in Family]
     assert DOCUMENT["components"]["parameters"]["url"]["schema"]["maxLength"] == MAX_URL_CHARACTERS

@@ -23,7 +23,7 @@ from tests.running import Proxy, Reply, StartProxy, a_config, running
 from wholefeed.core.text.urls import canonical_url
 from wholefeed.errors import StorageFullError
 from wholefeed.service.results import Reconstruction
-from wholefeed.store.tables import feeds
+from wholefeed.store.tables import feed_table
 from wholefeed.web.answer import Answer, Representation, prepare
 from wholefeed.web.keys import STORE
 from wholefeed.web.request import own_url
@@ -287,7 +287,7 @@ class Story:
     async def from_store(self, url: str, *, is_gzip: bool) -> tuple[Answer, bytes] | None:
         """What the answer is, made from the database alone."""
         store = self.proxy.app[STORE]
-        row = await store.read(lambda db: feeds.find_by_url(db, canonical_url(url)))
+        row = await store.read(lambda db: feed_table.find_by_url(db, canonical_url(url)))
         if row is None or not row.digest:
             return None
         own = own_url(f"http://{self.proxy.client.host}:{self.proxy.client.port}", canonical_url(url))
@@ -322,7 +322,7 @@ class Story:
     def require(self, reply: Reply, answer: Answer, fields: Mapping[str, str]) -> None:
         """Its fields are these; a Last-Modified that would lie in the future is left out."""
         expected = dict(fields)
-        if answer.modified_at(self.proxy.clock() - 2) is None:
+        if answer.modification_instant(self.proxy.clock() - 2) is None:
             expected.pop("Last-Modified", None)
         assert {name: reply.headers[name] for name in expected} == expected
 

@@ -273,8 +273,8 @@ def test_a_reason_that_nobody_knows_makes_no_label_of_its_own() -> None:
     """However many there may be, they are one."""
     counts = Counts()
     for n in range(50):
-        counts.failed(f"made-up-{n}")
-        counts.refused(f"made-up-{n}")
+        counts.count_failure(f"made-up-{n}")
+        counts.count_refusal(f"made-up-{n}")
         counts.walk_ended(f"made-up-{n}", 0.1)
     assert counts.failures == counts.problems == {"other": 50}
     assert counts.walks == {"other": 50}

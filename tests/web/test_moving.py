@@ -1,4 +1,4 @@
-"""wholefeed.web.moving: subscriptions with the URLs of the proxy, and back; nothing is lost."""
+"""wholefeed.web.list_rewriting: subscriptions with the URLs of the proxy, and back; nothing is lost."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from tests.feeds import ids, publish_chain
 from tests.origin import Origin
 from tests.running import StartProxy
 from wholefeed.config.tables import FetchConfig, ServerConfig
-from wholefeed.core.opml import Listed, OpmlDocument, compose_opml, read_opml
-from wholefeed.core.text.urls import Places
+from wholefeed.core.opml import OpmlDocument, OutlineEntry, compose_opml, read_opml
+from wholefeed.core.text.urls import UrlPlaces
 from wholefeed.fetch.guard import AddressPolicy
-from wholefeed.web.moving import Left, Moved, moved_in, moved_out, proxied_url
+from wholefeed.web.list_rewriting import Left, RewrittenList, moved_out, proxied_url, rewrite_list
 
 SAMPLES = sorted((Path(__file__).parents[1] / "data" / "opml").glob("*.opml"))
 BASE = "http://127.0.0.1:8080"
-OWN = Places.of([BASE])
+OWN = UrlPlaces.of([BASE])
 SERVERS = [
     ServerConfig(),
     ServerConfig(access_token="a-token&that=is-long"),
@@ -35,19 +35,19 @@ def led(
     document: OpmlDocument,
     *,
     base: str = BASE,
-    own: Places = OWN,
+    own: UrlPlaces = OWN,
     server: ServerConfig = SERVERS[0],
     **fetch: Any,
-) -> Moved:
+) -> RewrittenList:
     policy, options = AddressPolicy.from_config(FetchConfig(**fetch)), {"answer_bytes": "5000000"}
-    return moved_in(document, own, base=base, server=server, policy=policy, options=options)
+    return rewrite_list(document, own, base=base, server=server, policy=policy, options=options)
 
 
 def a_list(*urls: str) -> OpmlDocument:
-    return read_opml(compose_opml("mine", [Listed("a & b", url, "") for url in urls]))
+    return read_opml(compose_opml("mine", [OutlineEntry("a & b", url, "") for url in urls]))
 
 
-def urls(moved: Moved) -> list[str]:
+def urls(moved: RewrittenList) -> list[str]:
     return [each.url for each in read_opml(moved.document).subscriptions]
 
 
@@ -86,7 +86,7 @@ def test_any_list_comes_back_as_it_was(urls: list[str], server: ServerConfig, ba
     values = [written(url, quote) for url in urls]
     outlines = "".join(f"  <outline xmlUrl={value}  x:y='&#x20;' />\r\n" for value in values)
     body = f"<opml xmlns:x='urn:x'><body>\n{outlines}</body></opml>\n".encode()
-    own = Places.of([base])
+    own = UrlPlaces.of([base])
     moved = led(read_opml(body), base=base, own=own, server=server)
     assert moved.rewritten + len(moved.left) == len(urls)
     assert moved_out(read_opml(moved.document), own).document == body
@@ -152,7 +152,7 @@ def test_what_the_configuration_allows_is_moved() -> None:
 def test_every_form_of_the_proxy_s_urls_leads_back(base: str, proxied: str, feed: str) -> None:
     """`undo` knows `/feed?url=`, encoded or not, and the URL behind the slash, whatever token, signature and
     options they bear."""
-    moved = moved_out(a_list(base + proxied), Places.of([BASE, base]))
+    moved = moved_out(a_list(base + proxied), UrlPlaces.of([BASE, base]))
     assert urls(moved) == [feed]
 
 
@@ -167,7 +167,7 @@ def test_every_form_of_the_proxy_s_urls_leads_back(base: str, proxied: str, feed
 )
 def test_the_proxy_knows_its_address_in_other_spellings(base: str, url: str) -> None:
     """The names of this machine are one, and so are http and https behind a reverse proxy."""
-    assert urls(moved_out(a_list(url), Places.of([base]))) == ["https://a.test/"]
+    assert urls(moved_out(a_list(url), UrlPlaces.of([base]))) == ["https://a.test/"]
 
 
 @pytest.mark.parametrize(
@@ -185,7 +185,7 @@ def test_the_proxy_knows_its_address_in_other_spellings(base: str, url: str) -> 
 )
 def test_undo_leaves_alone_what_is_not_the_proxy_s(url: str, why: Left) -> None:
     """A URL at another address stays; one that looks like a proxy's is told, for --base may be missing."""
-    moved = moved_out(a_list(url), Places.of([BASE, "http://p.example/w"]))
+    moved = moved_out(a_list(url), UrlPlaces.of([BASE, "http://p.example/w"]))
     assert urls(moved) == [url]
     assert [left.why for left in moved.left] == [why]
 
@@ -205,7 +205,7 @@ def test_undo_leaves_no_token_beside_the_url() -> None:
     url = f"{BASE}/feed?url=https%3A%2F%2Fa.test%2F%3Fb=1%26c=2&amp;token=secret"
     outlines = '<outline htmlUrl="{0}" xmlUrl="{0}" text="A"/><outline xmlUrl="{0}"/>'
     given = f'<opml version="2.0"><body>{outlines}</body></opml>'
-    moved = moved_out(read_opml(given.format(url).encode()), Places.of([BASE]))
+    moved = moved_out(read_opml(given.format(url).encode()), UrlPlaces.of([BASE]))
     assert moved.document.decode() == given.format("https://a.test/?b=1&amp;c=2")
     assert moved.rewritten == 2
 

@@ -21,9 +21,9 @@ from tests.patching import set_constant
 from tests.running import Proxy, Reply
 from tests.web.browsing import browse, text
 from wholefeed.core.opml import MAX_BYTES, read_opml
-from wholefeed.web import opml
+from wholefeed.web import opml_routes
 from wholefeed.web.keys import UPLOADS
-from wholefeed.web.opml import COUNTS_FIELD
+from wholefeed.web.opml_routes import COUNTS_FIELD
 
 LIST = b"""<opml version="2.0"><body><outline text="Folder" x="1"><!-- kept -->
 <outline text="A" xmlUrl="https://example.org/a?b=1&amp;c=2"/></outline>
@@ -93,7 +93,7 @@ async def test_a_list_that_is_too_long_for_a_page_is_a_file_at_once(
     proxy: Proxy, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its form could not bring it back."""
-    monkeypatch.setattr(opml, "_SHOWN_BYTES", 10)
+    monkeypatch.setattr(opml_routes, "_SHOWN_BYTES", 10)
     reply = await browse(proxy, "/opml", method="POST", data=FormData({"file": io.BytesIO(LIST)}))
     assert reply.headers[COUNTS_FIELD] == "rewritten=1, not-web=1"
 

@@ -25,7 +25,7 @@ from tests.web.test_feed import plain_publisher
 from wholefeed.core.model import Family, Kind, State
 from wholefeed.core.readers import READERS
 from wholefeed.core.words import STATES
-from wholefeed.store.tables.feeds import ORDERS, Search
+from wholefeed.store.tables.feed_table import ORDERS, FeedSearch
 from wholefeed.web import pages
 
 TOKEN = "a token for readers"
@@ -138,14 +138,20 @@ async def test_the_list_is_filtered_by_words_and_state(proxy: Proxy, origin: Ori
 @pytest.mark.parametrize(
     ("query", "search", "number"),
     [
-        ({}, Search(), 1),
-        ({"q": " a b ", "state": "stale", "sort": "title", "page": "7"}, Search("a b", "stale", "title"), 7),
-        ({"q": "x" * 300, "state": "any", "sort": "; DROP", "page": "-1"}, Search("x" * 200), 1),
-        ({"page": "00"}, Search(), 1),
-        ({"page": "\u0663"}, Search(), 1),
+        ({}, FeedSearch(), 1),
+        (
+            {"q": " a b ", "state": "stale", "sort": "title", "page": "7"},
+            FeedSearch("a b", "stale", "title"),
+            7,
+        ),
+        ({"q": "x" * 300, "state": "any", "sort": "; DROP", "page": "-1"}, FeedSearch("x" * 200), 1),
+        ({"page": "00"}, FeedSearch(), 1),
+        ({"page": "\u0663"}, FeedSearch(), 1),
     ],
 )
-def test_what_is_looked_for_is_read_from_a_query(query: dict[str, str], search: Search, number: int) -> None:
+def test_what_is_looked_for_is_read_from_a_query(
+    query: dict[str, str], search: FeedSearch, number: int
+) -> None:
     """Nonsense counts as nothing; the link to the same part is read as the same."""
     assert pages.read_search(query) == (search, number)
     link = pages.search_query(search, number)
@@ -790,7 +796,7 @@ async def test_a_script_of_a_page_of_ours_gets_the_page(
 def test_what_came_of_a_refresh_is_told(before: str, changes: dict[str, object], said: str) -> None:
     """By how many entries there were before; nothing where nobody asked."""
     status = {"entries": 4, "refreshing": False, "failure": None, **changes}
-    told = pages.refreshed_in_words(before, status)
+    told = pages.describe_refresh(before, status)
     assert told.startswith(said)
     assert bool(told) is bool(said)
 

@@ -15,7 +15,7 @@ from tests.running import Proxy, StartProxy
 from tests.web.browsing import BROWSER, browse, read, text
 from wholefeed.core.text.urls import resolve
 from wholefeed.server.clients import sign
-from wholefeed.web.pages_base import versioned, wants_page
+from wholefeed.web.pages_base import version_path, wants_page
 
 CHROME = "text/html,application/xhtml+xml,application/xml;q=0.9,image/avif,image/webp,*/*;q=0.8"
 FIREFOX = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"
@@ -61,7 +61,7 @@ def test_programs_scripts_and_pictures_get_none(accept: str, destination: str | 
 
 async def test_a_file_named_with_its_version_may_be_kept_for_good(proxy: Proxy) -> None:
     """A page names its style by version, so that a browser asks for it once a version."""
-    named = await proxy.ask("GET", "/" + versioned("page.css"))
+    named = await proxy.ask("GET", "/" + version_path("page.css"))
     assert (named.status, named.headers["Content-Type"]) == (200, "text/css; charset=utf-8")
     assert "immutable" in named.headers["Cache-Control"]
     unnamed = await proxy.ask("GET", "/static/page.css?v=other")

@@ -24,7 +24,7 @@ from wholefeed.web.request import (
     read_query,
     read_wait,
     root_from,
-    stripped,
+    strip_prefix,
 )
 
 
@@ -192,7 +192,7 @@ PUBLIC = "https://example.org/feeds"
 )
 def test_the_prefix_is_the_path_of_the_public_url(public_url: str, target: str, expected: str) -> None:
     """It is taken away once, and only where it is a whole path."""
-    assert stripped(target, prefix_of(public_url)) == expected
+    assert strip_prefix(target, prefix_of(public_url)) == expected
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ from structlog.testing import capture_logs
 
 from tests.patching import set_constant
 from tests.workers.samples import BODIES, a_sender, long_work
-from wholefeed.core.compose.reading import Begun, show_entries
+from wholefeed.core.compose.reading import EntryText, show_entries
 from wholefeed.core.compose.remembering import ReplacedDocument, remember_copies
 from wholefeed.core.facts import Stored
 from wholefeed.core.jobs import Part, ReadDocument, compose, read_again, read_document, render
@@ -107,7 +107,7 @@ async def test_a_job_does_the_same_in_a_worker() -> None:
         assert len(workers.pids) == 1
 
 
-ENTRY = Begun(
+ENTRY = EntryText(
     b"<entry><title>A</title><content type='html'>&lt;p>x&lt;script></content></entry>", is_cut=False
 )
 

@@ -56,7 +56,7 @@ _HEALTH_SECONDS: Final = 4
 _HEALTH_BYTES: Final = 128
 
 
-def asked_for_health(config: Config) -> tuple[int, bytes]:
+def ask_for_health(config: Config) -> tuple[int, bytes]:
     """Return what /healthz answers, status and body.
 
     Raises:
@@ -76,7 +76,7 @@ def asked_for_health(config: Config) -> tuple[int, bytes]:
 def answers(config: Config) -> bool:
     """Whether a proxy answers at the configured address."""
     with suppress(OSError, ValueError):
-        status, body = asked_for_health(config)
+        status, body = ask_for_health(config)
         return status == 200 and json.loads(body) == {"status": "ok"}  # noqa: PLR2004
     return False
 
@@ -106,7 +106,7 @@ def withdraw(config: Config) -> None:
 
 def with_running(config: Config) -> Config:
     """Return the configuration with the address of the running proxy where that is known."""
-    noted = _noted(config)
+    noted = _read_notice(config)
     if noted is None or not noted.is_running:
         return config
     if (noted.host, noted.port) == (config.server.host, config.server.port):
@@ -117,7 +117,7 @@ def with_running(config: Config) -> Config:
 
 def has_vanished(config: Config) -> bool:
     """Whether the proxy that noted its address has ended without a word: who answers may be another one."""
-    noted = _noted(config)
+    noted = _read_notice(config)
     return noted is not None and not noted.is_running
 
 
@@ -132,7 +132,7 @@ class _Noted(NamedTuple):
     """Whether the process that noted it still runs."""
 
 
-def _noted(config: Config) -> _Noted | None:
+def _read_notice(config: Config) -> _Noted | None:
     """Return what was noted by a process of this machine; None: nothing that can be believed."""
     with suppress(*_UNREADABLE):
         told = _told(_file_of(config))

@@ -46,12 +46,12 @@ from wholefeed.errors import (
 )
 from wholefeed.futures import in_daemon
 from wholefeed.library import search_further, stored
-from wholefeed.service.importing import Kept
+from wholefeed.service.imports import SuppliedDocument
 from wholefeed.service.service import FeedService
 from wholefeed.web.answer import Representation, prepare
 from wholefeed.web.api import account_object, status_object, summary_object
-from wholefeed.web.importing import continued_object, taken_object
-from wholefeed.web.opml import exported
+from wholefeed.web.import_routes import continued_object, taken_object
+from wholefeed.web.opml_routes import export
 
 _T = TypeVar("_T")
 JsonObject = dict[str, Any]
@@ -64,7 +64,7 @@ _LOOK_SECONDS: Final = 0.5
 
 def ask(
     config: Config,
-    question: Callable[[Server | Database], Awaitable[_T]],
+    question: Callable[[ServerBackend | DatabaseBackend], Awaitable[_T]],
     progress: ShowProgress | None = None,
 ) -> _T:
     """Ask the running proxy, or the database where none listens.
@@ -72,7 +72,7 @@ def ask(
     Raises:
         StrangerError: Something else listens at the configured address.
     """
-    server, database = Server(config, progress), Database(config, progress)
+    server, database = ServerBackend(config, progress), DatabaseBackend(config, progress)
 
     async def answer() -> _T:
         return await question(server if await server.is_there() else database)
@@ -99,7 +99,7 @@ _KEPT_OUT: Final = (
 )
 
 
-class Server:
+class ServerBackend:
     """The proxy at the configured address."""
 
     def __init__(self, config: Config, progress: ShowProgress | None) -> None:
@@ -120,7 +120,7 @@ class Server:
             StrangerError: Something else does.
         """
         try:
-            async with self._asked("GET", "/healthz") as response:
+            async with self._ask("GET", "/healthz") as response:
                 told = _json(await response.read())
         except GoneError:
             return False
@@ -131,11 +131,11 @@ class Server:
             )
         return True
 
-    async def listed(self) -> list[JsonObject]:
+    async def list_feeds(self) -> list[JsonObject]:
         found: list[JsonObject] = _json(await self._answer("GET", "/feeds"))
         return found
 
-    async def exported(self) -> bytes:
+    async def export(self) -> bytes:
         """Return the known feeds as a subscription list, through the proxy as this machine reaches it."""
         return await self._answer("GET", "/opml")
 
@@ -168,7 +168,7 @@ class Server:
         name, deadline = sent_name(entry), time.monotonic() + self._walk_seconds
         path = "/feed?" + urlencode({"entry": name})
         while await self._sent("DELETE", path, url, deadline) is None:
-            await self._rested(url)
+            await self._wait_for_refresh(url)
 
     async def continue_feed(self, old_url: str, new_url: str) -> JsonObject:
         """Let a feed continue another one (I3), and return what came of it.
@@ -178,11 +178,11 @@ class Server:
         """
         path, deadline = "/continue?" + urlencode({"old": old_url}), time.monotonic() + self._walk_seconds
         while (answer := await self._sent("POST", path, new_url, deadline)) is None:
-            await self._rested(new_url)
+            await self._wait_for_refresh(new_url)
         said: JsonObject = _json(answer)
         return said
 
-    async def put_in(self, url: str, kept: Kept) -> JsonObject:
+    async def put_in(self, url: str, kept: SuppliedDocument) -> JsonObject:
         """Have a document put into the feed that somebody has kept (I1), and return what came of it.
 
         Raises:
@@ -195,7 +195,7 @@ class Server:
         while (
             answer := await self._sent("POST", path, url, deadline, data=kept.body, headers=headers)
         ) is None:
-            await self._rested(url)
+            await self._wait_for_refresh(url)
         said: JsonObject = _json(answer)
         return said
 
@@ -204,7 +204,7 @@ class Server:
 
         None: the feed is being refreshed, which may go on until the deadline by the monotonic clock.
         """
-        async with self._asked(method, path, url, **options) as response:
+        async with self._ask(method, path, url, **options) as response:
             answered = await response.read()
             if response.status in _REFUSED:
                 raise ImportRefusedError(_said(answered, "detail"))
@@ -214,7 +214,7 @@ class Server:
             await self._check(response)
             return answered
 
-    async def _rested(self, url: str) -> None:
+    async def _wait_for_refresh(self, url: str) -> None:
         """Wait a moment for the refresh of a feed to end."""
         await asyncio.sleep(_LOOK_SECONDS)
         status = await self.account(url)
@@ -234,7 +234,7 @@ class Server:
         deadline = time.monotonic() + wait_seconds
         await self.account(url)
         # Asked as a reader asks, the proxy refreshes what is due; one entry is enough until that has ended.
-        async with self._asked("GET", "/feed?limit=1&wait=0", url) as response:
+        async with self._ask("GET", "/feed?limit=1&wait=0", url) as response:
             await response.read()
         while True:
             status = await self.account(url)
@@ -247,7 +247,7 @@ class Server:
     async def _download(self, url: str, output: BinaryIO) -> State:
         # Not straight to the output: the proxy lets a reader that pauses go, and may break off half-way.
         with await asyncio.to_thread(lambda: tempfile.TemporaryFile(prefix="wholefeed-")) as spool:
-            async with self._asked("GET", "/feed?wait=0", url) as response:
+            async with self._ask("GET", "/feed?wait=0", url) as response:
                 await self._check(response)
                 if response.content_length is None and "Transfer-Encoding" not in response.headers:
                     raise StrangerError(f"the answer of {self._where} does not say how long it is")
@@ -271,7 +271,7 @@ class Server:
         return State.PARTIAL
 
     async def _answer(self, method: str, path: str, url: str = "") -> bytes:
-        async with self._asked(method, path, url) as response:
+        async with self._ask(method, path, url) as response:
             await self._check(response)
             return await response.read()
 
@@ -290,7 +290,7 @@ class Server:
         raise kind(f"the proxy on {self._where} answered {response.status}: {detail}")
 
     @asynccontextmanager
-    async def _asked(
+    async def _ask(
         self, method: str, path: str, url: str = "", **options: Any
     ) -> AsyncIterator[aiohttp.ClientResponse]:
         """Ask, and say in one way whatever a connection fails with; `options` as aiohttp takes them."""
@@ -343,33 +343,33 @@ def _instant(at: float | None) -> str:
     return "" if at is None else format_rfc3339(at)
 
 
-class Database:
-    """The configured database, opened for each question; its methods are those of `Server`."""
+class DatabaseBackend:
+    """The configured database, opened for each question; its methods are those of `ServerBackend`."""
 
     def __init__(self, config: Config, progress: ShowProgress | None) -> None:
         self._config = config
         self._progress = progress
         self._is_there = bool(config.store.url) or Path(config.store.path).exists()
 
-    async def listed(self) -> list[JsonObject]:
+    async def list_feeds(self) -> list[JsonObject]:
         if not self._is_there:
             return []
-        async with self._opened() as service:
+        async with self._open() as service:
             return [summary_object(feed) for feed in await service.feeds()]
 
-    async def exported(self) -> bytes:
+    async def export(self) -> bytes:
         if not self._is_there:
             return compose_opml("wholefeed", [])
-        async with self._opened() as service:
-            return await exported(service, url_here(self._config), self._config)
+        async with self._open() as service:
+            return await export(service, url_here(self._config), self._config)
 
     async def account(self, url: str) -> JsonObject:
-        async with self._opened() as service:
+        async with self._open() as service:
             tell("no proxy runs: this is what is stored, and nothing goes on until one does")
             return account_object(*await service.account(url))
 
     async def refresh(self, url: str, *, is_full: bool) -> JsonObject:
-        async with self._opened() as service:
+        async with self._open() as service:
             status = await service.refresh(url, is_full=is_full)
             while status.is_refreshing:
                 if self._progress is not None:
@@ -379,23 +379,23 @@ class Database:
             return status_object(status)
 
     async def forget(self, url: str) -> None:
-        async with self._opened() as service:
+        async with self._open() as service:
             await service.forget(url)
 
     async def forget_entry(self, url: str, entry: str) -> None:
-        async with self._opened() as service:
+        async with self._open() as service:
             await service.forget_entry(url, entry)
 
     async def continue_feed(self, old_url: str, new_url: str) -> JsonObject:
-        async with self._opened() as service:
+        async with self._open() as service:
             return continued_object(await service.imports.continue_feed(old_url, new_url))
 
-    async def put_in(self, url: str, kept: Kept) -> JsonObject:
+    async def put_in(self, url: str, kept: SuppliedDocument) -> JsonObject:
         async with open_service(self._patient()) as (_, service):  # of a feed that is not known it is made
             return taken_object(await service.imports.take(url, kept))
 
     async def take_out(self, url: str, name: str) -> int:
-        async with self._opened() as service:
+        async with self._open() as service:
             return await service.imports.remove(url, name)
 
     async def fetch(
@@ -417,7 +417,7 @@ class Database:
                 return reconstruction.state
 
     @asynccontextmanager
-    async def _opened(self) -> AsyncIterator[FeedService]:
+    async def _open(self) -> AsyncIterator[FeedService]:
         self._require()
         async with open_service(self._patient()) as (_, service):
             yield service
@@ -436,7 +436,7 @@ async def fetch_once(
 ) -> State:
     """Reconstruct one feed with a store of its own, write it as `Server.fetch` does, and return its state."""
     async with stored(config) as own:
-        database = Database(own, progress)
+        database = DatabaseBackend(own, progress)
         return await database.fetch(url, output, wait_seconds=wait_seconds, must_be_known=False)
 
 

@@ -114,13 +114,13 @@ def show(text: str) -> None:
         WholefeedError: Standard output cannot be written.
         BrokenPipeError: Whoever was reading it has gone.
     """
-    from wholefeed.core.words import escaped
+    from wholefeed.core.words import escape_lines
     from wholefeed.errors import WholefeedError
 
     if sys.stdout is None:
         raise WholefeedError("cannot write standard output: it is closed")
     try:
-        sys.stdout.write(escaped(text))
+        sys.stdout.write(escape_lines(text))
         sys.stdout.flush()
     except BrokenPipeError:
         raise
@@ -138,11 +138,11 @@ def json_text(value: object) -> str:
 
 def tell(message: str) -> None:
     """Say something on standard error; where that cannot be written there is nobody to tell."""
-    from wholefeed.core.words import escaped
+    from wholefeed.core.words import escape_lines
 
     try:
         if sys.stderr is not None:
-            sys.stderr.write(escaped(f"wholefeed: {message}\n"))
+            sys.stderr.write(escape_lines(f"wholefeed: {message}\n"))
             sys.stderr.flush()
     except (OSError, ValueError):
         give_up(sys.stderr)

@@ -47,7 +47,7 @@ from wholefeed.core.parse.limits import ParseError
 from wholefeed.core.schedule import is_ahead
 from wholefeed.core.text.dates import format_rfc3339, parse_rfc822
 from wholefeed.core.text.urls import safe_url
-from wholefeed.core.words import counted
+from wholefeed.core.words import count_noun
 from wholefeed.errors import DocumentError, StoreUnusableError
 from wholefeed.extras import to_add, to_install
 from wholefeed.fetch.base import Fetched, Manner
@@ -56,7 +56,7 @@ from wholefeed.fetch.guard import AddressPolicy, host_pattern, is_matched
 from wholefeed.fetch.publishers import Publishers
 from wholefeed.futures import in_daemon
 from wholefeed.server.clients import UNIX, Networks
-from wholefeed.store.sqlite_upkeep import OWN_ENDS, Examined, examine, lock_holder
+from wholefeed.store.sqlite_upkeep import OWN_ENDS, ExaminedFile, examine, lock_holder
 from wholefeed.workers.machine import memory_bytes
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ if TYPE_CHECKING:
 # What a check has found
 
 
-class Verdict(StrEnum):
+class CheckVerdict(StrEnum):
     """How it stands. Only what is wrong keeps wholefeed from doing its work."""
 
     GOOD = "good"
@@ -76,40 +76,42 @@ class Verdict(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class CheckFinding:
     """One thing that was looked at."""
 
     check: str
-    verdict: Verdict
+    verdict: CheckVerdict
     text: str
     """What was found; a sentence without its full stop."""
     advice: str = ""
     """What to do; empty where there is nothing to do."""
 
 
-def good(check: str, text: str, advice: str = "") -> Finding:
-    return Finding(check, Verdict.GOOD, text, advice)
+def good(check: str, text: str, advice: str = "") -> CheckFinding:
+    return CheckFinding(check, CheckVerdict.GOOD, text, advice)
 
 
-def skipped(check: str, text: str, advice: str = "") -> Finding:
-    return Finding(check, Verdict.SKIPPED, text, advice)
+def skip(check: str, text: str, advice: str = "") -> CheckFinding:
+    return CheckFinding(check, CheckVerdict.SKIPPED, text, advice)
 
 
-def warning(check: str, text: str, advice: str) -> Finding:
-    return Finding(check, Verdict.WARNING, text, advice)
+def warning(check: str, text: str, advice: str) -> CheckFinding:
+    return CheckFinding(check, CheckVerdict.WARNING, text, advice)
 
 
-def wrong(check: str, text: str, advice: str) -> Finding:
-    return Finding(check, Verdict.WRONG, text, advice)
+def wrong(check: str, text: str, advice: str) -> CheckFinding:
+    return CheckFinding(check, CheckVerdict.WRONG, text, advice)
 
 
-def worst(findings: Sequence[Finding]) -> Verdict:
+def worst(findings: Sequence[CheckFinding]) -> CheckVerdict:
     """Return the gravest verdict; what was skipped counts as good."""
     verdicts = {finding.verdict for finding in findings}
-    return next((each for each in (Verdict.WRONG, Verdict.WARNING) if each in verdicts), Verdict.GOOD)
+    return next(
+        (each for each in (CheckVerdict.WRONG, CheckVerdict.WARNING) if each in verdicts), CheckVerdict.GOOD
+    )
 
 
-def as_text(findings: Sequence[Finding]) -> str:
+def as_text(findings: Sequence[CheckFinding]) -> str:
     """Return what is printed: a line each, what to do below it, and the sum at the end."""
     lines = []
     for finding in findings:
@@ -117,13 +119,13 @@ def as_text(findings: Sequence[Finding]) -> str:
         if finding.advice:
             lines.append(f"{'':22}-> {finding.advice}")
     verdicts = [finding.verdict for finding in findings]
-    wrongs, warnings = verdicts.count(Verdict.WRONG), verdicts.count(Verdict.WARNING)
-    total = f"{counted(wrongs, 'thing is', 'things are')} wrong" if wrongs else "nothing is wrong"
-    lines += ["", total + (f", {counted(warnings, 'warning', 'warnings')}" if warnings else "")]
+    wrongs, warnings = verdicts.count(CheckVerdict.WRONG), verdicts.count(CheckVerdict.WARNING)
+    total = f"{count_noun(wrongs, 'thing is', 'things are')} wrong" if wrongs else "nothing is wrong"
+    lines += ["", total + (f", {count_noun(warnings, 'warning', 'warnings')}" if warnings else "")]
     return "\n".join(lines) + "\n"
 
 
-def as_object(findings: Sequence[Finding]) -> dict[str, Any]:
+def as_object(findings: Sequence[CheckFinding]) -> dict[str, Any]:
     """Return the same for programs."""
     return {"verdict": worst(findings), "checks": [asdict(finding) for finding in findings]}
 
@@ -134,7 +136,7 @@ CHECK_SECONDS: Final = 9.5
 """For one check; they run at once."""
 
 
-async def examined(config: Config, url: str, machine: Machine, *, is_offline: bool) -> list[Finding]:
+async def run_checks(config: Config, url: str, machine: Machine, *, is_offline: bool) -> list[CheckFinding]:
     """Run all checks; return what they found, in an order that does not depend on them.
 
     `url` is a document to fetch, empty for none; offline nothing is asked that is not on this machine.
@@ -156,11 +158,11 @@ async def examined(config: Config, url: str, machine: Machine, *, is_offline: bo
         "fetch": check_fetch("" if is_offline else url, config),
         "server": check_server(config, is_container=is_container, is_offline=is_offline),
     }
-    results = await asyncio.gather(*(_bounded(name, check) for name, check in checks.items()))
+    results = await asyncio.gather(*(_run_bounded(name, check) for name, check in checks.items()))
     return [finding for result in results for finding in result]
 
 
-async def _check_store(config: Config, url: str, *, is_offline: bool) -> list[Finding]:
+async def _check_store(config: Config, url: str, *, is_offline: bool) -> list[CheckFinding]:
     """Look at the database, at the clock by what is in it, and whether names can be looked up."""
     store = config.store
     found, examined = await beside(
@@ -172,7 +174,7 @@ async def _check_store(config: Config, url: str, *, is_offline: bool) -> list[Fi
     )
     found.append(judge_clock(examined, time.time()))
     if is_offline:
-        return [*found, skipped("dns", "not asked: --offline")]
+        return [*found, skip("dns", "not asked: --offline")]
     known_url = url or (examined.url if examined is not None else "")
     return [*found, await check_names(urlsplit(known_url).hostname or _EXAMPLE_HOST, config)]
 
@@ -185,7 +187,7 @@ async def beside(work: Callable[[], _T]) -> _T:
     return await in_daemon(work, name="doctor")
 
 
-async def _bounded(name: str, check: Awaitable[list[Finding]]) -> list[Finding]:
+async def _run_bounded(name: str, check: Awaitable[list[CheckFinding]]) -> list[CheckFinding]:
     """Let no check take longer than it may, nor stop the others."""
     try:
         async with asyncio.timeout(CHECK_SECONDS):
@@ -221,12 +223,12 @@ def this_machine(root: Path = Path("/")) -> Machine:
     )
 
 
-def check_versions() -> list[Finding]:
+def check_versions() -> list[CheckFinding]:
     """Hold what is installed against the bounds of the package."""
     try:
         about = metadata.metadata("wholefeed")
     except metadata.PackageNotFoundError:
-        return [skipped("libraries", "wholefeed itself is not installed, so its bounds are not known")]
+        return [skip("libraries", "wholefeed itself is not installed, so its bounds are not known")]
     requirements, python_bounds = metadata.requires("wholefeed") or [], about["Requires-Python"] or ""
     return judge_versions(platform.python_version(), python_bounds, requirements, _installed_version)
 
@@ -245,7 +247,7 @@ def judge_versions(
     requires_python: str,
     requirements: Sequence[str],
     version_of: Callable[[str], str | None],
-) -> list[Finding]:
+) -> list[CheckFinding]:
     """Hold the version of Python, and each library's, against bounds such as ">=3.11"."""
     found = [good("python", f"Python {python}, wholefeed {__version__}")]
     if not _is_within(python, requires_python):
@@ -296,7 +298,7 @@ def _numbers(version: str) -> tuple[int, ...]:
 _OPEN_FILES: Final = 4096
 
 
-def judge_machine(machine: Machine, *, has_uvloop: bool, loop: str) -> list[Finding]:
+def judge_machine(machine: Machine, *, has_uvloop: bool, loop: str) -> list[CheckFinding]:
     """Judge the event loop and the limit of open files."""
     sqlite = f"SQLite {sqlite3.sqlite_version}"
     found = [good("event loop", f"{loop}; {sqlite}")]
@@ -317,7 +319,7 @@ _SETTINGS: Final = "settings"
 _SET_TOKEN: Final = "WHOLEFEED_SERVER_ACCESS_TOKEN=$(openssl rand -hex 16)"  # noqa: S105 - how to make one
 
 
-def judge_settings(config: Config, machine: Machine) -> list[Finding]:
+def judge_settings(config: Config, machine: Machine) -> list[CheckFinding]:
     """Return what does not fit; one good finding where everything does."""
     found = [
         *_judge_access(config),
@@ -330,7 +332,7 @@ def judge_settings(config: Config, machine: Machine) -> list[Finding]:
     return found or [good(_SETTINGS, "what is set fits together: `wholefeed config` shows it")]
 
 
-def _judge_access(config: Config) -> Iterator[Finding]:
+def _judge_access(config: Config) -> Iterator[CheckFinding]:
     server = config.server
     is_closed = bool(server.access_token or server.signing_keys)
     is_public = not is_loopback(server.host)
@@ -367,7 +369,7 @@ def _judge_access(config: Config) -> Iterator[Finding]:
 _LOOPBACK: Final = ipaddress.ip_address("127.0.0.1")
 
 
-def _judge_names(config: Config) -> Iterator[Finding]:
+def _judge_names(config: Config) -> Iterator[CheckFinding]:
     server = config.server
     believes_socket = UNIX in server.trusted_proxies
     if server.trusted_proxies and not (server.public_url or server.allowed_hosts):
@@ -389,7 +391,7 @@ def _judge_names(config: Config) -> Iterator[Finding]:
         yield warning(_SETTINGS, text, "set server.trusted_proxies, or refuse /metrics there")
 
 
-def _judge_networks(config: Config) -> Iterator[Finding]:
+def _judge_networks(config: Config) -> Iterator[CheckFinding]:
     if _everyone(config.server.trusted_proxies):
         text = "server.trusted_proxies believes everybody: whoever asks can choose its own address and name"
         yield wrong(_SETTINGS, text, "list the addresses of your reverse proxies alone")
@@ -413,7 +415,7 @@ _PATIENCE_SECONDS: Final = 10
 _DOCKER_SECONDS: Final = 10
 
 
-def _judge_times(config: Config, machine: Machine) -> Iterator[Finding]:
+def _judge_times(config: Config, machine: Machine) -> Iterator[CheckFinding]:
     limits, fetch = config.limits, config.fetch
     if limits.respond_within_seconds > _PATIENCE_SECONDS:
         text = f"limits.respond_within_seconds is {limits.respond_within_seconds:g}: some readers wait 10 s"
@@ -428,7 +430,7 @@ def _judge_times(config: Config, machine: Machine) -> Iterator[Finding]:
         yield warning(_SETTINGS, text, advice)
 
 
-def _judge_sizes(config: Config, machine: Machine) -> Iterator[Finding]:
+def _judge_sizes(config: Config, machine: Machine) -> Iterator[CheckFinding]:
     limits, fetch, most_bytes = config.limits, config.fetch, machine.memory_bytes
     held_bytes = config.store.memory_bytes
     text = f"store.memory_bytes is {_mib(held_bytes)}, more than"
@@ -453,7 +455,7 @@ def _mib(size: int) -> str:
     return f"{size / (1 << 20):,.0f} MiB"
 
 
-def _judge_history(config: Config) -> Iterator[Finding]:
+def _judge_history(config: Config) -> Iterator[CheckFinding]:
     history = config.history
     if 0 < history.poll_seconds < config.freshness.minimum_seconds:
         text = "history.poll_seconds is shorter than freshness.minimum_seconds: most polls ask nobody"
@@ -468,7 +470,7 @@ def _judge_history(config: Config) -> Iterator[Finding]:
             yield warning(_SETTINGS, text, f'add "{host}" to fetch.allow_hosts')
 
 
-def judge_publishers(config: Config, url: str) -> Iterator[Finding]:
+def judge_publishers(config: Config, url: str) -> Iterator[CheckFinding]:
     """Say what of [[publisher]] counts for a URL, and whether the server takes it; names, and no secrets."""
     server, publishers = config.server, Publishers(config.publisher)
     is_closed = server.access_token or server.signing_keys or needs_token(server)
@@ -499,7 +501,9 @@ def _has_proxy(config: Config, host: str) -> bool:
 # Files that secrets come from: those that are named, and the token that was made
 
 
-def check_secrets(config: Config, environ: Mapping[str, str], *, is_container: bool) -> Iterator[Finding]:
+def check_secrets(
+    config: Config, environ: Mapping[str, str], *, is_container: bool
+) -> Iterator[CheckFinding]:
     """Judge each file; in a container there is nobody but the service. Blocks."""
     variables = (key.variable + FILE_SUFFIX for key in KEYS if key.secret)
     files = {Path(environ[name]): name for name in variables if name in environ}
@@ -533,7 +537,7 @@ _DATABASE: Final = "database"
 _EXAMINE_SECONDS: Final = 4.0
 
 
-def check_database(path: Path, max_bytes: int) -> tuple[list[Finding], Examined | None]:
+def check_database(path: Path, max_bytes: int) -> tuple[list[CheckFinding], ExaminedFile | None]:
     """Look at the database and judge it; also return what was read of it. Blocks, for seconds at most."""
     folder = path.absolute().parent
     if not folder.is_dir():
@@ -558,7 +562,7 @@ _REMOTE: Final = frozenset(
 _MOUNTS: Final = Path("/proc/mounts")
 
 
-def check_place(path: Path, folder: Path, mounts: Path = _MOUNTS) -> Iterator[Finding]:
+def check_place(path: Path, folder: Path, mounts: Path = _MOUNTS) -> Iterator[CheckFinding]:
     """Judge where the database is, or is to be, and what may be done there."""
     if (kind := _file_system(folder, mounts)) in _REMOTE:
         text = f"{folder} is on {kind}: SQLite's log does not work on network file systems"
@@ -572,7 +576,7 @@ def check_place(path: Path, folder: Path, mounts: Path = _MOUNTS) -> Iterator[Fi
         yield good(_DATABASE, f"{path} is not there yet; the first start makes it")
 
 
-def _unwritable(check: str, folder: Path) -> Finding:
+def _unwritable(check: str, folder: Path) -> CheckFinding:
     user = os.geteuid()
     return wrong(check, f"{folder} cannot be written by uid {user}", f"chown {user} {folder}")
 
@@ -596,7 +600,7 @@ def _file_system(folder: Path, mounts: Path) -> str:
 _EXPOSED: Final = 0o077
 
 
-def _check_rights(path: Path, folder: Path) -> Iterator[Finding]:
+def _check_rights(path: Path, folder: Path) -> Iterator[CheckFinding]:
     user, owner = os.geteuid(), folder.stat().st_uid
     files = [file for end in OWN_ENDS if (file := Path(f"{path}{end}")).exists()]
     foreign = [str(file) for file in files if file.stat().st_uid != owner]
@@ -618,7 +622,7 @@ _FEW_FREE_BYTES: Final = 512 << 20
 _LARGE_LOG_BYTES: Final = _FEW_FREE_BYTES
 
 
-def judge_room(path: Path, free_bytes: int, max_bytes: int) -> Iterator[Finding]:
+def judge_room(path: Path, free_bytes: int, max_bytes: int) -> Iterator[CheckFinding]:
     """Judge the size of the database and of its log by what is free on its volume."""
     size, log_size = _bytes_of(path), _bytes_of(Path(f"{path}-wal"))
     free, advice = f"{_size(free_bytes)} are free on its volume", "make room, or set store.max_bytes"
@@ -647,7 +651,7 @@ def _size(size: int) -> str:
     return f"{size / 1024:.0f} KiB"
 
 
-def judge_content(path: Path, examined: Examined) -> Finding:
+def judge_content(path: Path, examined: ExaminedFile) -> CheckFinding:
     about = f"{path}: {_size(_bytes_of(path))}, schema {examined.version}"
     if examined.version < examined.newest:
         text = f"{about}; this version has {examined.newest}, and the next start brings it there, with a copy"
@@ -658,7 +662,7 @@ def judge_content(path: Path, examined: Examined) -> Finding:
         return wrong(_DATABASE, text, advice)
     if examined.damage is None:
         seconds = f"{_EXAMINE_SECONDS:g} s"
-        return skipped(_DATABASE, f"{about}; too large to be looked through in {seconds}, sound so far")
+        return skip(_DATABASE, f"{about}; too large to be looked through in {seconds}, sound so far")
     return good(_DATABASE, f"{about}, sound")
 
 
@@ -671,7 +675,7 @@ def _command_of(process: int) -> str:
     return f": {text[:80]}" if text.isprintable() and text else ""
 
 
-def check_shared(url: str, connections: int) -> tuple[list[Finding], ExaminedDatabase | None]:
+def check_shared(url: str, connections: int) -> tuple[list[CheckFinding], ExaminedDatabase | None]:
     """Look at the database of `store.url` and judge it; also return what was seen. Blocks, for seconds."""
     try:
         from wholefeed.store.postgres_upkeep import examine
@@ -684,7 +688,7 @@ def check_shared(url: str, connections: int) -> tuple[list[Finding], ExaminedDat
     return judge_shared(examined, connections), examined
 
 
-def judge_shared(examined: ExaminedDatabase, connections: int) -> list[Finding]:
+def judge_shared(examined: ExaminedDatabase, connections: int) -> list[CheckFinding]:
     return [
         *_judge_shared_server(examined),
         _judge_schema(examined),
@@ -697,7 +701,7 @@ _OLDEST_SERVER: Final = 15
 _SHARED_CLOCK_SECONDS: Final = 5.0
 
 
-def _judge_shared_server(examined: ExaminedDatabase) -> Iterator[Finding]:
+def _judge_shared_server(examined: ExaminedDatabase) -> Iterator[CheckFinding]:
     place = examined.place
     if examined.server < _OLDEST_SERVER:
         text = f"{place} is PostgreSQL {examined.server}; wholefeed needs {_OLDEST_SERVER} or newer"
@@ -720,7 +724,7 @@ def _judge_shared_server(examined: ExaminedDatabase) -> Iterator[Finding]:
         yield warning("clock", text, "timedatectl set-ntp true, on both")
 
 
-def _judge_schema(examined: ExaminedDatabase) -> Finding:
+def _judge_schema(examined: ExaminedDatabase) -> CheckFinding:
     about = f"{examined.place}: PostgreSQL {examined.server}, {examined.bytes / (1 << 20):,.1f} MiB"
     owner = "run `wholefeed migrate` as the tables' owner"
     if examined.is_moving:
@@ -739,7 +743,7 @@ def _judge_schema(examined: ExaminedDatabase) -> Finding:
 _ROLES: Final = "deploy/replicas/roles.sql"
 
 
-def _judge_user(examined: ExaminedDatabase) -> Finding:
+def _judge_user(examined: ExaminedDatabase) -> CheckFinding:
     if examined.lacking:
         text = f"the user of store.url lacks rights: {'; '.join(examined.lacking)}"
         return wrong("rights", text, f"{_ROLES} has the GRANTs")
@@ -747,7 +751,7 @@ def _judge_user(examined: ExaminedDatabase) -> Finding:
         text = "the user of store.url is a superuser of the whole server"
         return warning("rights", text, f"serve as one with the least rights: {_ROLES}")
     if not examined.version:
-        return skipped("rights", "there are no tables yet")
+        return skip("rights", "there are no tables yet")
     text = "and may change its tables, which `serve` need not" if examined.can_create else "and no more"
     return good("rights", f"the user of store.url may do what a replica does, {text}")
 
@@ -759,7 +763,7 @@ _SLOW_DATABASE_SECONDS: Final = 0.005
 """An answer that is not in memory needs some round trips, a refresh some dozen."""
 
 
-def _judge_connections(examined: ExaminedDatabase, connections: int) -> Iterator[Finding]:
+def _judge_connections(examined: ExaminedDatabase, connections: int) -> Iterator[CheckFinding]:
     needed = connections + _BESIDE_CONNECTIONS
     if examined.connections_left < needed:
         text = f"{examined.connections_left} connections are left; a replica takes up to {needed}"
@@ -780,10 +784,10 @@ _CLOCK_SECONDS: Final = 60.0
 _SET_CLOCK: Final = "set the clock: timedatectl set-ntp true"
 
 
-def judge_clock(examined: Examined | ExaminedDatabase | None, now: float) -> Finding:
+def judge_clock(examined: ExaminedFile | ExaminedDatabase | None, now: float) -> CheckFinding:
     """Hold the clock against what was stored last, which cannot be of the future."""
     if examined is None or examined.checked_at is None:
-        return skipped("clock", "nothing is stored that the clock could be held against")
+        return skip("clock", "nothing is stored that the clock could be held against")
     if is_ahead(examined.checked_at, now=now):
         at = format_rfc3339(examined.checked_at)
         text = f"it is {format_rfc3339(now)} by this machine, and a publisher was asked at {at} already"
@@ -791,10 +795,10 @@ def judge_clock(examined: Examined | ExaminedDatabase | None, now: float) -> Fin
     return good("clock", f"{format_rfc3339(now)}, after the newest fetch that is stored")
 
 
-def judge_date(date: float | None, before: float, after: float) -> Finding:
+def judge_date(date: float | None, before: float, after: float) -> CheckFinding:
     """Hold the clock against the Date of an answer that came between two instants of it."""
     if date is None:
-        return skipped("clock", "the publisher told no Date to hold the clock against")
+        return skip("clock", "the publisher told no Date to hold the clock against")
     off_seconds = max(before - date, date - after)
     if off_seconds > _CLOCK_SECONDS:
         text = f"the clock is {off_seconds:.0f} s away from the publisher's ({format_rfc3339(date)})"
@@ -821,10 +825,10 @@ LOOKUP_SECONDS: Final = 4.0
 _SLOW_NAMES_SECONDS: Final = 2.0
 
 
-async def check_names(host: str, config: Config, resolver: AbstractResolver | None = None) -> Finding:
+async def check_names(host: str, config: Config, resolver: AbstractResolver | None = None) -> CheckFinding:
     """Look a name up as the proxy does."""
     if _has_proxy(config, host):
-        return skipped("dns", f"the proxy that {host} is asked through looks names up")
+        return skip("dns", f"the proxy that {host} is asked through looks names up")
     names = resolver or DefaultResolver()
     started = time.monotonic()
     try:
@@ -862,10 +866,10 @@ _EXAMPLE_HOST: Final = "example.org"
 FETCH_SECONDS: Final = 8.0
 
 
-async def check_fetch(url: str, config: Config) -> list[Finding]:
+async def check_fetch(url: str, config: Config) -> list[CheckFinding]:
     """Fetch one document as the proxy does, once, and judge what comes; empty: there is none to fetch."""
     if not url:
-        return [skipped("fetch", "nothing was fetched", "wholefeed doctor https://example.org/feed.atom")]
+        return [skip("fetch", "nothing was fetched", "wholefeed doctor https://example.org/feed.atom")]
     fetch = replace(
         config.fetch,
         retries=0,
@@ -886,7 +890,7 @@ async def check_fetch(url: str, config: Config) -> list[Finding]:
     return [document, judge_date(date, before, time.time())]
 
 
-def _judge_document(fetched: Fetched, max_depth: int) -> Finding:
+def _judge_document(fetched: Fetched, max_depth: int) -> CheckFinding:
     """Say what came, and whether it is a feed."""
     hops = len(fetched.hops) + (fetched.final_url != fetched.url)
     redirects = f" after {hops} redirect{'s' * (hops > 1)} to {safe_url(fetched.final_url)}" if hops else ""
@@ -912,7 +916,7 @@ class Listener(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class ProxyAnswer:
     """What answered at one address."""
 
     base: str
@@ -923,7 +927,7 @@ class Answer:
     """Where it redirects to."""
 
 
-async def check_server(config: Config, *, is_container: bool, is_offline: bool) -> list[Finding]:
+async def check_server(config: Config, *, is_container: bool, is_offline: bool) -> list[CheckFinding]:
     """Ask the server by each of its addresses."""
     server = config.server
     host, port = server_address(config)
@@ -964,7 +968,7 @@ _SHOWN_CHARACTERS: Final = 200
 _REDIRECTS: Final = range(300, 400)
 
 
-async def _ask(base: str, unix_socket: str = "") -> Answer | None:
+async def _ask(base: str, unix_socket: str = "") -> ProxyAnswer | None:
     """Ask for the health; None where there is no address."""
     if not base:
         return None
@@ -977,27 +981,27 @@ async def _ask(base: str, unix_socket: str = "") -> Answer | None:
         ):
             body = await response.content.read(_HEALTH_BYTES)
     except TimeoutError:
-        return Answer(base, Listener.NOBODY, f"no answer in {_ASK_SECONDS:g} s")
+        return ProxyAnswer(base, Listener.NOBODY, f"no answer in {_ASK_SECONDS:g} s")
     except aiohttp.ClientConnectorError as exc:
-        return Answer(base, Listener.NOBODY, exc.strerror or str(exc))
+        return ProxyAnswer(base, Listener.NOBODY, exc.strerror or str(exc))
     except (aiohttp.ClientError, OSError, ValueError) as exc:
-        return Answer(base, Listener.STRANGER, str(exc) or type(exc).__name__)
+        return ProxyAnswer(base, Listener.STRANGER, str(exc) or type(exc).__name__)
     with suppress(ValueError):
         if response.status == 200 and json.loads(body) == {"status": "ok"}:  # noqa: PLR2004
-            return Answer(base, Listener.WHOLEFEED)
+            return ProxyAnswer(base, Listener.WHOLEFEED)
     location = response.headers.get("Location", "") if response.status in _REDIRECTS else ""
-    return Answer(base, Listener.STRANGER, f"status {response.status}", location[:_SHOWN_CHARACTERS])
+    return ProxyAnswer(base, Listener.STRANGER, f"status {response.status}", location[:_SHOWN_CHARACTERS])
 
 
 def judge_server(
     config: Config,
-    own: Answer,
-    outer: Answer | None = None,
-    public: Answer | None = None,
-    by_socket: Answer | None = None,
+    own: ProxyAnswer,
+    outer: ProxyAnswer | None = None,
+    public: ProxyAnswer | None = None,
+    by_socket: ProxyAnswer | None = None,
     *,
     is_container: bool,
-) -> Iterator[Finding]:
+) -> Iterator[CheckFinding]:
     """Say whether it runs, and what a reader elsewhere needs.
 
     It was asked from this machine, by the address that others see, by `server.public_url` and by
@@ -1016,22 +1020,22 @@ def judge_server(
         yield _judge_local(server.host, own.base, is_container=is_container)
 
 
-def _judge_own(own: Answer) -> Finding:
+def _judge_own(own: ProxyAnswer) -> CheckFinding:
     if own.listener is Listener.STRANGER:
         text = f"what answers at {own.base} is not wholefeed ({own.why})"
         return wrong("server", text, "end that, or take another port: WHOLEFEED_SERVER_PORT=8081")
     if own.listener is Listener.NOBODY:
-        return skipped("server", f"nothing listens at {own.base} ({own.why})", "wholefeed serve")
+        return skip("server", f"nothing listens at {own.base} ({own.why})", "wholefeed serve")
     return good("server", f"it runs at {own.base}")
 
 
-def _judge_socket(found: Answer, path: str, *, is_running: bool) -> Finding:
+def _judge_socket(found: ProxyAnswer, path: str, *, is_running: bool) -> CheckFinding:
     if found.listener is Listener.WHOLEFEED:
         return good("socket", f"it answers at {path}; who is in the group of that file may ask there")
     if is_running and found.why == os.strerror(errno.EACCES):
         text = f"uid {os.geteuid()} may not ask at {path}; its owner and its group may"
         advice = f"ls -l {path} tells who: a reverse proxy's user belongs into that group"
-        return skipped("socket", text, advice)
+        return skip("socket", text, advice)
     if is_running:
         text = f"the server runs, and does not answer at {path} ({found.why})"
         advice = f"ls -l {path}; a server that was started before server.socket was set must be started again"
@@ -1041,7 +1045,7 @@ def _judge_socket(found: Answer, path: str, *, is_running: bool) -> Finding:
     return _judge_new_socket(path)
 
 
-def _judge_new_socket(path: str) -> Finding:
+def _judge_new_socket(path: str) -> CheckFinding:
     """Say whether a server could make it."""
     folder = Path(path).absolute().parent
     if not folder.is_dir():
@@ -1053,12 +1057,12 @@ def _judge_new_socket(path: str) -> Finding:
     return good("socket", f"nobody listens at {path} yet")
 
 
-def _judge_public(public: Answer, *, is_running: bool) -> Finding:
+def _judge_public(public: ProxyAnswer, *, is_running: bool) -> CheckFinding:
     if public.listener is Listener.WHOLEFEED:
         return good("public url", f"readers reach it at {public.base}")
     if not is_running:
         text = f"{public.base} was not reached ({public.why}); the server does not run"
-        return skipped("public url", text)
+        return skip("public url", text)
     text = f"the server runs, and {public.base}/healthz does not answer from here ({public.why})"
     advice = "look at the reverse proxy and the name's address; its path must end where public_url does"
     if public.leads_to:
@@ -1066,7 +1070,7 @@ def _judge_public(public: Answer, *, is_running: bool) -> Finding:
     return wrong("public url", text, advice)
 
 
-def _judge_local(host: str, base: str, *, is_container: bool) -> Finding:
+def _judge_local(host: str, base: str, *, is_container: bool) -> CheckFinding:
     advice = "WHOLEFEED_SERVER_HOST=0.0.0.0 (a token is made at the next start)"
     if is_container:
         text = f"server.host is {host} in a container: only what shares its network reaches it"
@@ -1076,7 +1080,7 @@ def _judge_local(host: str, base: str, *, is_container: bool) -> Finding:
     return good("readers", text, f"{advice}, and that reader's own guard must allow this address")
 
 
-def _judge_outer(outer: Answer) -> Finding:
+def _judge_outer(outer: ProxyAnswer) -> CheckFinding:
     if outer.listener is Listener.WHOLEFEED:
         text = f"other machines of this network reach it at {outer.base}, unless a firewall is between them"
         return good("readers", text)

@@ -30,7 +30,7 @@ from wholefeed.cli.base import (
 )
 
 if TYPE_CHECKING:
-    from wholefeed.core.checking import Finding, Look
+    from wholefeed.core.publisher_check import CheckLook, Finding
 
 
 def _add_fetch(parser: argparse.ArgumentParser) -> None:
@@ -43,8 +43,8 @@ def _add_fetch(parser: argparse.ArgumentParser) -> None:
 
 def _fetch(options: argparse.Namespace) -> int:
     config = load_for_result(options)
-    from wholefeed.cli.backend import Database, Server, StrangerError, fetch_once
-    from wholefeed.cli.output import Termination, opened_output, watched
+    from wholefeed.cli.backend import DatabaseBackend, ServerBackend, StrangerError, fetch_once
+    from wholefeed.cli.output import Termination, opened_output, watch_progress
     from wholefeed.errors import UnknownFeedError
     from wholefeed.web.request import feed_url
 
@@ -54,7 +54,7 @@ def _fetch(options: argparse.Namespace) -> int:
     async def work() -> str:
         for feeds in places:
             try:
-                if isinstance(feeds, Database) or await feeds.is_there():
+                if isinstance(feeds, DatabaseBackend) or await feeds.is_there():
                     return await feeds.fetch(url, output, wait_seconds=wait_seconds)
             except StrangerError as exc:
                 tell(f"going on without a proxy: {exc}")
@@ -63,8 +63,8 @@ def _fetch(options: argparse.Namespace) -> int:
         return await fetch_once(config, url, output, wait_seconds=wait_seconds, progress=progress)
 
     path = None if options.output in (None, "-") else Path(options.output)
-    with watched() as progress, Termination() as termination, opened_output(path) as output:
-        places = (Server(config, progress), Database(config, progress))
+    with watch_progress() as progress, Termination() as termination, opened_output(path) as output:
+        places = (ServerBackend(config, progress), DatabaseBackend(config, progress))
         state = run(termination.ending(work()))
     return _exit_code(state)
 
@@ -89,7 +89,7 @@ def _add_explain(parser: argparse.ArgumentParser) -> None:
 def _explain(options: argparse.Namespace) -> int:
     config = load_for_result(options)
     from wholefeed.cli.backend import ask, explain_once
-    from wholefeed.cli.output import watched
+    from wholefeed.cli.output import watch_progress
     from wholefeed.errors import UnknownFeedError
     from wholefeed.web.request import feed_url
 
@@ -101,9 +101,9 @@ def _explain(options: argparse.Namespace) -> int:
     except UnknownFeedError:
         is_kept = False
         tell("nothing is stored of it: fetching it now, without keeping it")
-        with watched() as progress:
+        with watch_progress() as progress:
             status = run(explain_once(config, url, wait_seconds=wait_seconds, progress=progress))
-    show(json_text(status) if options.json else explained(status, time.time(), is_kept=is_kept))
+    show(json_text(status) if options.json else explain(status, time.time(), is_kept=is_kept))
     return _exit_code(status["state"])
 
 
@@ -117,7 +117,7 @@ EXPLAIN: Final = Command(
 )
 
 
-def explained(status: Mapping[str, Any], now: float, *, is_kept: bool = True) -> str:
+def explain(status: Mapping[str, Any], now: float, *, is_kept: bool = True) -> str:
     """Return the status object with its chain as text.
 
     Args:
@@ -182,12 +182,12 @@ def _row(document: Mapping[str, Any], now: float) -> tuple[str, ...]:
 
 def _remarks(document: Mapping[str, Any], now: float) -> list[str]:
     from wholefeed.core.slugs import failure_in_words
-    from wholefeed.core.words import tried_in_words
+    from wholefeed.core.words import describe_attempt
 
     lines = []
     if (failure := document["failure"]) is not None:
         why = failure_in_words(failure["reason"], failure["status"])
-        lines.append(f"{why} ({failure['reason']}); {tried_in_words(failure, now)}")
+        lines.append(f"{why} ({failure['reason']}); {describe_attempt(failure, now)}")
     if (memento := document.get("memento")) is not None:
         lines.append(f"from a web archive, as of {memento['captured']}: {memento['url']}")
     if (kept := document.get("import")) is not None:
@@ -213,22 +213,22 @@ def _add_check(parser: argparse.ArgumentParser) -> None:
 
 def _check(options: argparse.Namespace) -> int:
     config = load_for_result(options)
-    from wholefeed.cli.checking import check_once
-    from wholefeed.cli.output import watched
+    from wholefeed.cli.check_command import check_once
+    from wholefeed.cli.output import watch_progress
     from wholefeed.logs import configure_logging
     from wholefeed.web.request import feed_url
 
     if config.log.level == "info":  # what fails is told as a finding, and not twice
         configure_logging(replace(config.log, level="critical"), sys.stderr)
     url = feed_url(options.url)
-    with watched() as progress:
+    with watch_progress() as progress:
         look, found = run(check_once(config, url, progress))
     errors, warnings = ([each for each in found if each.rule.is_error is level] for level in (True, False))
     if options.json:
         said = {"errors": errors, "warnings": warnings}
         show(json_text({name: [each.as_dict() for each in level] for name, level in said.items()}))
     else:
-        show("".join(f"{line}\n" for line in _checked(look, errors, warnings)))
+        show("".join(f"{line}\n" for line in _format_check(look, errors, warnings)))
     return EXIT_ERROR if errors else EXIT_DONE
 
 
@@ -242,17 +242,17 @@ CHECK: Final = Command(
 )
 
 
-def _checked(look: Look, errors: Sequence[Finding], warnings: Sequence[Finding]) -> Iterator[str]:
+def _format_check(look: CheckLook, errors: Sequence[Finding], warnings: Sequence[Finding]) -> Iterator[str]:
     """Lay out what was found: errors, warnings, and in a line what there is."""
-    from wholefeed.core.words import counted
+    from wholefeed.core.words import count_noun
 
     for each in (*errors, *warnings):
         yield f"{'error' if each.rule.is_error else 'warning'}: {each.rule.name}: {each.place}"
         yield from (f"    {each.said}", f"    mend: {each.rule.mend}")
     entries = set().union(*(each.identities for each in look.documents))
-    documents = counted(len(look.documents), "document", "documents")
-    told = f"{counted(len(errors), 'error', 'errors')}, {counted(len(warnings), 'warning', 'warnings')}"
-    yield f"{documents}, {counted(len(entries), 'entry', 'entries')} ({look.kind}): {told}"
+    documents = count_noun(len(look.documents), "document", "documents")
+    told = f"{count_noun(len(errors), 'error', 'errors')}, {count_noun(len(warnings), 'warning', 'warnings')}"
+    yield f"{documents}, {count_noun(len(entries), 'entry', 'entries')} ({look.kind}): {told}"
     if not (errors or warnings):
         yield "All is well: readers can have the whole history of this feed."
 
@@ -267,7 +267,7 @@ def _list(options: argparse.Namespace) -> int:
     from wholefeed.cli.backend import ask
     from wholefeed.core.words import printable
 
-    found = ask(config, lambda feeds: feeds.listed())
+    found = ask(config, lambda feeds: feeds.list_feeds())
     if options.json:
         show(json_text(found))
         return EXIT_DONE
@@ -300,12 +300,12 @@ def _add_refresh(parser: argparse.ArgumentParser) -> None:
 def _refresh(options: argparse.Namespace) -> int:
     config = load_for_result(options)
     from wholefeed.cli.backend import ask
-    from wholefeed.cli.output import watched
+    from wholefeed.cli.output import watch_progress
     from wholefeed.core.words import words_of
     from wholefeed.web.request import feed_url
 
     url = feed_url(options.url)
-    with watched() as progress:
+    with watch_progress() as progress:
         status = ask(config, lambda feeds: feeds.refresh(url, is_full=options.full), progress)
     show(f"{_summary(status)}\n")
     if (stale := words_of(status, time.time()).stale) is not None:
@@ -327,14 +327,14 @@ REFRESH: Final = Command(
 def _forget(options: argparse.Namespace) -> int:
     config = load_for_result(options)
     from wholefeed.cli.backend import ask
-    from wholefeed.cli.output import watched
+    from wholefeed.cli.output import watch_progress
     from wholefeed.web.request import feed_url
 
     url = feed_url(options.url)
     if options.entry is None:
         ask(config, lambda feeds: feeds.forget(url))
     else:
-        with watched() as progress:
+        with watch_progress() as progress:
             ask(config, lambda feeds: feeds.forget_entry(url, options.entry), progress)
     return EXIT_DONE
 
@@ -363,12 +363,12 @@ FORGET: Final = Command(
 
 def _summary(status: Mapping[str, Any]) -> str:
     """Return in a line what a feed is."""
-    from wholefeed.core.words import counted
+    from wholefeed.core.words import count_noun
 
     stale = ", stale" if status["stale"] else ""
     return (
-        f"{status['state']}{stale}: {counted(status['entries'], 'entry', 'entries')}"
-        f" out of {counted(status['documents'], 'document', 'documents')}"
+        f"{status['state']}{stale}: {count_noun(status['entries'], 'entry', 'entries')}"
+        f" out of {count_noun(status['documents'], 'document', 'documents')}"
         f" ({status['kind']}, {status['format']})"
     )
 

@@ -22,10 +22,10 @@ from typing import Any, Final, NoReturn
 from wholefeed import __version__
 from wholefeed.cli.base import EXIT_ERROR, EXIT_INTERRUPTED, EXIT_USAGE, fail, give_up, show, with_hint
 from wholefeed.cli.feeds import CHECK, EXPLAIN, FETCH, FORGET, LIST, REFRESH
-from wholefeed.cli.importing import CONTINUE, IMPORT
+from wholefeed.cli.import_command import CONTINUE, IMPORT
 from wholefeed.cli.serving import CONFIG, DOCTOR, HEALTHCHECK, SERVE
 from wholefeed.cli.storage import BACKUP, MIGRATE
-from wholefeed.cli.urls import OPML, SIGN, URL
+from wholefeed.cli.url_command import OPML, SIGN, URL
 
 COMMANDS: Final = (
     SERVE,

@@ -120,33 +120,33 @@ class Output(io.FileIO):
         except OSError as exc:
             if isinstance(exc, BrokenPipeError) and not self.closefd:
                 raise
-            raise self._failed(exc) from exc
+            raise self._failure(exc) from exc
         return size
 
     def close(self) -> None:
         try:
             super().close()
         except OSError as exc:
-            raise self._failed(exc) from exc
+            raise self._failure(exc) from exc
 
-    def _failed(self, exc: OSError) -> WholefeedError:
+    def _failure(self, exc: OSError) -> WholefeedError:
         return WholefeedError(f"cannot write {self._shown_name}: {exc.strerror}")
 
 
 @contextmanager
-def watched() -> Iterator[Callable[[Mapping[str, object]], None] | None]:
+def watch_progress() -> Iterator[Callable[[Mapping[str, object]], None] | None]:
     """Show progress on standard error when that is a terminal; else there is nobody to show it to."""
     if sys.stderr is None or not sys.stderr.isatty():
         yield None
         return
-    progress = Progress(sys.stderr)
+    progress = ProgressLine(sys.stderr)
     try:
         yield progress
     finally:
         progress.close()
 
 
-class Progress:
+class ProgressLine:
     """One line on a terminal that is written over and over.
 
     Called with the object that `/status` gives, whenever something changed. A terminal that has gone is

@@ -129,9 +129,9 @@ def _add_config(parser: argparse.ArgumentParser) -> None:
 
 
 def _config(options: argparse.Namespace) -> int:
-    from wholefeed.config.tables import example, masked
+    from wholefeed.config.tables import example, mask
 
-    show(example() if options.example else masked(load(options)))
+    show(example() if options.example else mask(load(options)))
     return EXIT_DONE
 
 
@@ -153,14 +153,14 @@ def _add_doctor(parser: argparse.ArgumentParser) -> None:
 
 def _doctor(options: argparse.Namespace) -> int:
     from wholefeed.cli.address import with_running
-    from wholefeed.cli.doctor import Verdict, as_object, as_text, examined, this_machine, worst
+    from wholefeed.cli.doctor import CheckVerdict, as_object, as_text, run_checks, this_machine, worst
     from wholefeed.web.request import feed_url
 
     config = with_running(load(options))
     url = feed_url(options.url) if options.url else ""
-    found = run(examined(config, url, this_machine(), is_offline=options.offline))
+    found = run(run_checks(config, url, this_machine(), is_offline=options.offline))
     show(json_text(as_object(found)) if options.json else as_text(found))
-    return EXIT_ERROR if worst(found) is Verdict.WRONG else EXIT_DONE
+    return EXIT_ERROR if worst(found) is CheckVerdict.WRONG else EXIT_DONE
 
 
 DOCTOR: Final = Command(
@@ -178,11 +178,11 @@ _OK: Final = 200
 
 
 def _healthcheck(options: argparse.Namespace) -> int:
-    from wholefeed.cli.address import asked_for_health, server_address, with_running
+    from wholefeed.cli.address import ask_for_health, server_address, with_running
 
     config = with_running(load(options))
     try:
-        status, _ = asked_for_health(config)
+        status, _ = ask_for_health(config)
     except OSError as exc:
         host, port = server_address(config)
         return fail(

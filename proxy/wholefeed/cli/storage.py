@@ -66,12 +66,12 @@ def _add_migrate_arguments(parser: argparse.ArgumentParser) -> None:
 
 def _migrate(options: argparse.Namespace) -> int:
     config = load(options)
-    return _bring_up_to_date(config) if options.to is None else _move(config, _checked(options.to))
+    return _bring_up_to_date(config) if options.to is None else _move(config, _check_url(options.to))
 
 
 def _bring_up_to_date(config: Config) -> int:
     from wholefeed.config.rules import without_password
-    from wholefeed.store.opening import migrate_store
+    from wholefeed.store.engine_choice import migrate_store
 
     applied = run(migrate_store(config.store))
     where = without_password(config.store.url) or config.store.path
@@ -80,18 +80,18 @@ def _bring_up_to_date(config: Config) -> int:
 
 
 def _move(config: Config, url: str) -> int:
-    from wholefeed.store.opening import needs_psycopg
+    from wholefeed.store.engine_choice import needs_psycopg
 
     try:
-        from wholefeed.store.moving import move, opened_source, opened_target
+        from wholefeed.store.database_transfer import open_source, open_target, transfer_rows
         from wholefeed.store.postgres_migrate import migrate_database, place_of
     except ImportError as exc:
         raise needs_psycopg() from exc
-    with opened_source(Path(config.store.path)) as read:  # before anything is made there
+    with open_source(Path(config.store.path)) as read:  # before anything is made there
         for name in run(migrate_database(url, is_moving=True)):
             tell(f"applied {name}")
-        with opened_target(url) as written:
-            moved = move(read, written, say=tell)
+        with open_target(url) as written:
+            moved = transfer_rows(read, written, say=tell)
     show(
         f"{moved.rows:,} rows of {moved.tables} tables are copied and compared;"
         f" set store.url to serve them from {place_of(url)}; {config.store.path} is what it was\n"
@@ -99,7 +99,7 @@ def _move(config: Config, url: str) -> int:
     return EXIT_DONE
 
 
-def _checked(url: str) -> str:
+def _check_url(url: str) -> str:
     from wholefeed.config.rules import DATABASE_URL
     from wholefeed.errors import ConfigError
 

@@ -1,6 +1,6 @@
 """What the values of configuration keys may be.
 
-A `Rule` per kind of value says what it may be, and how the text of an environment variable becomes one. It
+A `KeyRule` per kind of value says what it may be, and how the text of an environment variable becomes one. It
 knows no key, file or environment and refuses by `ValueError`; `Rule.allowed` says in words what it takes, for
 the message that names the key.
 
@@ -26,7 +26,7 @@ from urllib.parse import quote, urlsplit
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
+class KeyRule:
     """One kind of value: what is allowed in words, the check, and the reading of a variable's text."""
 
     allowed: str
@@ -34,17 +34,17 @@ class Rule:
     from_text: Callable[[str], object] = str
 
 
-def whole(low: int, high: int, *, zero: str = "") -> Rule:
+def whole(low: int, high: int, *, zero: str = "") -> KeyRule:
     """A whole number from `low` to `high`; with `zero`, also 0, which means what that word says."""
     return _number(int, "a whole number", low, high, zero)
 
 
-def seconds(low: float, high: float, *, zero: str = "") -> Rule:
+def seconds(low: float, high: float, *, zero: str = "") -> KeyRule:
     """A number of seconds from `low` to `high`, fractions allowed; `zero` as in `whole`."""
     return _number(float, "a number of seconds", low, high, zero)
 
 
-def _number(kind: type[int | float], noun: str, low: float, high: float, zero: str) -> Rule:
+def _number(kind: type[int | float], noun: str, low: float, high: float, zero: str) -> KeyRule:
     def check(value: object) -> float:
         if isinstance(value, bool) or not isinstance(value, (int, kind)) or not abs(value) < math.inf:
             raise ValueError(f"not {noun}")
@@ -53,10 +53,10 @@ def _number(kind: type[int | float], noun: str, low: float, high: float, zero: s
         return value
 
     # `int` and `float` both take text with blanks around it.
-    return Rule(f"{noun} from {low} to {high}" + (f", or 0 ({zero})" if zero else ""), check, kind)
+    return KeyRule(f"{noun} from {low} to {high}" + (f", or 0 ({zero})" if zero else ""), check, kind)
 
 
-def automatic(low: int, high: int) -> Rule:
+def automatic(low: int, high: int) -> KeyRule:
     """A whole number from `low` to `high`, or "auto" in any case."""
 
     def check(value: object) -> int | str:
@@ -71,7 +71,7 @@ def automatic(low: int, high: int) -> Rule:
     def from_text(text: str) -> object:
         return int(text) if text.strip().lstrip("+-").isdecimal() else text
 
-    return Rule(f'a whole number from {low} to {high}, or "auto"', check, from_text)
+    return KeyRule(f'a whole number from {low} to {high}, or "auto"', check, from_text)
 
 
 _TRUTH: Final = {
@@ -86,10 +86,10 @@ def _truth(value: object) -> bool:
     return value
 
 
-FLAG: Final = Rule("true or false", _truth, lambda text: _TRUTH.get(text.strip().lower(), text))
+FLAG: Final = KeyRule("true or false", _truth, lambda text: _TRUTH.get(text.strip().lower(), text))
 
 
-def choice(*names: str) -> Rule:
+def choice(*names: str) -> KeyRule:
     """One of a few words, in any case."""
 
     def check(value: object) -> str:
@@ -98,7 +98,7 @@ def choice(*names: str) -> Rule:
             raise ValueError("not one of them")
         return word
 
-    return Rule("one of " + ", ".join(names), check)
+    return KeyRule("one of " + ", ".join(names), check)
 
 
 def _visible(value: object, lowest: str = "!") -> str:
@@ -111,7 +111,7 @@ def _visible(value: object, lowest: str = "!") -> str:
     return text
 
 
-HEADER_TEXT: Final = Rule("printable ASCII, not empty", lambda value: _visible(value, " "))
+HEADER_TEXT: Final = KeyRule("printable ASCII, not empty", lambda value: _visible(value, " "))
 
 
 def _text_of(value: object) -> str:
@@ -132,7 +132,7 @@ def secret_item(value: object) -> str:
     return text
 
 
-ACCESS_TOKEN: Final = Rule(
+ACCESS_TOKEN: Final = KeyRule(
     f'a word of at least {SHORTEST_TOKEN} printable ASCII characters, or "" (none)',
     lambda value: "" if value == "" else secret_item(value),
 )
@@ -151,7 +151,7 @@ def _file_path(value: object) -> str:
     return _path(value)
 
 
-FILE_PATH: Final = Rule("the path of a file", _file_path)
+FILE_PATH: Final = KeyRule("the path of a file", _file_path)
 
 _LONGEST_SOCKET_PATH: Final = 107
 """unix(7): sun_path, with the zero behind it."""
@@ -164,7 +164,7 @@ def _socket_path(value: object) -> str:
     return text
 
 
-SOCKET_PATH: Final = Rule(
+SOCKET_PATH: Final = KeyRule(
     f'the path of a socket, {_LONGEST_SOCKET_PATH} bytes at most, or "" (none)', _socket_path
 )
 
@@ -194,14 +194,14 @@ def _bind_host(value: object) -> str:
     return text
 
 
-BIND_HOST: Final = Rule(
+BIND_HOST: Final = KeyRule(
     'an IP address without brackets, or a host name, e.g. "127.0.0.1", "0.0.0.0" or "::"', _bind_host
 )
 
 _PLAIN_PATH: Final = re.compile(r"(?:/(?!\.{1,2}(?:/|\Z))[A-Za-z0-9._~-]+)*/?")
 
 
-def web_url(allowed: str, *, userinfo: bool = False, path: bool = True, plain_path: bool = False) -> Rule:
+def web_url(allowed: str, *, userinfo: bool = False, path: bool = True, plain_path: bool = False) -> KeyRule:
     """An http(s) URL without query and fragment, without its last slash; or nothing.
 
     With `plain_path` its path is one that is written in one way only.
@@ -225,7 +225,7 @@ def web_url(allowed: str, *, userinfo: bool = False, path: bool = True, plain_pa
             raise ValueError("other characters in its path than letters, digits and -._~")
         return text.rstrip("/")
 
-    return Rule(allowed, check)
+    return KeyRule(allowed, check)
 
 
 _DATABASE_SCHEMES: Final = ("postgresql", "postgres")
@@ -248,7 +248,7 @@ def _database_url(value: object) -> str:
     return text
 
 
-DATABASE_URL: Final = Rule(
+DATABASE_URL: Final = KeyRule(
     'e.g. "postgresql://wholefeed:PASSWORD@db.example.org/wholefeed", or "" (none)', _database_url
 )
 _PASSWORD: Final = re.compile(r"(?<=://)([^/?@:]*):[^/?@]*@|(?<=[?&])((?:ssl)?password)=[^&]*")
@@ -276,7 +276,7 @@ def typed_url(url: str, user: str = "") -> str:
 # What the items of a list may be
 
 
-def listed(item: Callable[[object], object], allowed: str) -> Rule:
+def list_rule(item: Callable[[object], object], allowed: str) -> KeyRule:
     """A tuple whose items all pass `item`. A variable holds it with commas or as a TOML array."""
 
     def check(value: object) -> tuple[object, ...]:
@@ -284,7 +284,7 @@ def listed(item: Callable[[object], object], allowed: str) -> Rule:
             raise ValueError("not a list")
         return tuple(item(one) for one in value)
 
-    return Rule(f"a list of {allowed}", check, _list_from_text)
+    return KeyRule(f"a list of {allowed}", check, _list_from_text)
 
 
 def _list_from_text(text: str) -> object:
@@ -363,7 +363,7 @@ def _publisher_host(value: object) -> str:
         raise ValueError("not a host without a port") from exc
 
 
-PUBLISHER_HOST: Final = Rule(
+PUBLISHER_HOST: Final = KeyRule(
     'a host without a port, e.g. "feeds.example.org", or "*.example.org" for all names below that one',
     _publisher_host,
 )
@@ -408,6 +408,6 @@ def _header_fields(value: object) -> tuple[tuple[str, str], ...]:
     return tuple((str(name), str(text)) for name, text in value.items())
 
 
-HEADER_FIELDS: Final = Rule(
+HEADER_FIELDS: Final = KeyRule(
     'a table of header fields with printable ASCII values, e.g. { X-Api-Key = "…" }', _header_fields
 )

@@ -34,12 +34,12 @@ from wholefeed.config.rules import (
     SHORTEST_TOKEN,
     SOCKET_PATH,
     UNIX_PEERS,
-    Rule,
+    KeyRule,
     automatic,
     choice,
     host_item,
     host_pattern_item,
-    listed,
+    list_rule,
     network_item,
     peer_item,
     port_item,
@@ -61,14 +61,14 @@ SMALLEST_ANSWER_BYTES: Final = 1024
 """What an answer may be cut to at the least: in less there is hardly room for a head."""
 
 
-def _key(default: _T, rule: Rule, why: str, *, secret: bool = False) -> _T:
+def _key(default: _T, rule: KeyRule, why: str, *, secret: bool = False) -> _T:
     metadata = {"rule": rule, "why": why, "secret": secret}
     value: _T = field(default=default, metadata=metadata, repr=not secret)
     return value
 
 
-def _or_empty(rule: Rule) -> Rule:
-    return Rule(f'{rule.allowed}, or ""', lambda value: "" if value == "" else rule.check(value))
+def _or_empty(rule: KeyRule) -> KeyRule:
+    return KeyRule(f'{rule.allowed}, or ""', lambda value: "" if value == "" else rule.check(value))
 
 
 _PROXY: Final = web_url(
@@ -76,8 +76,8 @@ _PROXY: Final = web_url(
 )
 
 _NETWORKS: Final = 'networks, e.g. ["127.0.0.0/8", "fd00::/8"]'
-_NETWORK_LIST: Final = listed(network_item, _NETWORKS)
-_HOSTS: Final = listed(host_pattern_item, 'hosts; "*.example.org" stands for all names below it')
+_NETWORK_LIST: Final = list_rule(network_item, _NETWORKS)
+_HOSTS: Final = list_rule(host_pattern_item, 'hosts; "*.example.org" stands for all names below it')
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,12 +95,12 @@ class ServerConfig:
     )
     allowed_hosts: tuple[str, ...] = _key(
         (),
-        listed(host_item, 'hosts without ports, e.g. ["feeds.example.org"]'),
+        list_rule(host_item, 'hosts without ports, e.g. ["feeds.example.org"]'),
         "names it is reached by, beside addresses, localhost and names without a dot",
     )
     trusted_proxies: tuple[str, ...] = _key(
         (),
-        listed(peer_item, f'{_NETWORKS}; "{UNIX_PEERS}" stands for whoever connects to server.socket'),
+        list_rule(peer_item, f'{_NETWORKS}; "{UNIX_PEERS}" stands for whoever connects to server.socket'),
         "reverse proxies whose X-Forwarded headers are believed",
     )
     access_token: str = _key(
@@ -111,7 +111,7 @@ class ServerConfig:
     )
     signing_keys: tuple[str, ...] = _key(
         (),
-        listed(secret_item, f"words of printable ASCII, {SHORTEST_TOKEN} characters or more each"),
+        list_rule(secret_item, f"words of printable ASCII, {SHORTEST_TOKEN} characters or more each"),
         "keys for signed feed URLs; the first one signs",
         secret=True,
     )
@@ -181,7 +181,7 @@ class FetchConfig:
     retries: int = _key(2, whole(0, 10), "further tries of a request that failed on the way")
     ports: tuple[int | str, ...] = _key(
         (80, 443, "1024-65535"),
-        listed(port_item, 'ports and ranges, e.g. [80, 443, "1024-65535"]'),
+        list_rule(port_item, 'ports and ranges, e.g. [80, 443, "1024-65535"]'),
         "ports that may be asked: not those of mail and other services",
     )
     allow_networks: tuple[str, ...] = _key(
@@ -352,7 +352,7 @@ class Key:
     section: str
     key: str
     default: object
-    rule: Rule
+    rule: KeyRule
     why: str
     secret: bool
 
@@ -420,7 +420,7 @@ def _made(given: _Values, publishers: tuple[PublisherConfig, ...]) -> Config:
         try:
             values[key.section][key.key] = key.rule.check(value)
         except ValueError as exc:
-            raise _refused(key, value, place, str(exc)) from exc
+            raise _refusal(key, value, place, str(exc)) from exc
     sections = {name: table(**values[name]) for name, table in _SECTIONS.items()}
     config = Config(**sections, publisher=publishers)
     _check_order(config.freshness)
@@ -430,7 +430,7 @@ def _made(given: _Values, publishers: tuple[PublisherConfig, ...]) -> Config:
 _SHOWN_CHARACTERS: Final = 80
 
 
-def _refused(key: Key, value: object, place: str, reason: str) -> ConfigError:
+def _refusal(key: Key, value: object, place: str, reason: str) -> ConfigError:
     shown = MASK if key.secret else repr(value)
     if len(shown) > _SHOWN_CHARACTERS:
         shown = shown[:_SHOWN_CHARACTERS] + "…"
@@ -505,7 +505,7 @@ def _publisher(table: Mapping[str, object], place: str) -> PublisherConfig:
         try:
             values[name] = keys[name].rule.check(value)
         except ValueError as exc:
-            raise _refused(keys[name], value, place, str(exc)) from exc
+            raise _refusal(keys[name], value, place, str(exc)) from exc
     publisher = PublisherConfig(**values)
     if not publisher.host:
         raise ConfigError(f"publisher.host is missing {place}: expected {keys['host'].rule.allowed}")
@@ -580,7 +580,7 @@ def _from_environment(environ: Mapping[str, str]) -> _Values:
             try:
                 value = key.rule.from_text(text)
             except ValueError as exc:
-                raise _refused(key, text, place, "") from exc
+                raise _refusal(key, text, place, "") from exc
             yield key, value, place
         else:
             hint = _hint(variable, _BY_VARIABLE)
@@ -635,7 +635,7 @@ def _read_secret(key: Key, variable: str, path: str) -> object:
 # How it is shown
 
 
-def masked(config: Config) -> str:
+def mask(config: Config) -> str:
     """The effective configuration as TOML; tokens, keys, and credentials in URLs show as `***`.
 
     It can be read back by `load_config`, but for a masked access token: that is refused, or a copied

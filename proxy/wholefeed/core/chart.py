@@ -26,11 +26,11 @@ def chart_of(months: Mapping[int, int], holes: Iterable[Hole] = ()) -> Chart | N
     """
     if not months:
         return None
-    span = Span(min(months), max(months))
+    span = ChartSpan(min(months), max(months))
     unit, size = next((each for each in _CHART_UNITS if _count(span, each[1]) <= MOST_BARS), _CHART_UNITS[-1])
     gaps = gaps_of(months)
     longest = sorted(sorted(gaps, key=lambda gap: -gap.months)[:MOST_GAPS])
-    frame = Span(span.first // size * size, span.last // size * size + size - 1)
+    frame = ChartSpan(span.first // size * size, span.last // size * size + size - 1)
     counts = [0] * _count(span, size)
     for month, entries in months.items():
         counts[(month - frame.first) // size] += entries
@@ -56,13 +56,13 @@ class Chart:
     bars: tuple[Bar, ...]
     top: int
     """Entries at the top of the axis; even, so that its middle is a number, too."""
-    span: Span
-    gaps: tuple[Span, ...]
+    span: ChartSpan
+    gaps: tuple[ChartSpan, ...]
     """Months without entries, the longest, in time's order."""
     more_gaps: int
     """How many shorter ones there are."""
-    gap_marks: tuple[Mark, ...]
-    hole_marks: tuple[Mark, ...]
+    gap_marks: tuple[ChartMark, ...]
+    hole_marks: tuple[ChartMark, ...]
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -83,7 +83,7 @@ class Bar(NamedTuple):
     height: float
 
 
-class Mark(NamedTuple):
+class ChartMark(NamedTuple):
     """A strip along the axis: what is missing is somewhere there."""
 
     x: float
@@ -91,7 +91,7 @@ class Mark(NamedTuple):
     words: str
 
 
-class Span(NamedTuple):
+class ChartSpan(NamedTuple):
     """Months in a row."""
 
     first: int
@@ -129,10 +129,10 @@ def month_in_words(month: int) -> str:
     return f"{MONTH_NAMES[month % _YEAR]} {month // _YEAR}"
 
 
-def gaps_of(months: Iterable[int]) -> tuple[Span, ...]:
+def gaps_of(months: Iterable[int]) -> tuple[ChartSpan, ...]:
     """Return the months between the first and the last that are not among these, as spans."""
     pairs = pairwise(sorted(months))
-    return tuple(Span(earlier + 1, later - 1) for earlier, later in pairs if later - earlier > 1)
+    return tuple(ChartSpan(earlier + 1, later - 1) for earlier, later in pairs if later - earlier > 1)
 
 
 def axis_top(most: int) -> int:
@@ -148,11 +148,11 @@ def axis_top(most: int) -> int:
 _STEPS: Final = (1, 2, 3, 5)
 
 
-def _count(span: Span, size: int) -> int:
+def _count(span: ChartSpan, size: int) -> int:
     return span.last // size - span.first // size + 1
 
 
-def _bars(counts: Sequence[int], frame: Span, size: int, top: int) -> Iterable[Bar]:
+def _bars(counts: Sequence[int], frame: ChartSpan, size: int, top: int) -> Iterable[Bar]:
     place = WIDTH / len(counts)
     for at, entries in enumerate(counts):
         height = max(_LEAST_HEIGHT, HEIGHT * entries / top) if entries else 0.0
@@ -177,27 +177,27 @@ def _label(first: int, size: int) -> str:
     return str(year) if size == _YEAR else f"{year} to {year + size // _YEAR - 1}"
 
 
-def _mark(frame: Span, span: Span, words: str) -> Mark:
+def _mark(frame: ChartSpan, span: ChartSpan, words: str) -> ChartMark:
     """Return a strip over the months, wide enough to be seen and within the chart."""
     left = (max(span.first, frame.first) - frame.first) * WIDTH / frame.months
     right = (min(span.last, frame.last) + 1 - frame.first) * WIDTH / frame.months
     width = max(_LEAST_WIDTH, right - left)
-    return Mark(round(max(0.0, min(left, WIDTH - width)), 2), round(width, 2), words)
+    return ChartMark(round(max(0.0, min(left, WIDTH - width)), 2), round(width, 2), words)
 
 
 _LEAST_WIDTH: Final = 14.0
 """Of a mark."""
 
 
-def _hole_mark(frame: Span, hole: Hole) -> Mark:
+def _hole_mark(frame: ChartSpan, hole: Hole) -> ChartMark:
     """Return the strip of a hole; behind everything that is known, it stands where that ends."""
     assert hole.before is not None, "something is known of its time"
     first = hole.before if hole.after is None else min(hole.after, hole.before)
     last = first - 1 if hole.after is None else hole.before
-    return _mark(frame, Span(first, last), hole.words)
+    return _mark(frame, ChartSpan(first, last), hole.words)
 
 
-def holes_of(places: Sequence[Place]) -> tuple[Hole, ...]:
+def holes_of(places: Sequence[ChartPlace]) -> tuple[Hole, ...]:
     """Return where in time the missing documents of a feed are, by those around them."""
     found = []
     for at, place in enumerate(places):
@@ -230,10 +230,10 @@ class Hole(NamedTuple):
         return f"between {month_in_words(self.after)} and {month_in_words(self.before)}"
 
 
-class Place(NamedTuple):
+class ChartPlace(NamedTuple):
     """A document in the order of the feed, newest first, as far as the chart needs it."""
 
     url: str
     is_missing: bool
-    span: Span | None
+    span: ChartSpan | None
     """The months of its entries; None where it has none that are dated, or is missing."""

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field, replace
 from math import isnan, nan
 from typing import Final, NamedTuple, Self, cast
 
-from wholefeed.core.merge import Fullness, Said, fullness_of
+from wholefeed.core.merge import Fullness, StatedDeletion, fullness_of
 from wholefeed.core.model import ENTRY_ID_BYTES, EntryId, EntryKeys, Family, FeedDocument, Tombstone, Traits
 from wholefeed.core.notes import Note
 from wholefeed.core.parse.documents import parse
@@ -82,15 +82,15 @@ class DocumentFacts:
             ambiguous=document.ambiguous,
         )
 
-    def identified(self, ambiguous: Collection[EntryId]) -> Self:
+    def identify(self, ambiguous: Collection[EntryId]) -> Self:
         """Return the same, with entries identified by what is ambiguous in their feed (R9)."""
-        return replace(self, entries=self.entries.identified(self.keys.identities(ambiguous)))
+        return replace(self, entries=self.entries.identify(self.keys.identities(ambiguous)))
 
-    def renamed(self, names: Mapping[EntryId, EntryId]) -> Self:
+    def rename(self, names: Mapping[EntryId, EntryId]) -> Self:
         """Return the same, with entries under the identities of their posts (R36)."""
         ids = list(self.entries.identities())
         own = {ordinal: each for ordinal, each in enumerate(ids) if each in names}
-        entries = self.entries.identified({ordinal: names[each] for ordinal, each in own.items()})
+        entries = self.entries.identify({ordinal: names[each] for ordinal, each in own.items()})
         tombstones = tuple(
             each._replace(identity=names.get(each.identity, each.identity)) for each in self.tombstones
         )
@@ -126,7 +126,7 @@ class PackedEntries:
     @classmethod
     def of(cls, document: FeedDocument, dates: Sequence[CopyDates] = ()) -> Self:
         if dates:
-            return cls.packed(
+            return cls.pack(
                 EntryFacts(
                     each.identity,
                     at.updated_at,
@@ -159,7 +159,7 @@ class PackedEntries:
         )
 
     @classmethod
-    def packed(cls, entries: Iterable[EntryFacts]) -> Self:
+    def pack(cls, entries: Iterable[EntryFacts]) -> Self:
         pack = _RECORD.pack
         return cls(
             b"".join(
@@ -199,10 +199,10 @@ class PackedEntries:
         """
         return cast("Iterator[_Record]", _RECORD.iter_unpack(self.data))
 
-    def said(self) -> Iterator[Said]:
+    def said(self) -> Iterator[StatedDeletion]:
         """Yield the entries as they are compared with what stood in their place."""
         for identity, updated_at, _, _, _, size, fullness in self.records():
-            yield Said(EntryId(identity), _instant(updated_at), size, fullness)
+            yield StatedDeletion(EntryId(identity), _instant(updated_at), size, fullness)
 
     @property
     def fullness(self) -> bytes:
@@ -213,7 +213,7 @@ class PackedEntries:
         for (identity,) in _IDENTITY.iter_unpack(self.data):
             yield EntryId(identity)
 
-    def identified(self, identities: Mapping[int, EntryId]) -> Self:
+    def identify(self, identities: Mapping[int, EntryId]) -> Self:
         """Return the same entries, some with another identity: by ordinal."""
         data = bytearray(self.data)
         for ordinal, identity in identities.items():

@@ -10,8 +10,8 @@ Bytes come in: what is to be known of a document comes out, read once; or what i
 sealed text of a segment (docs/design.md#segments). What comes back holds neither the text nor an object an
 entry: who has the body needs no second copy of it. `JOBS` has every job by the name that it goes under, and
 with them what is remembered of a document (`wholefeed.core.compose.remembering`), a page of entries for
-people (`wholefeed.core.compose.reading`), what an HTML page links (`wholefeed.core.listing.reading`), and
-what entries link to and lists are without some (`wholefeed.core.compose.listed`).
+people (`wholefeed.core.compose.reading`), what an HTML page links (`wholefeed.core.listing.page_reading`),
+and what entries link to and lists are without some (`wholefeed.core.compose.listed`).
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ from wholefeed.core.compose.segments import (
 from wholefeed.core.compose.weaving import Members, Weave, pack_member, publication_dates, unpack_members
 from wholefeed.core.facts import CopyDates, DocumentFacts, Stored
 from wholefeed.core.links import Navigation, api_url, classify
-from wholefeed.core.listing.reading import read_page
+from wholefeed.core.listing.page_reading import read_page
 from wholefeed.core.merge import counted_instant
 from wholefeed.core.model import (
     SEPARATOR,
@@ -57,7 +57,7 @@ from wholefeed.core.model import (
 from wholefeed.core.notes import ResponseRepaired
 from wholefeed.core.parse.documents import parse
 from wholefeed.core.verbatim.fragments import fragments_of, prefixes_in
-from wholefeed.core.walk.chain import Span
+from wholefeed.core.walk.chain import DateSpan
 
 # Reading a document
 
@@ -117,7 +117,7 @@ class ReadDocument:
     navigation: Navigation
     digest: bytes
     """SHA-256 of the body."""
-    span: Span | None
+    span: DateSpan | None
     """Of its entries' dates; None where none counts."""
     marks: Marks
     """What tells who publishes it (R26)."""
@@ -141,11 +141,11 @@ def describe(document: FeedDocument, body: bytes, sender: Sender) -> ReadDocumen
     )
 
 
-def _span(document: FeedDocument, fetched_at: float) -> Span | None:
+def _span(document: FeedDocument, fetched_at: float) -> DateSpan | None:
     dates = [entry.order_at for entry in document.entries if entry.order_at is not None]
     if dates and counted_instant(max(dates), fetched_at) is None:
         dates = [at for at in dates if counted_instant(at, fetched_at) is not None]
-    return Span(min(dates), max(dates)) if dates else None
+    return DateSpan(min(dates), max(dates)) if dates else None
 
 
 def read_again(stored: Stored, dates: Sequence[CopyDates] = ()) -> DocumentFacts:
@@ -168,7 +168,7 @@ def compose(subscription: Document, tombstones: Sequence[Tombstone] = ()) -> Com
         subscription: The subscription document.
         tombstones: Of the feed's other documents, to be passed on (R19).
     """
-    document = _parsed(subscription)
+    document = _parse(subscription)
     fragments = fragments_of(document, default_namespace(document.family, document.version))
     style = Style(document.family, document.version, fragments.context)
     return Composed(compose_head(fragments, tombstones), heading_of(document), style)
@@ -178,7 +178,7 @@ Document = Stored | FeedDocument
 """As it is stored, or as it was parsed."""
 
 
-def _parsed(document: Document) -> FeedDocument:
+def _parse(document: Document) -> FeedDocument:
     return document.parse() if isinstance(document, Stored) else document
 
 
@@ -215,14 +215,14 @@ def render(parts: Sequence[Part], style: Style) -> Rendered:
     """Return the live entries of documents, in output order, as one segment."""
     rendered = [document for document, _ in parts if isinstance(document, Rendered)]
     if len(rendered) == len(parts) and _can_join(rendered, style.family):
-        return _joined(rendered)
+        return _join(rendered)
     text = _Text()
     for number, (document, live) in enumerate(parts):
         if isinstance(document, Rendered):
             text.add_rendered(number, document, style.family)
         else:
             text.add(number, document, live, style)
-    return text.sealed(style)
+    return text.seal(style)
 
 
 class Part(NamedTuple):
@@ -296,7 +296,7 @@ def _can_join(rendered: Sequence[Rendered], family: Family) -> bool:
     return SEPARATOR[family] == segment_end(family) and text_bytes >= len(rendered) * JOINED_BYTES
 
 
-def _joined(rendered: Sequence[Rendered]) -> Rendered:
+def _join(rendered: Sequence[Rendered]) -> Rendered:
     """Return what was rendered in one style as one segment."""
     newest = [each.newest_at for each in rendered if each.newest_at is not None]
     oldest = [each.oldest_at for each in rendered if each.oldest_at is not None]
@@ -339,7 +339,7 @@ class _Text:
 
     def add(self, part: int, document: Document, live: Sequence[int] | None, style: Style) -> None:
         """Append the live entries of a document in output order (R20)."""
-        fragments = fragments_of(_parsed(document), style.namespace)
+        fragments = fragments_of(_parse(document), style.namespace)
         entries = fragments.document.entries
         count = len(entries)
         live = range(count) if live is None else [ordinal for ordinal in live if ordinal < count]
@@ -360,7 +360,7 @@ class _Text:
         self.prefixes |= prefixes
         self.needs_context = self.needs_context or needs_context
 
-    def sealed(self, style: Style) -> Rendered:
+    def seal(self, style: Style) -> Rendered:
         """Return the segment, which was rendered for that style."""
         text = SEPARATOR[style.family].join(self.fragments)
         text += segment_end(style.family) if text else b""
@@ -419,9 +419,9 @@ class Sheaf:
             self._text.dates[place] = slices[there].order_at
         self._text.takes(rendered.prefixes, needs_context=rendered.context is not None)
 
-    def sealed(self, style: Style) -> Rendered:
+    def seal(self, style: Style) -> Rendered:
         """Return the segment, once all of it is there; `style` is what it was rendered for."""
-        return self._text.sealed(style)
+        return self._text.seal(style)
 
 
 # All of it

@@ -95,7 +95,7 @@ class Navigation:
         return self.links.get(Relation.NEXT_ARCHIVE)
 
 
-def recall(links: Mapping[str, str], *, is_archive: bool) -> Finding:
+def recall(links: Mapping[str, str], *, is_archive: bool) -> LinkFinding:
     """Return what a stored document said about its feed, except that it is complete (R1, R5).
 
     Both are as `Navigation` has them.
@@ -238,7 +238,7 @@ _CDATA_MARKS: Final = re.compile(rb"<!\[CDATA\[|\]\]>|<!--.*?-->", re.DOTALL)
 
 def recognise(
     links: Mapping[str, str], *, is_archive: bool = False, is_complete: bool = False, is_whole: bool = True
-) -> Finding:
+) -> LinkFinding:
     """Return what the first dialect that fits says of a feed, in the order of R0.
 
         recognise({"prev-archive": "http://o.test/1"})      # Finding(Kind.ARCHIVED, "prev-archive")
@@ -252,30 +252,30 @@ def recognise(
     borne = {relation.removeprefix(DEAD) for relation in links}
     flag = links.get(FH_INCREMENTAL)
     is_paged = not borne.isdisjoint(_PAGING)
-    finding = Finding(Kind.PAGED if is_paged else Kind.PLAIN)  # R6; RFC 5005, section 3
+    finding = LinkFinding(Kind.PAGED if is_paged else Kind.PLAIN)  # R6; RFC 5005, section 3
     if (is_complete or flag == "false") and is_whole and not is_archive:
         # R1; RFC 5005, section 2: fh:complete, which means nothing on an archive document. R5 is alike.
-        finding = Finding(Kind.COMPLETE)
+        finding = LinkFinding(Kind.COMPLETE)
     elif Relation.PREV_ARCHIVE in borne:
         # R2; RFC 5005, section 4.2: also beside paging links.
-        finding = Finding(Kind.ARCHIVED, Relation.PREV_ARCHIVE)
+        finding = LinkFinding(Kind.ARCHIVED, Relation.PREV_ARCHIVE)
     elif FH_PREV in borne and flag != "false":
         # R4; -03, -04: the element implies an incremental feed, unless a flag says no.
-        finding = Finding(Kind.LEGACY, FH_PREV)
+        finding = LinkFinding(Kind.LEGACY, FH_PREV)
     elif Relation.PREV in borne and (flag == "true" or Relation.THIS in borne):
         # R4; -00, 4; PaceFeedState: of a document that says it is one state of its feed.
-        finding = Finding(Kind.LEGACY, Relation.PREV)
+        finding = LinkFinding(Kind.LEGACY, Relation.PREV)
     elif Relation.PREVIOUS in borne and (is_archive or Relation.CURRENT in borne):
         # R4; -05, 4. Publishers of pages bear both, too.
-        finding = Finding(Kind.LEGACY, Relation.PREVIOUS, is_tentative=is_paged)
+        finding = LinkFinding(Kind.LEGACY, Relation.PREVIOUS, is_tentative=is_paged)
     elif not is_paged and not borne.isdisjoint(_BACK):
         # R4: a bare `prev` or `previous`.
         relation = Relation.PREV if Relation.PREV in borne else Relation.PREVIOUS
-        finding = Finding(Kind.LEGACY, relation, is_tentative=True)
+        finding = LinkFinding(Kind.LEGACY, relation, is_tentative=True)
     return finding
 
 
-class Finding(NamedTuple):
+class LinkFinding(NamedTuple):
     """What a document says its feed is."""
 
     kind: Kind

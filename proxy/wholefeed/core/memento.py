@@ -122,7 +122,7 @@ class Layout:
 
         It begins where the page before it ended, as `position_behind` says; empty: it is the first one.
         """
-        asked = {**self._asked(url), "limit": str(limit), "showResumeKey": "true"}
+        asked = {**self._headers(url), "limit": str(limit), "showResumeKey": "true"}
         for name in (_RESUME, _FROM):
             if position.startswith(name):
                 asked[name[:-1]] = position.removeprefix(name)
@@ -131,7 +131,7 @@ class Layout:
     def newest(self, url: str, *, limit: int) -> str:
         """Return the URL of the end of the index: its newest copies, in whichever order."""
         last = {"limit": f"-{limit}"} if self._is_wayback else {"limit": str(limit), "sort": "reverse"}
-        return f"{self._index}?{urlencode({**self._asked(url), **last})}"
+        return f"{self._index}?{urlencode({**self._headers(url), **last})}"
 
     def copy(self, capture: Capture) -> str:
         """Return the URL of a copy, as it was archived."""
@@ -142,9 +142,9 @@ class Layout:
         if not url.startswith(self._copies):
             return None
         found = _COPY.fullmatch(url.removeprefix(self._copies))
-        return None if found is None else _checked(Capture(found[1], found[2]))
+        return None if found is None else _check(Capture(found[1], found[2]))
 
-    def _asked(self, url: str) -> dict[str, str]:
+    def _headers(self, url: str) -> dict[str, str]:
         return {"url": url, "output": "json", "filter": "statuscode:200", "collapse": "digest"}
 
 
@@ -302,11 +302,11 @@ def _captures(rows: Iterable[Mapping[str, object]]) -> Iterator[Capture]:
         names = ("timestamp", "original", "mimetype", "digest")
         capture = Capture(*(values.get(name, "") for name in names))
         is_ok = values.get("statuscode", "") in _OK_STATUSES and len(capture.url) <= MAX_URL_CHARACTERS
-        if is_ok and _checked(capture) is not None:
+        if is_ok and _check(capture) is not None:
             yield capture
 
 
-def _checked(capture: Capture) -> Capture | None:
+def _check(capture: Capture) -> Capture | None:
     """Return a copy whose instant and URL are some; None for others."""
     try:
         _ = capture.captured_at, canonical_url(capture.url)

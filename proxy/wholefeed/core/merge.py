@@ -45,7 +45,7 @@ def choose(
     return max(held, key=lambda copy: _precedence(copy, subscription_updated_at), default=None)
 
 
-class Standing(IntEnum):
+class CopyStanding(IntEnum):
     """Whose document a copy stands in: an earlier one here gives way to any later one."""
 
     LISTED = 0
@@ -92,8 +92,8 @@ class Copy(NamedTuple):
     """Whether it stands on such a page."""
     fullness: int = Fullness.UNKNOWN
     """As a `Fullness`."""
-    standing: int = Standing.OWN
-    """As a `Standing`."""
+    standing: int = CopyStanding.OWN
+    """As a `CopyStanding`."""
     has_usual_id: bool = True
     """Whether it has the id that its post is served under (R36)."""
 
@@ -125,7 +125,7 @@ def rank_of(copy: Copy, *, subscription_updated_at: float | None) -> Rank:
     elif document is not None and copy.role in _CLAMPED and subscription_updated_at is not None:
         document = min(document, subscription_updated_at)
     instant = counted_instant(copy.updated_at, copy.fetched_at)
-    return ranked(
+    return rank_copy(
         instant,
         copy.fullness,
         document,
@@ -139,13 +139,13 @@ _CLAMPED: Final = frozenset({Role.ARCHIVE, Role.PAGE})
 """Documents whose date counts as at most their subscription document's (R10)."""
 
 
-def ranked(
+def rank_copy(
     updated_at: float | None,
     fullness: int,
     document_updated_at: float | None,
     made_at: float | None,
     *,
-    standing: int = Standing.OWN,
+    standing: int = CopyStanding.OWN,
     has_usual_id: bool = True,
 ) -> Rank:
     """Return what is to be compared, of instants that count: a dated copy goes first.
@@ -173,7 +173,7 @@ def counted_instant(updated_at: float | None, fetched_at: float) -> float | None
 # What stands in a document in the place of what stood there (R7, R8, R10)
 
 
-class Said(NamedTuple):
+class StatedDeletion(NamedTuple):
     """An entry of a document, as far as it is compared with what stands in its place later."""
 
     identity: EntryId
@@ -202,13 +202,13 @@ OTHER: Final = Fullness.FULL + 1
 """Nothing is fuller."""
 
 
-def replacement(old: Iterable[Said], new: Iterable[Said]) -> Replacement:
+def replacement(old: Iterable[StatedDeletion], new: Iterable[StatedDeletion]) -> Replacement:
     """Compare what stood in a document with what stands there now.
 
     The texts are asked for only where half of the entries in common have become smaller, as they do when
     they are cut, or where some were cut before: what says the same still is.
     """
-    latest: dict[EntryId, Said] = {}
+    latest: dict[EntryId, StatedDeletion] = {}
     for each in new:
         if each.identity not in latest or _revision(each) > _revision(latest[each.identity]):
             latest[each.identity] = each
@@ -236,7 +236,7 @@ def replacement(old: Iterable[Said], new: Iterable[Said]) -> Replacement:
     return found
 
 
-def _revision(said: Said) -> tuple[float, int]:
+def _revision(said: StatedDeletion) -> tuple[float, int]:
     instant = _UNDATED if said.updated_at is None else said.updated_at
     return instant, Fullness.UNKNOWN if said.fullness is None else said.fullness
 
@@ -248,10 +248,10 @@ class Burial(NamedTuple):
     """A tombstone as the choice among copies sees it."""
 
     when_at: float
-    place: Place
+    place: CopyPlace
 
 
-def is_buried(instant: float | None, place: Place, burials: Sequence[Burial]) -> bool:
+def is_buried(instant: float | None, place: CopyPlace, burials: Sequence[Burial]) -> bool:
     """Return whether a copy is deleted by one of the tombstones of its identity (R19; RFC 6721).
 
     A tombstone buries the copies whose update instant is not after its own. A copy without one is buried
@@ -272,27 +272,27 @@ def _is_buried(copy: Copy, burials: Sequence[Burial]) -> bool:
     return is_buried(instant, place_of(copy.role, copy.position), burials)
 
 
-class Place(NamedTuple):
+class CopyPlace(NamedTuple):
     """Where a document stands in its feed; ascending from new to old."""
 
     role_class: int
     position: int
 
 
-def place_of(role: Role, position: int) -> Place:
+def place_of(role: Role, position: int) -> CopyPlace:
     """Return where a document of this role and rank stands."""
-    return Place(_CLASS[role], position)
+    return CopyPlace(_CLASS[role], position)
 
 
 _CLASS: Final = {Role.SUBSCRIPTION: 0, Role.MEMORY: 1, Role.ARCHIVE: 2, Role.PAGE: 2}
-FALLEN_OUT: Final = Place(_CLASS[Role.SUBSCRIPTION], 1 << 62)
+FALLEN_OUT: Final = CopyPlace(_CLASS[Role.SUBSCRIPTION], 1 << 62)
 """Of a tombstone that no document bears any more: behind the subscription document, before all others."""
 
 
 # What the owner of a proxy has removed (I2)
 
 
-FORGOTTEN: Final = Place(-1, 0)
+FORGOTTEN: Final = CopyPlace(-1, 0)
 """Of the removal of one entry: before all documents, so that an undated copy is buried wherever it stands."""
 FORGOTTEN_REF: Final = "urn:wholefeed:forgotten"
 """The `ref` of a tombstone that is such a removal. Nobody is sent it: the publisher has deleted nothing."""

@@ -102,11 +102,11 @@ class FeedDocument:
         """What is in force where entries stand; `Entry.scope` counts into it."""
         return (self.head.scope, *self.further_scopes)
 
-    def identified(self, ambiguous: Collection[EntryId]) -> FeedDocument:
+    def identify(self, ambiguous: Collection[EntryId]) -> FeedDocument:
         """Return the same document, its entries identified by what is ambiguous in their feed (rule R9)."""
         if not any(entry.keys for entry in self.entries):
             return self
-        return replace(self, entries=tuple(entry.identified(ambiguous) for entry in self.entries))
+        return replace(self, entries=tuple(entry.identify(ambiguous) for entry in self.entries))
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,7 +234,7 @@ class Entry(NamedTuple):
     has_content: bool = False
     """Whether full content stands in it, and is not empty (R10)."""
 
-    def identified(self, ambiguous: Container[EntryId]) -> Entry:
+    def identify(self, ambiguous: Container[EntryId]) -> Entry:
         """Return the same entry, identified by the first of its keys that is not ambiguous, if it has any."""
         return self if self.keys is None else self._replace(identity=self.keys.identity(ambiguous))
 

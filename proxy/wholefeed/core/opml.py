@@ -30,9 +30,9 @@ from wholefeed.core.parse.repair import (
     DOCTYPE,
     LESS_THAN,
     QNAME,
-    Mark,
+    RepairMark,
     Token,
-    TooManyError,
+    TooManyRepairsError,
     mended_references,
     most_tokens,
     tokens,
@@ -88,9 +88,9 @@ class OpmlDocument(NamedTuple):
     """The byte order mark."""
     codec: str
     """What it goes out in."""
-    subscriptions: tuple[Subscription, ...]
+    subscriptions: tuple[OutlineSubscription, ...]
     """In the order of the document."""
-    sites: tuple[Subscription, ...] = ()
+    sites: tuple[OutlineSubscription, ...] = ()
     """The `htmlUrl` of subscriptions that have one, in the same way."""
     repairs: tuple[str, ...] = ()
     """What was put right so that it could be read, by name."""
@@ -114,7 +114,7 @@ class OpmlDocument(NamedTuple):
         return self.mark + from_utf8(b"".join([*pieces, self.text[position:]]), self.codec)
 
 
-class Subscription(NamedTuple):
+class OutlineSubscription(NamedTuple):
     """One feed of a list."""
 
     url: str
@@ -162,11 +162,11 @@ def _codec(body: bytes, decoded: Decoded) -> str:
     )
 
 
-def _found(text: bytes) -> tuple[tuple[Subscription, ...], tuple[Subscription, ...]]:
+def _found(text: bytes) -> tuple[tuple[OutlineSubscription, ...], tuple[OutlineSubscription, ...]]:
     """Return the subscriptions, and their sites."""
     guard = Guard(max_depth=MAX_DEPTH, max_tag_bytes=MAX_TAG_BYTES)
     parser = guard.parser
-    found: dict[str, list[Subscription]] = {"xmlurl": [], "htmlurl": []}
+    found: dict[str, list[OutlineSubscription]] = {"xmlurl": [], "htmlurl": []}
     depth = elements = 0
 
     def began(name: str, attributes: list[str]) -> None:
@@ -183,7 +183,7 @@ def _found(text: bytes) -> tuple[tuple[Subscription, ...], tuple[Subscription, .
             guard.limit(f"at most {MAX_DEPTH} levels of elements", "more")
         if local.lower() == "outline":
             for kind, url, start, end in _urls(text, parser.CurrentByteIndex, attributes):
-                found[kind].append(Subscription(url, parser.CurrentLineNumber, start, end))
+                found[kind].append(OutlineSubscription(url, parser.CurrentLineNumber, start, end))
 
     def ended(_name: str) -> None:
         nonlocal depth
@@ -232,15 +232,21 @@ def _read_repaired(body: bytes, decoded: Decoded) -> OpmlDocument:
         ParseError: That does not help.
     """
     repairs = _encoding_repairs(decoded)
-    text = _repaired(decoded.text, repairs)
+    text = _repair(decoded.text, repairs)
     mark = body[: decoded.encoding.mark_bytes]
     return OpmlDocument(text, mark, _codec(body, decoded), *_found(text), tuple(sorted(repairs)))
 
 
-_WITHOUT_REFERENCES: Final = (Mark.CDATA, Mark.COMMENT, Mark.INSTRUCTION, Mark.DOCTYPE, Mark.SUBSET)
+_WITHOUT_REFERENCES: Final = (
+    RepairMark.CDATA,
+    RepairMark.COMMENT,
+    RepairMark.INSTRUCTION,
+    RepairMark.DOCTYPE,
+    RepairMark.SUBSET,
+)
 
 
-def _repaired(text: bytes, repairs: set[str]) -> bytes:
+def _repair(text: bytes, repairs: set[str]) -> bytes:
     """Return the text with what can be put right in it; `repairs` gains the names of what was done.
 
     Raises:
@@ -254,10 +260,10 @@ def _repaired(text: bytes, repairs: set[str]) -> bytes:
         for token in tokens(cleaned):
             left -= 1
             if left < 0:
-                raise TooManyError
+                raise TooManyRepairsError
             if token.end <= position:
                 continue  # part of an outline's tag
-            if token.mark is Mark.STRAY and _OUTLINE_BEGINS.match(cleaned, token.start):
+            if token.mark is RepairMark.STRAY and _OUTLINE_BEGINS.match(cleaned, token.start):
                 following = _OTHER_MARKUP.search(cleaned, token.start + 1)
                 limit = len(cleaned) if following is None else following.start()
                 left -= sum(cleaned.count(each, token.start, limit) for each in _LOOKED_AT)
@@ -266,11 +272,11 @@ def _repaired(text: bytes, repairs: set[str]) -> bytes:
                     made, position = outline
                     pieces.append(made)
                     continue
-            if token.mark is Mark.STRAY or token.is_odd:
+            if token.mark is RepairMark.STRAY or token.is_odd:
                 pieces.append(cleaned[max(token.start, position) :])
                 break  # no list is well-formed that has it: what follows need not be looked at
             pieces.append(_mended_piece(cleaned, max(token.start, position), token, repairs))
-    except TooManyError as exc:
+    except TooManyRepairsError as exc:
         raise ParseError(
             "expected a list that can be repaired, got too much markup", slug="xml-limit"
         ) from exc
@@ -304,7 +310,7 @@ def _mended_piece(text: bytes, start: int, token: Token, repairs: set[str]) -> b
         TooManyError: There is no end of ampersands.
     """
     piece = text[start : token.end]
-    if token.mark is Mark.TEXT and _URL_BEGINS.search(piece):
+    if token.mark is RepairMark.TEXT and _URL_BEGINS.search(piece):
         line = text.count(b"\n", 0, token.start) + 1
         message = f"expected URLs in the tags of outlines, got one outside of them (line {line})"
         raise ParseError(message, slug="malformed-xml")
@@ -331,7 +337,7 @@ def _mended_outline(
         TooManyError: There is no end of ampersands, or nothing `left` of the tokens that may be looked at.
     """
     if left < 0:
-        raise TooManyError
+        raise TooManyRepairsError
     position = start + len(b"<outline")
     pieces, done = [text[start:position]], set[str]()
     while (attribute := _ATTRIBUTE_BEGINS.match(text, position, limit)) is not None:
@@ -388,7 +394,7 @@ def _as_value(written: bytes, quote: bytes, repairs: set[str]) -> bytes:
 # A list made anew (OPML 2.0)
 
 
-class Listed(NamedTuple):
+class OutlineEntry(NamedTuple):
     """One feed of the list."""
 
     title: str
@@ -398,7 +404,7 @@ class Listed(NamedTuple):
     """Of the page that it is about; may be empty."""
 
 
-def compose_opml(title: str, feeds: Iterable[Listed]) -> bytes:
+def compose_opml(title: str, feeds: Iterable[OutlineEntry]) -> bytes:
     """Return a list of such feeds, in order. Their type is `rss`: readers write that for every format."""
     outlines = "".join(map(_outline, feeds))
     made = (
@@ -408,7 +414,7 @@ def compose_opml(title: str, feeds: Iterable[Listed]) -> bytes:
     return without_controls(made.encode("utf-8", "replace"))
 
 
-def _outline(feed: Listed) -> str:
+def _outline(feed: OutlineEntry) -> str:
     name = quoteattr(feed.title)
     site = f" htmlUrl={quoteattr(feed.site)}" if feed.site else ""
     return f'<outline type="rss" text={name} title={name} xmlUrl={quoteattr(feed.url)}{site}/>\n'

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
-from wholefeed.core.merge import Standing
+from wholefeed.core.merge import CopyStanding
 from wholefeed.core.model import IMPORT_URL, LIST_URL, MEMORY_URL
 from wholefeed.core.notes import MementoServed, NoteKind
 
@@ -75,7 +75,7 @@ class OriginPolicy:
     """Whether the output sorts its entries across documents (R20)."""
     expires: bool
     """Whether it is deleted some time after it was detached; else its owner takes it back (I1)."""
-    standing: Standing
+    standing: CopyStanding
     """How its copies of entries compare with those of other origins, before all else (R10)."""
     note: NoteKind | None
     """What its part in a feed is noted as; a note that makes the feed partial keeps it from `complete`."""
@@ -97,7 +97,7 @@ POLICIES: Final[dict[Origin, OriginPolicy]] = {
         stands_behind=False,
         is_woven=False,
         expires=True,
-        standing=Standing.OWN,
+        standing=CopyStanding.OWN,
         note=None,
     ),
     Origin.ADAPTER: OriginPolicy(
@@ -115,7 +115,7 @@ POLICIES: Final[dict[Origin, OriginPolicy]] = {
         stands_behind=False,
         is_woven=True,
         expires=True,
-        standing=Standing.OWN,
+        standing=CopyStanding.OWN,
         note=None,
     ),
     Origin.MEMENTO: OriginPolicy(
@@ -133,7 +133,7 @@ POLICIES: Final[dict[Origin, OriginPolicy]] = {
         stands_behind=False,
         is_woven=False,
         expires=True,
-        standing=Standing.OWN,
+        standing=CopyStanding.OWN,
         note=MementoServed,
     ),
     Origin.IMPORT: OriginPolicy(
@@ -151,7 +151,7 @@ POLICIES: Final[dict[Origin, OriginPolicy]] = {
         stands_behind=True,
         is_woven=False,
         expires=False,
-        standing=Standing.IMPORTED,
+        standing=CopyStanding.IMPORTED,
         note=None,
     ),
     Origin.LISTING: OriginPolicy(
@@ -169,7 +169,7 @@ POLICIES: Final[dict[Origin, OriginPolicy]] = {
         stands_behind=True,
         is_woven=True,
         expires=True,
-        standing=Standing.LISTED,
+        standing=CopyStanding.LISTED,
         note=None,
     ),
     Origin.MEMORY: OriginPolicy(
@@ -187,7 +187,7 @@ POLICIES: Final[dict[Origin, OriginPolicy]] = {
         stands_behind=False,
         is_woven=False,
         expires=True,
-        standing=Standing.OWN,
+        standing=CopyStanding.OWN,
         note=None,
     ),
 }

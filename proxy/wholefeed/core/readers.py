@@ -21,7 +21,7 @@ _MIB: Final = 1 << 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Reader:
+class ReaderLimits:
     """What one reader takes."""
 
     name: str
@@ -59,13 +59,13 @@ class Reader:
 
 
 READERS: Final = (
-    Reader(
+    ReaderLimits(
         name="AntennaPod",
         pages=200,
         hint="Follows pages: at first it has the newest 200 episodes or more, and by its button those before"
         " them; by the usual address it has all, and fetches all whenever there is a new one.",
     ),
-    Reader(
+    ReaderLimits(
         name="CommaFeed",
         max_bytes=5 * _MIB,
         patience_seconds=10,
@@ -73,42 +73,42 @@ READERS: Final = (
         hint="Refuses feeds above 5 MB, and keeps 500 entries of a feed, a year old at most, unless its"
         " database.cleanup settings are 0; at a private address it needs block-local-addresses=false.",
     ),
-    Reader(
+    ReaderLimits(
         name="Feedbin",
         max_bytes=10 * _MIB,
         patience_seconds=30,
         answer_bytes=10_000_000,
         hint="Refuses feeds above 10 MiB; it reaches a proxy with a public address only.",
     ),
-    Reader(
+    ReaderLimits(
         name="Feedly",
         max_entries=6_065,
         limit=5_000,
         hint="Refused a feed of 6,066 entries.",
     ),
-    Reader(
+    ReaderLimits(
         name="FreshRSS",
         patience_seconds=20,
         hint="Takes feeds of any size; from 1.30 on a private address must be in INTERNAL_HOST_ALLOWLIST.",
     ),
-    Reader(
+    ReaderLimits(
         name="gPodder",
         patience_seconds=60,
         hint="Keeps 200 episodes unless limit.episodes is raised, or 0, before subscribing; of a feed in"
         " pages it has all at first, and with the next new episode the first page alone.",
     ),
-    Reader(
+    ReaderLimits(
         name="Inoreader",
         max_entries=3_000,
         limit=2_900,
         hint="Blocks feeds of more than 3,000 entries; it reaches a proxy with a public address only.",
     ),
-    Reader(
+    ReaderLimits(
         name="Liferea",
         patience_seconds=30,
         hint="Keeps 100 entries of a feed unless its cache limit is raised.",
     ),
-    Reader(
+    ReaderLimits(
         name="Miniflux",
         max_bytes=15 * _MIB,
         patience_seconds=20,
@@ -116,39 +116,39 @@ READERS: Final = (
         hint="Refuses feeds above 15 MiB (HTTP_CLIENT_MAX_BODY_SIZE); a private address needs"
         " FETCHER_ALLOW_PRIVATE_NETWORKS=1.",
     ),
-    Reader(
+    ReaderLimits(
         name="NetNewsWire",
         patience_seconds=15,
         hint="Takes feeds of any size.",
     ),
-    Reader(
+    ReaderLimits(
         name="Newsboat",
         patience_seconds=30,
         hint="Takes feeds of any size.",
     ),
-    Reader(
+    ReaderLimits(
         name="Radio France",
         pages=200,
         hint="Follows pages.",
     ),
-    Reader(
+    ReaderLimits(
         name="rss2email",
         patience_seconds=60,
         starts_now=True,
         hint="Mails every entry that it has not seen: `since` keeps the first run from mailing the history.",
     ),
-    Reader(
+    ReaderLimits(
         name="sfeed",
         patience_seconds=15,
         hint="Takes feeds of any size.",
     ),
-    Reader(
+    ReaderLimits(
         name="The Old Reader",
         max_bytes=7_000_000,
         answer_bytes=6_500_000,
         hint="Refused a feed of 7 MB; it reaches a proxy with a public address only.",
     ),
-    Reader(
+    ReaderLimits(
         name="Tiny Tiny RSS",
         max_bytes=16 * _MIB,
         patience_seconds=45,
@@ -161,7 +161,7 @@ READERS: Final = (
 _BY_NAME: Final = {reader.name.casefold(): reader for reader in READERS}
 
 
-def reader_named(name: str) -> Reader | None:
+def reader_named(name: str) -> ReaderLimits | None:
     """Return the row of a reader, however its name is capitalised; None where there is none."""
     return _BY_NAME.get(" ".join(name.split()).casefold())
 

@@ -1,9 +1,9 @@
 """A feed from its beginning, at a pace: which of its entries are out, and since when (P1, P2).
 
 A feed that is asked for in this way has *lines*, one for each entry that it ever had: numbered in the order
-in which they came, never renumbered. When each is released depends on what a reader's owner chose (`Pace`),
-on its own line and on the lines before it, and on nothing else: so what was released never changes its date
-or its place, whatever comes later.
+in which they came, never renumbered. When each is released depends on what a reader's owner chose
+(`ReplayPace`), on its own line and on the lines before it, and on nothing else: so what was released never
+changes its date or its place, whatever comes later.
 
     pace = Pace.read("1/day", "2026-11-01T06:00:00+01:00")
     instants = releases(lines, begun, pace)         # of each line, in their order
@@ -43,7 +43,7 @@ class PaceError(ValueError):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Pace:
+class ReplayPace:
     """How many entries are released in which time, and since when."""
 
     count: int
@@ -186,7 +186,7 @@ LATE_SECONDS: Final = 60
 """So long behind its slot a late line is released: the slot may be a live one's, too."""
 
 
-def releases(lines: Sequence[Line], begun: int, pace: Pace) -> list[int]:
+def releases(lines: Sequence[Line], begun: int, pace: ReplayPace) -> list[int]:
     """Return when each line is released, epoch seconds.
 
     Args:
@@ -228,7 +228,7 @@ def _take(taken: dict[int, int], at: int) -> int:
     return at
 
 
-def _backlog(lines: Sequence[Line], begun: int, pace: Pace) -> int:
+def _backlog(lines: Sequence[Line], begun: int, pace: ReplayPace) -> int:
     """Return how many lines, from the first on, wait for slots: no later one came before them."""
     size = begun
     while size < len(lines) and lines[size].arrived_at <= pace.from_at:

@@ -114,7 +114,7 @@ def _fields(headers: Mapping[str, str]) -> dict[str, str]:
 
 def _directives(fields: Mapping[str, str]) -> Mapping[str, str]:
     said = fields.get("cache-control", "")
-    return _parsed(said) if len(said) <= _LONGEST_KEPT else _parsed.__wrapped__(said)
+    return _parse(said) if len(said) <= _LONGEST_KEPT else _parse.__wrapped__(said)
 
 
 _LONGEST_KEPT: Final = 200
@@ -122,7 +122,7 @@ _LONGEST_KEPT: Final = 200
 
 
 @lru_cache(maxsize=1024)  # publishers say the same each time, and it is asked for up to four times
-def _parsed(cache_control: str) -> Mapping[str, str]:
+def _parse(cache_control: str) -> Mapping[str, str]:
     directives: dict[str, str] = {}
     for name, quoted, token in _DIRECTIVE.findall(cache_control):
         directives.setdefault(name.lower(), quoted or token)

@@ -36,12 +36,12 @@ from typing import Any, Final, NamedTuple
 
 from wholefeed.core.model import State
 from wholefeed.core.notes import ArchivesShift, IdsChanged, IdsUnstable, ValidatorsDoubted
-from wholefeed.core.replay import Pace
+from wholefeed.core.replay import ReplayPace
 from wholefeed.core.slugs import failure_in_words, may_pass, slug_in_words
 from wholefeed.core.text.dates import DAY_SECONDS
 
 
-def words_of(status: Mapping[str, Any], now: float) -> Said:
+def words_of(status: Mapping[str, Any], now: float) -> StatedText:
     """Return what is said of a feed.
 
     Args:
@@ -52,7 +52,7 @@ def words_of(status: Mapping[str, Any], now: float) -> Said:
     state = state_words(status)
     if stale is not None and status["state"] != State.PARTIAL:  # what is to be done is another thing now
         state = state._replace(advice="")
-    return Said(
+    return StatedText(
         state=state,
         stale=stale,
         pause=_pause(status, now),
@@ -64,7 +64,7 @@ def words_of(status: Mapping[str, Any], now: float) -> Said:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Said:
+class StatedText:
     """All that is said of a feed beside its numbers."""
 
     state: Words
@@ -238,7 +238,7 @@ _AT_END: Final = {
 """Why a walk ended, by the ending's code, where that is no true end nor a reason with words of its own."""
 
 
-def tried_in_words(failure: Mapping[str, Any], now: float) -> str:
+def describe_attempt(failure: Mapping[str, Any], now: float) -> str:
     """Return when a document that is missing was tried, and when it may be again.
 
     Args:
@@ -263,7 +263,7 @@ def _remarks(status: Mapping[str, Any], now: float) -> Iterable[str]:
             " are all read once a week, and what leaves one of them in between is remembered."
         )
     if (renamed := notes.get(IdsChanged.code)) is not None:
-        posts = counted(int(renamed["posts"]), "post has", "posts have")
+        posts = count_noun(int(renamed["posts"]), "post has", "posts have")
         more = " Every look brings new ones." if IdsUnstable.code in notes else ""
         day = day_of(renamed["since"])
         yield f"Since {day}, {posts} come again under other ids; each is here once.{more}"
@@ -289,11 +289,11 @@ def _collected(known: Mapping[str, Any] | None) -> Iterable[str]:
         yield f"Older pages are asked for as those of {publisher}, and not all have been read yet."
         return
     claim = f" of {known['claimed']:,} that the site claims to have" if known["claimed"] is not None else ""
-    pages = counted(known["pages"], "page", "pages")
+    pages = count_noun(known["pages"], "page", "pages")
     way = f" ({known['way']})" if known["way"] else ""
     yield (
         f"Found as pages of {publisher}{way}, which nothing links:"
-        f" {counted(known['collected'], 'entry', 'entries')}{claim} on {pages},"
+        f" {count_noun(known['collected'], 'entry', 'entries')}{claim} on {pages},"
         f" read to the end on {day_of(known['walked'])}."
     )
 
@@ -309,15 +309,16 @@ def _listed(known: Mapping[str, Any] | None, now: float) -> Iterable[str]:
     looked_on = day_of(known["looked"])
     then = f"; the site is looked at again {looked_next}" if looked_next else ""
     if known["url"]:
-        entries = counted(known["entries"], "older entry stands", "older entries stand")
-        pages = counted(known["pages"], "page", "pages")
+        entries = count_noun(known["entries"], "older entry stands", "older entries stand")
+        pages = count_noun(known["pages"], "page", "pages")
         yield f"{entries} in a list on {pages} of the site, looked at on {looked_on}{then}."
     else:
         yield f"{_passed_over(known['passed_over'], looked_on)}{then}."
         if known["entries"]:
-            yield f"{counted(known['entries'], 'entry', 'entries')} of a list that was found before are kept."
+            entries = count_noun(known["entries"], "entry", "entries")
+            yield f"{entries} of a list that was found before are kept."
     if known["guessed"]:
-        entries = counted(known["guessed"], "entry stands", "entries stand")
+        entries = count_noun(known["guessed"], "entry stands", "entries stand")
         yield f"{entries} there without an exact date: with a month or a year alone, or with none."
     if known["limit"]:
         yield f"The list goes on: no more than {known['limit']:,} of its pages are asked for."
@@ -328,7 +329,7 @@ def _passed_over(pages: Sequence[Mapping[str, Any]], on: str) -> str:
         return f"No page of the site could be searched for a list of older entries on {on}"
     reasons = Counter(each["text"] for each in pages)
     said = (f"{text} ({number})" if len(reasons) > 1 else text for text, number in reasons.most_common())
-    looked = counted(len(pages), "page of the site was", "pages of the site were")
+    looked = count_noun(len(pages), "page of the site was", "pages of the site were")
     return f"On {on} {looked} looked at, and none lists the feed's entries: {'; '.join(said)}"
 
 
@@ -348,8 +349,8 @@ def _imported(known: Mapping[str, Any] | None) -> Iterable[str]:
     """Say what people have put into the feed (I1)."""
     if known is None:
         return
-    documents = counted(known["documents"], "imported document", "imported documents")
-    entries = counted(known["entries"], "entry", "entries")
+    documents = count_noun(known["documents"], "imported document", "imported documents")
+    entries = count_noun(known["entries"], "entry", "entries")
     if known["served"]:
         yield f"{documents}: {entries} that nothing else of this feed has."
     else:
@@ -480,7 +481,7 @@ _LONG_SECONDS: Final = 60 * DAY_SECONDS
 """What ends later is told by its month."""
 
 
-def pace_in_words(pace: Pace) -> str:
+def pace_in_words(pace: ReplayPace) -> str:
     """Return a pace: `one a day`, `3 a week`, `2 each Monday and Friday`."""
     count = "one" if pace.count == 1 else str(pace.count)
     if pace.weekdays:
@@ -490,13 +491,13 @@ def pace_in_words(pace: Pace) -> str:
     return f"{count} a {'day' if pace.period_seconds == DAY_SECONDS else 'week'}"
 
 
-def replay_in_words(entries: int, pace: Pace) -> str:
+def replay_in_words(entries: int, pace: ReplayPace) -> str:
     """Return how long so many entries take: `302 entries, one a day: until September 2027`.
 
     Raises:
         PaceError: Longer than there are years of four digits.
     """
-    said = f"{counted(entries, 'entry', 'entries')}, {pace_in_words(pace)}"
+    said = f"{count_noun(entries, 'entry', 'entries')}, {pace_in_words(pace)}"
     if not entries:
         return said
     until = pace.slot(entries - 1)
@@ -536,7 +537,7 @@ def printable(text: str, stand_in: str = "?") -> str:
     return _UNPRINTABLE.sub(stand_in, text)
 
 
-def escaped(text: str) -> str:
+def escape_lines(text: str) -> str:
     """Return what is to be printed, in lines, with escapes of JSON for what `printable` leaves out."""
     return _UNPRINTABLE.sub(
         lambda found: found[0] if found[0] in "\n\t" else json.dumps(found[0])[1:-1], text
@@ -553,7 +554,7 @@ _UNPRINTABLE: Final = re.compile(
 # Numbers with their nouns, and spans of time
 
 
-def counted(number: int, one: str, many: str) -> str:
+def count_noun(number: int, one: str, many: str) -> str:
     """Return a number with its noun, its thousands apart: `1 entry`, `12,000 entries`."""
     return f"{number:,} {one if number == 1 else many}"
 
@@ -562,7 +563,7 @@ def duration(seconds: float) -> str:
     """Return a duration in its largest unit, rounded down; one below zero as none."""
     left = max(int(seconds), 0)
     found = next((each for each in _SPAN_UNITS if left >= each[2]), _SPAN_UNITS[-1])
-    return counted(left // found[2], found[0], found[1])
+    return count_noun(left // found[2], found[0], found[1])
 
 
 _SPAN_UNITS: Final = (

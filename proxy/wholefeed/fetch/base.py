@@ -27,7 +27,7 @@ from wholefeed.core.text.urls import (
     UrlError,
     canonical_url,
     host_of,
-    joined,
+    join_parts,
     resolve,
     safe_url,
     split,
@@ -74,7 +74,7 @@ def parse_target(text: str) -> Target:
     assert port_match is not None, "the empty text matches"
     host = authority[: port_match.start()].strip("[]")
     port = int(port_match[1]) if port_match[1] else DEFAULT_PORTS[scheme]
-    return Target(joined(sent), host, port, scheme == "https")
+    return Target(join_parts(sent), host, port, scheme == "https")
 
 
 _UNDECODED: Final = re.compile("[\udc80-\udcff]")
@@ -113,7 +113,7 @@ def _with_slashes(reference: str) -> str:
     is_path = not parts.path.startswith(("\\", "/\\")) and (
         parts.scheme is None or parts.authority is not None
     )
-    return joined(parts._replace(path=parts.path.replace("\\", "/"))) if is_path else reference
+    return join_parts(parts._replace(path=parts.path.replace("\\", "/"))) if is_path else reference
 
 
 @lru_cache(maxsize=1024)  # each refresh asks for the same
@@ -233,7 +233,7 @@ class Transfer:
     def facts(self) -> dict[str, object]:
         """Return the fields of every event of a fetch: never credentials, never a query string."""
         return {
-            "url": _shown(self.url),
+            "url": _format_url(self.url),
             "host": urlsplit(self.seen[-1]).hostname if self.seen else None,
             "hops": max(0, len(self.seen) - 1),
             "status": self.status,
@@ -245,7 +245,7 @@ class Transfer:
 
 
 @lru_cache(maxsize=1024)  # each refresh tells of the same
-def _shown(url: str) -> str:
+def _format_url(url: str) -> str:
     return safe_url(url)
 
 

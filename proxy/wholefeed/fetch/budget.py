@@ -8,8 +8,8 @@
 A document that may become large takes its whole share at once: none holds a part while it waits for the
 rest, so every document that has a share can be finished. Documents fetched ahead of a walk's path wait for
 others that are not there yet, so they may have half of the budget at most. Such a document waits for its
-share before the request, by the size of the documents before it (`Sizes`): to wait during the answer would
-keep others from asking the publisher. If that was too little, it takes more as its body comes, without
+share before the request, by the size of the documents before it (`BudgetSizes`): to wait during the answer
+would keep others from asking the publisher. If that was too little, it takes more as its body comes, without
 waiting; one that finds no room in the middle of its body is fetched again.
 """
 
@@ -58,7 +58,7 @@ class MemoryBudget:
         self.free_bytes = total_bytes
         self.wait_seconds = wait_seconds
         self.retry_after_seconds = retry_after_seconds
-        self._waiting: list[_Turn] = []
+        self._waiting: list[_BudgetTurn] = []
 
     async def take(
         self, wanted_bytes: int, *, is_ahead: Callable[[], bool] = lambda: False, waits: bool = True
@@ -70,7 +70,7 @@ class MemoryBudget:
         """
         loop = asyncio.get_running_loop()
         granted, until = loop.create_future(), loop.time() + self.wait_seconds
-        turn = _Turn(wanted_bytes, is_ahead, waits, granted)
+        turn = _BudgetTurn(wanted_bytes, is_ahead, waits, granted)
         self._waiting.append(turn)
         self._hand_out()
         try:
@@ -104,7 +104,7 @@ class MemoryBudget:
             turn.granted.set_result(None)
 
 
-class _Turn(NamedTuple):
+class _BudgetTurn(NamedTuple):
     """A share that waits for its part."""
 
     wanted_bytes: int
@@ -113,7 +113,7 @@ class _Turn(NamedTuple):
     granted: asyncio.Future[None]
 
 
-class Sizes:
+class BudgetSizes:
     """How large the documents of one walk are, as far as they have come: the next is like them."""
 
     def __init__(self) -> None:
@@ -141,12 +141,17 @@ class Share:
     """
 
     def __init__(
-        self, budget: MemoryBudget, url: str, *, is_ahead: Callable[[], bool], sizes: Sizes | None = None
+        self,
+        budget: MemoryBudget,
+        url: str,
+        *,
+        is_ahead: Callable[[], bool],
+        sizes: BudgetSizes | None = None,
     ) -> None:
         self._budget = budget
         self._url = url
         self._is_ahead = is_ahead
-        self._sizes = sizes or Sizes()
+        self._sizes = sizes or BudgetSizes()
         self._held_bytes = 0
         self._most_bytes = 0  # as large as the body may become, once it has begun
 

@@ -90,7 +90,7 @@ class ChainCookies:
             if not _has_expired(attributes, now) and self._has_room(cookie):
                 self._cookies[cookie.key] = cookie
 
-    def field_for(self, url: str) -> str:
+    def find_field(self, url: str) -> str:
         """Return the Cookie field of a request; empty: it has none."""
         return "; ".join(
             f"{cookie.name}={cookie.value}" for cookie in self._cookies.values() if cookie.goes_to(url)

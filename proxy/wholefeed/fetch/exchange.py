@@ -179,7 +179,7 @@ class Exchange:
         """
         response: aiohttp.ClientResponse | None = None
         is_head, headers = transfer.manner.is_head, transfer.validators.header_fields(target.url)
-        if cookies := transfer.cookies.field_for(target.url):
+        if cookies := transfer.cookies.find_field(target.url):
             headers["Cookie"] = cookies
         method, url = "HEAD" if is_head else "GET", _encoded_url(target.url)
         session, options = self._way(target, transfer.manner.feed_url, headers)

@@ -42,7 +42,7 @@ from wholefeed.fetch.base import (
     parse_target,
     redirect_target,
 )
-from wholefeed.fetch.budget import MemoryBudget, Share, Sizes, budget_bytes
+from wholefeed.fetch.budget import BudgetSizes, MemoryBudget, Share, budget_bytes
 from wholefeed.fetch.exchange import (
     DOCUMENT_STATUSES,
     Exchange,
@@ -148,7 +148,7 @@ class Fetcher:
         validators: Validators | None = None,
         on_chunk: Callable[[str, bytes], None] | None = None,
         is_ahead: Callable[[], bool] = lambda: False,
-        sizes: Sizes | None = None,
+        sizes: BudgetSizes | None = None,
         is_met: _IsMet | None = None,
         manner: Manner = USUAL,
     ) -> AsyncIterator[Fetched]:
@@ -179,19 +179,19 @@ class Fetcher:
             share.keep_for(fetched)
             yield fetched
         except ForbiddenTargetError as exc:
-            self.counts.failed(exc.slug)
+            self.counts.count_failure(exc.slug)
             log.warning("target.refused", outcome="refused", slug=exc.slug, **transfer.facts())
             raise
         except DocumentError as exc:
             is_guess = was_ahead or exc.publisher_status in manner.expected
-            self.counts.failed(exc.slug, is_guess=is_guess)
+            self.counts.count_failure(exc.slug, is_guess=is_guess)
             if is_guess:  # that it leads nowhere is no loss
                 log.info("document.failed", outcome="failed", slug=exc.slug, **transfer.facts())
             else:
                 log.warning("document.failed", outcome="failed", slug=exc.slug, **transfer.facts())
             raise
         finally:
-            self.counts.transferred(transfer.wire_bytes, transfer.body_bytes, transfer.spent_seconds)
+            self.counts.count_transfer(transfer.wire_bytes, transfer.body_bytes, transfer.spent_seconds)
         outcome = "not-modified" if fetched.not_modified else "fetched"
         self.counts.documents[outcome] += 1
         log.info("document.fetched", outcome=outcome, **transfer.facts())
@@ -203,7 +203,7 @@ class Fetcher:
             raise PublisherError(str(exc), url=transfer.url, slug="bad-link") from exc
         while True:
             transfer.seen.append(target.url)
-            transfer.asked.add((target.url, transfer.cookies.field_for(target.url)))
+            transfer.asked.add((target.url, transfer.cookies.find_field(target.url)))
             try:
                 self.policy.check_target(target.host, target.port)
             except OSError as exc:
@@ -211,13 +211,13 @@ class Fetcher:
             response = await self._ask(transfer, target)
             location = _location_of(transfer, response)
             if location is None:
-                return _concluded(transfer, response)
+                return _conclude(transfer, response)
             transfer.is_permanent = transfer.is_permanent and response.status in _PERMANENT
-            target = self._redirected(transfer, response, location)
+            target = self._redirect(transfer, response, location)
             if is_met is not None and target.url not in transfer.seen and is_met(target.url):
                 transfer.seen.append(target.url)
                 response = replace(response, target=target, body=b"")
-                return replace(_fetched_from(transfer, response, not_modified=True), is_met=True)
+                return replace(_make_fetched(transfer, response, not_modified=True), is_met=True)
 
     async def _ask(self, transfer: Transfer, target: Target) -> Response:
         """Ask for one hop, again after a moment where that may help."""
@@ -253,12 +253,12 @@ class Fetcher:
         try:
             response = await self._get(transfer, target)
         except DocumentError as exc:
-            slot.failed(exc.slug, is_heard=transfer.heads > heads)
+            slot.note_failure(exc.slug, is_heard=transfer.heads > heads)
             raise
         is_strained = response.status in BACKOFF_STATUSES
         asks = response.kept_headers().get("retry-after") if is_strained else None
         wait_seconds = retry_after_seconds(asks, now=time.time()) if asks else None
-        slot.answered(is_strained=is_strained, rest_seconds=wait_seconds)
+        slot.note_answer(is_strained=is_strained, rest_seconds=wait_seconds)
         if response.status not in _USABLE:
             raise status_failure(response.status, target.url, wait_seconds)
         return response
@@ -274,7 +274,7 @@ class Fetcher:
         finally:
             transfer.spend(time.monotonic() - started)
 
-    def _redirected(self, transfer: Transfer, response: Response, location: str) -> Target:
+    def _redirect(self, transfer: Transfer, response: Response, location: str) -> Target:
         """Return where a response leads (RFC 9110, section 15.4; docs/faults.md rows 13, 14, 35, 153, 154).
 
         Where it sets a cookie, the same URL may give something else.
@@ -282,7 +282,7 @@ class Fetcher:
         base = response.target
         target = redirect_target(base, location, allow_downgrade=self.config.allow_downgrade)
         transfer.cookies.store(base.url, response.fields("set-cookie"), now=time.time())
-        next_request = (target.url, transfer.cookies.field_for(target.url))
+        next_request = (target.url, transfer.cookies.find_field(target.url))
         if next_request in transfer.asked or len(transfer.seen) > self.config.max_redirects:
             message = f"expected at most {self.config.max_redirects} redirects and no circle"
             raise PublisherError(message, url=base.url, slug="redirect-loop")
@@ -311,7 +311,7 @@ def _location_of(transfer: Transfer, response: Response) -> str | None:
     return url
 
 
-def _concluded(transfer: Transfer, response: Response) -> Fetched:
+def _conclude(transfer: Transfer, response: Response) -> Fetched:
     """Return what the last answer of a fetch comes to."""
     not_modified, url = response.status == _NOT_MODIFIED, response.target.url
     if not_modified and not transfer.validators.header_fields(url):  # it was not asked whether it is
@@ -319,10 +319,10 @@ def _concluded(transfer: Transfer, response: Response) -> Fetched:
     if not (not_modified or response.body or transfer.manner.is_head):
         message = "expected a document, got an empty body"
         raise PublisherError(message, url=url, slug="empty", publisher_status=response.status)
-    return _fetched_from(transfer, response, not_modified=not_modified)
+    return _make_fetched(transfer, response, not_modified=not_modified)
 
 
-def _fetched_from(transfer: Transfer, response: Response, *, not_modified: bool) -> Fetched:
+def _make_fetched(transfer: Transfer, response: Response, *, not_modified: bool) -> Fetched:
     url, headers = response.target.url, response.kept_headers()
     is_of_session = any(cookies for _, cookies in transfer.asked)
     has_moved = transfer.is_permanent and url != transfer.seen[0] and not is_of_session

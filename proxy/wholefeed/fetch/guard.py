@@ -88,7 +88,7 @@ class AddressPolicy:
             raise TargetRefusedError
         if self._is_own(literal, port):
             raise OwnAddressError
-        if is_forbidden(literal, self.exempt) or str(_unmapped(literal)) in self.deny_hosts:
+        if is_forbidden(literal, self.exempt) or str(_unmap(literal)) in self.deny_hosts:
             raise TargetRefusedError
 
     def is_exempt(self, address: str) -> bool:
@@ -96,10 +96,10 @@ class AddressPolicy:
         literal = _literal(address)
         if literal is None or (isinstance(literal, ipaddress.IPv6Address) and literal.scope_id is not None):
             return False
-        return any(_unmapped(literal) in network for network in self.exempt)
+        return any(_unmap(literal) in network for network in self.exempt)
 
     def _is_own(self, address: IpAddress, port: int) -> bool:
-        return self.own_addresses is not None and self.own_addresses(str(_unmapped(address)), port)
+        return self.own_addresses is not None and self.own_addresses(str(_unmap(address)), port)
 
 
 class TargetRefusedError(OSError):
@@ -151,7 +151,7 @@ def is_matched(host: str, pattern: str) -> bool:
 def _in_one_spelling(host: str) -> str:
     """Return a host as it is, but of an address what it reaches: it may be IPv4-mapped."""
     literal = _literal(host)
-    return host if literal is None else str(_unmapped(literal))
+    return host if literal is None else str(_unmap(literal))
 
 
 @lru_cache(maxsize=1024)
@@ -274,7 +274,7 @@ def is_forbidden(address: IpAddress, exempt: Iterable[IpNetwork] = ()) -> bool:
     """
     if isinstance(address, ipaddress.IPv6Address) and address.scope_id is not None:
         return True
-    address = _unmapped(address)
+    address = _unmap(address)
     if any(address in network for network in exempt):
         return False
     if any(address in network for network in _REFUSED):
@@ -284,7 +284,7 @@ def is_forbidden(address: IpAddress, exempt: Iterable[IpNetwork] = ()) -> bool:
     )
 
 
-def _unmapped(address: IpAddress) -> IpAddress:
+def _unmap(address: IpAddress) -> IpAddress:
     """Return what an address reaches: of an IPv4-mapped one that is IPv4 (RFC 4291, section 2.5.5.2)."""
     mapped = address.ipv4_mapped if isinstance(address, ipaddress.IPv6Address) else None
     return mapped or address

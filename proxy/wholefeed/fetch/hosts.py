@@ -123,9 +123,9 @@ class Host:
         elif (breaker := self.breakers.pop(start.port, None)) and not breaker.is_closed:
             change = "recovered"  # a port that was heard of is as good as any
         if is_strained or slug in TIMEOUTS:
-            self.pace.strained(started_at=start.at, now=now)
+            self.pace.note_strain(started_at=start.at, now=now)
         elif not slug:
-            self.pace.answered()
+            self.pace.note_answer()
         if rest_seconds is not None:
             self.blocked_until = max(self.blocked_until, now + rest_seconds)
         if is_strained and start.is_exception:
@@ -165,7 +165,7 @@ class Host:
             del self.breakers[next(iter(self.breakers))]
         breaker = self.breakers.setdefault(port, Breaker())
         was_closed = breaker.is_closed
-        breaker.failed(slug, now=now)
+        breaker.note_failure(slug, now=now)
         return "rested" if was_closed and not breaker.is_closed else ""
 
 
@@ -208,13 +208,13 @@ class Pace:
             self.most = min(self.most, most)
             self.allowed = min(self.allowed, self.most)
 
-    def answered(self) -> None:
+    def note_answer(self) -> None:
         self.good += 1
         if self.good >= self.allowed:
             self.good = 0
             self.allowed = min(self.allowed + 1, self.most)
 
-    def strained(self, *, started_at: float, now: float) -> None:
+    def note_strain(self, *, started_at: float, now: float) -> None:
         """A request that started then was turned away, or was not answered in time."""
         if started_at >= self.halved_at:
             self.halved_at = now
@@ -284,7 +284,7 @@ class Breaker:
             return 0.0
         return _PROBE_SECONDS if self.is_probing else max(0.0, self.rests_until - now)
 
-    def failed(self, reason: str, *, now: float) -> None:
+    def note_failure(self, reason: str, *, now: float) -> None:
         """Nothing was heard of a request; the slug is one of `UNHEARD`."""
         self.reason = reason
         self.failures += 1

@@ -238,7 +238,7 @@ class Slot:
     """Called when it may be left alone from now on."""
     _is_told: bool = False
 
-    def answered(self, *, is_strained: bool, rest_seconds: float | None = None) -> None:
+    def note_answer(self, *, is_strained: bool, rest_seconds: float | None = None) -> None:
         """A whole answer came; the arguments as in `Host.learn`."""
         now = self._clock()
         change = self.host.learn(self._start, now=now, is_strained=is_strained, rest_seconds=rest_seconds)
@@ -246,7 +246,7 @@ class Slot:
         if is_strained or rest_seconds is not None:
             self._on_news(self.host)
 
-    def failed(self, slug: str, *, is_heard: bool) -> None:
+    def note_failure(self, slug: str, *, is_heard: bool) -> None:
         """No whole answer came; whether its head did."""
         now = self._clock()
         change = self.host.learn(self._start, now=now, slug=slug, is_heard=is_heard)

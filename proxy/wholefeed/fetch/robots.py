@@ -38,7 +38,7 @@ _INLINE_BYTES: Final = 1 << 14
 """Of what is read where it is: more takes milliseconds."""
 
 
-class Rule(NamedTuple):
+class RobotsRule(NamedTuple):
     """What counts for one URL."""
 
     may_ask: bool
@@ -68,7 +68,7 @@ class Robots:
         self._known: OrderedDict[str, tuple[float, Protego | None, bool]] = OrderedDict()
         """By origin: until when it counts, what it says (None: nothing may be asked), whether that lasts."""
 
-    async def rule(self, url: str, turn: Callable[[], Awaitable[None]] | None = None) -> Rule:
+    async def rule(self, url: str, turn: Callable[[], Awaitable[None]] | None = None) -> RobotsRule:
         """Return what counts for a URL. Only while its site is asked nothing else: that is the caller's care.
 
         `turn` waits until one more request may be made (`Manner`).
@@ -79,18 +79,18 @@ class Robots:
         origin = _origin(url)
         known, was_asked = self._known.get(origin), False
         if known is None or known[0] <= self._clock():
-            known, was_asked = await self._asked(origin, turn), True
+            known, was_asked = await self._ask(origin, turn), True
             self._known[origin] = known
             if len(self._known) > _MOST_SITES:
                 self._known.popitem(last=False)
         self._known.move_to_end(origin)
         _, rules, is_lasting = known
         if rules is None:
-            return Rule(may_ask=False, is_lasting=is_lasting, was_asked=was_asked)
+            return RobotsRule(may_ask=False, is_lasting=is_lasting, was_asked=was_asked)
         agent = self._agent_for(url)
         delay = float(rules.crawl_delay(agent) or 0.0)
         seconds = min(max(delay, 0.0), LONGEST_DELAY_SECONDS)
-        return Rule(bool(rules.can_fetch(url, agent)), seconds, was_asked=was_asked)
+        return RobotsRule(bool(rules.can_fetch(url, agent)), seconds, was_asked=was_asked)
 
     def allows(self, url: str) -> bool:
         """Whether what is known of its site by now lets a URL be asked for."""
@@ -103,7 +103,7 @@ class Robots:
         agent = (own and own.user_agent) or self._agent
         return agent.partition("/")[0] or "wholefeed"
 
-    async def _asked(
+    async def _ask(
         self, origin: str, turn: Callable[[], Awaitable[None]] | None
     ) -> tuple[float, Protego | None, bool]:
         """Ask for the file: what is not there forbids nothing, what cannot be had everything (2.3.1)."""

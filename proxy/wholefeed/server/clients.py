@@ -195,23 +195,23 @@ def sign(url: str, keys: Sequence[str], *, expires_at: int | None = None) -> str
     return mac if expires_at is None else f"{mac}.{expires_at}"
 
 
-def verify(url: str, mark: str, keys: Sequence[str], now: float) -> Verdict:
+def verify(url: str, mark: str, keys: Sequence[str], now: float) -> AccessVerdict:
     """Return what a mark is worth for the feed of a canonical URL, at an instant in epoch seconds.
 
     Each of the keys counts, so that one can be replaced while its marks are still about.
     """
     found = _MARK.fullmatch(mark)
     if found is None:
-        return Verdict.BAD
+        return AccessVerdict.BAD
     expires_at = found["expires_at"] or ""
     given = found["mac"].encode()
     matches = [hmac.compare_digest(given, _mac(key, _FEED_PURPOSE, expires_at, url).encode()) for key in keys]
     if not any(matches):
-        return Verdict.BAD
-    return Verdict.EXPIRED if expires_at and now >= int(expires_at) else Verdict.VALID
+        return AccessVerdict.BAD
+    return AccessVerdict.EXPIRED if expires_at and now >= int(expires_at) else AccessVerdict.VALID
 
 
-class Verdict(Enum):
+class AccessVerdict(Enum):
     VALID = "valid"
     BAD = "bad"
     EXPIRED = "expired"

@@ -30,7 +30,7 @@ from aiohttp.http import HttpRequestParser
 from aiohttp.http_exceptions import HttpProcessingError
 from aiohttp.streams import EMPTY_PAYLOAD
 
-from wholefeed.futures import cancelled
+from wholefeed.futures import cancel
 from wholefeed.logs import get_logger
 from wholefeed.server.clients import UNIX
 
@@ -258,7 +258,7 @@ async def reaping(
         yield
     finally:
         loop.set_exception_handler(None)
-        await cancelled(task)
+        await cancel(task)
 
 
 class Connections:
@@ -275,11 +275,11 @@ class Connections:
         """Closed to make room, since that was last told."""
         self.unaccepted = 0
         """Times that the system had no room for one, since that was last told."""
-        self._uses: dict[Connection, Use] = {}
+        self._uses: dict[ClientConnection, Use] = {}
         self._waiting: dict[Use, None] = {}
         """Those that are not busy, in the order in which they came to be so."""
 
-    def admit(self, connection: Connection, open_count: int) -> None:
+    def admit(self, connection: ClientConnection, open_count: int) -> None:
         """Take in a new connection; at the limit another one is closed for it."""
         if open_count >= self.at_most:
             self.make_room()
@@ -294,7 +294,7 @@ class Connections:
                 oldest.connection.transport.abort()
                 self.closed += 1
 
-    def use_of(self, connection: Connection) -> Use:
+    def use_of(self, connection: ClientConnection) -> Use:
         use = self._uses.get(connection)
         if use is None:
             use = self._uses[connection] = Use(connection)
@@ -336,8 +336,8 @@ class Connections:
         return self.busy_count > self.at_most - self.at_most // _KEPT_FREE
 
     def overdue(
-        self, connections: Collection[Connection], *, idle_seconds: float = IDLE_SECONDS
-    ) -> list[Connection]:
+        self, connections: Collection[ClientConnection], *, idle_seconds: float = IDLE_SECONDS
+    ) -> list[ClientConnection]:
         """Return which of all open connections are to be closed; forget those that are open no more.
 
         Those idle for longer are closed; how long a body is waited for is its handler's matter.
@@ -364,7 +364,7 @@ _KEPT_FREE: Final = 16
 class Use:
     __slots__ = ("_peer", "connection", "idle_since", "requests")
 
-    def __init__(self, connection: Connection) -> None:
+    def __init__(self, connection: ClientConnection) -> None:
         self.connection: Final = connection
         self.requests = 0
         """Of it, that have a handler."""
@@ -391,7 +391,7 @@ def _peer_of(transport: asyncio.Transport | None) -> str | None:
     return UNIX if isinstance(own, str) else None
 
 
-class Connection(Protocol):
+class ClientConnection(Protocol):
     """What aiohttp makes for each connection."""
 
     @property
@@ -453,7 +453,7 @@ class Supervisor:
         try:
             yield
         finally:
-            await cancelled(task)
+            await cancel(task)
 
 
 NOBODY: Final = Supervisor()

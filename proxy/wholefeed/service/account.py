@@ -15,15 +15,15 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
-from wholefeed.core.chart import Chart, Hole, Place, Span, chart_of, holes_of
+from wholefeed.core.chart import Chart, ChartPlace, ChartSpan, Hole, chart_of, holes_of
 from wholefeed.core.links import recall
 from wholefeed.core.model import Kind, Relation, Role
 from wholefeed.core.notes import DocumentTruncated, JumpedHole
-from wholefeed.core.refresh.listing import Listing
+from wholefeed.core.refresh.listing_state import ListingState
 from wholefeed.core.refresh.stored import Attempt
 from wholefeed.core.text.urls import document_key
 from wholefeed.store.rows import DocumentRow, Overview
-from wholefeed.store.tables.segments import Months
+from wholefeed.store.tables.segment_table import Months
 
 _GUESSED: Final = "guessed"
 """What led to a document behind a missing one (R34) instead of a link: its number or date."""
@@ -33,7 +33,7 @@ _NO_LEAD: Final = ("", "")
 """Neither a relation nor a document that bears it."""
 
 
-class Standing(StrEnum):
+class DocumentStanding(StrEnum):
     """How a document of the chain stands."""
 
     KEPT = "kept"
@@ -54,7 +54,7 @@ class ChainDocument:
 
     url: str
     """Of what a page of the publisher's lists (H7) that page's."""
-    standing: Standing
+    standing: DocumentStanding
     relation: str
     """Of the link that leads to it; `guessed` behind a missing document (R34); empty for the subscription
     document and where no link is known."""
@@ -79,7 +79,7 @@ def account_of(
     to it, what is detached at the end. `superseded` has how many entries of each document are not live.
     """
     kind = overview.feed.kind
-    lists = {each.url for each in Listing.read(overview.feed.listing).missing}
+    lists = {each.url for each in ListingState.read(overview.feed.listing).missing}
     leads = _jumps(overview.feed.notes) | _leads(kind, rows)
     failed = {document_key(attempt.url): attempt for attempt in overview.failures.missing}
     told: list[ChainDocument] = []
@@ -104,7 +104,7 @@ def account_of(
     missing = [
         ChainDocument(
             attempt.url,
-            Standing.MISSING,
+            DocumentStanding.MISSING,
             *leads.get(key, _NO_LEAD),
             attempt=attempt,
             is_listed=attempt.url in lists,
@@ -142,12 +142,12 @@ def _relations(kind: Kind, rows: Sequence[DocumentRow]) -> Iterator[str]:
         yield recall(rows[0].links, is_archive=rows[0].is_marked).relation
 
 
-def _standing(row: DocumentRow, attempt: Attempt | None) -> Standing:
+def _standing(row: DocumentRow, attempt: Attempt | None) -> DocumentStanding:
     if row.rank is None:
-        return Standing.DETACHED
+        return DocumentStanding.DETACHED
     if attempt is not None and attempt.reason == DocumentTruncated.slug:
-        return Standing.TRUNCATED
-    return Standing.SETTLED if row.is_final else Standing.KEPT
+        return DocumentStanding.TRUNCATED
+    return DocumentStanding.SETTLED if row.is_final else DocumentStanding.KEPT
 
 
 def _place_in_chain(kind: Kind, missing: ChainDocument, chain: Sequence[ChainDocument]) -> int:
@@ -183,22 +183,26 @@ def timeline_of(chain: Sequence[ChainDocument], months: Mapping[int, Months]) ->
         total.update(each)
     undated = total.pop(None, 0)
     dated = {month: entries for month, entries in total.items() if month is not None}
-    attached = [_place_in_time(each, months) for each in chain if each.standing is not Standing.DETACHED]
+    attached = [
+        _place_in_time(each, months) for each in chain if each.standing is not DocumentStanding.DETACHED
+    ]
     holes = {hole.url: hole for hole in holes_of(attached)}
     # what nothing led to stands at the end of the account, which is not where it belongs
     holes |= {each.url: Hole(each.url, None, None) for each in chain if _is_lost(each)}
     return Timeline(chart_of(dated, holes.values()), undated, holes)
 
 
-def _place_in_time(document: ChainDocument, months: Mapping[int, Months]) -> Place:
-    if document.standing is Standing.MISSING:
-        return Place(document.url, is_missing=True, span=None)
+def _place_in_time(document: ChainDocument, months: Mapping[int, Months]) -> ChartPlace:
+    if document.standing is DocumentStanding.MISSING:
+        return ChartPlace(document.url, is_missing=True, span=None)
     row = document.document
     # what is remembered is of any time
     known = [] if row is None or not row.origin.policy.holds else months.get(row.id, {})
     dated = [month for month in known if month is not None]
-    return Place(document.url, is_missing=False, span=Span(min(dated), max(dated)) if dated else None)
+    return ChartPlace(
+        document.url, is_missing=False, span=ChartSpan(min(dated), max(dated)) if dated else None
+    )
 
 
 def _is_lost(document: ChainDocument) -> bool:
-    return document.standing is Standing.MISSING and not document.source
+    return document.standing is DocumentStanding.MISSING and not document.source

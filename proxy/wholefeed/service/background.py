@@ -29,8 +29,8 @@ from wholefeed.service.context import RefreshContext
 from wholefeed.service.running import REST_SECONDS, Running
 from wholefeed.store.rows import FeedRow
 from wholefeed.store.store import REST, Store
-from wholefeed.store.tables import feeds
-from wholefeed.store.tables.feeds import Outlook, outlook
+from wholefeed.store.tables import feed_table
+from wholefeed.store.tables.feed_table import Outlook, outlook
 
 log = get_logger()
 
@@ -124,7 +124,7 @@ class Polling:
         if sharing.is_shared:
             is_free = self._running.running(feed_id) is None
             return await sharing.claim(feed_id, self._may_poll) if is_free else None
-        feed = await self._context.store.read(partial(feeds.find, feed=feed_id), is_single=True)
+        feed = await self._context.store.read(partial(feed_table.find, feed=feed_id), is_single=True)
         return feed if feed is not None and self._may_poll(feed) else None
 
     def _may_poll(self, feed: FeedRow) -> bool:
@@ -220,7 +220,7 @@ class AskedTimes:
         if feed.warning is Warned.UNSENT:
             with suppress(StoreError, OverloadedError, TimeoutError):
                 async with asyncio.timeout(_WARNED_SECONDS):
-                    await self._store.write(partial(feeds.note_warned, feed=feed), feed=feed.id)
+                    await self._store.write(partial(feed_table.note_warned, feed=feed), feed=feed.id)
 
     async def run(self) -> None:
         """Write from time to time what has been noted."""
@@ -234,7 +234,7 @@ class AskedTimes:
         if not noted:
             return
         try:
-            await self._store.write(lambda db: feeds.note_asked(db, noted))
+            await self._store.write(lambda db: feed_table.note_asked(db, noted))
         except (StoreError, OverloadedError):
             self._pending = {**noted, **self._pending}
 

@@ -42,10 +42,10 @@ from wholefeed.core.compose.segments import (
 )
 from wholefeed.core.compose.views import Cut, Take, entries_of
 from wholefeed.core.model import Family, segment_separator
-from wholefeed.service.memory import LARGEST_BLOCK_BYTES, Held
+from wholefeed.service.memory import LARGEST_BLOCK_BYTES, CachedFeed
 from wholefeed.store.rows import FeedRow, SegmentRow
 from wholefeed.store.store import Store
-from wholefeed.store.tables.segments import Own
+from wholefeed.store.tables.segment_table import OwnEntries
 
 JOINT: Final = {family: segment_separator(family) for family in Family}
 """What stands between two segments, as between two entries."""
@@ -87,7 +87,7 @@ class Body:
             return self.text_bytes
         blocks = max(len(self.parts) - 1, 0) * len(_SEALED_JOINT[self.family].block)
         for part in self.parts:
-            if isinstance(part, BodyExcerpt | MadeText):
+            if isinstance(part, BodyExcerpt | StreamedText):
                 return None
             blocks += len(part.block) if isinstance(part, Sealed) else part.deflated_bytes
         ends = len(self.sealed_prologue.block) + len(_SEALED_EPILOGUE[self.family].block)
@@ -107,7 +107,7 @@ class Body:
         for at, part in enumerate(self.parts):
             if at:
                 digest.add(_SEALED_JOINT[self.family])
-            if not isinstance(part, BodyExcerpt | MadeText):
+            if not isinstance(part, BodyExcerpt | StreamedText):
                 digest.add(part)
             elif part.read is not None:
                 digest.add(part.read)
@@ -128,7 +128,7 @@ class Body:
 
     # Sending it
 
-    async def pieces(self, store: Store, held: Held | None = None) -> AsyncIterator[bytes]:
+    async def pieces(self, store: Store, held: CachedFeed | None = None) -> AsyncIterator[bytes]:
         """Give the body in pieces of about `SLICE_BYTES`, with one piece of one block in memory at a time.
 
         To be read while a snapshot is held. Blocks come from memory where they are held there, else from the
@@ -142,7 +142,7 @@ class Body:
             yield piece
         before = b""
         for part in self.parts:
-            pieces = _deflated(part, sealed, store, held) if self.is_gzip else _texts_of(part, store, held)
+            pieces = _deflate(part, sealed, store, held) if self.is_gzip else _texts_of(part, store, held)
             async for piece in pieces:
                 yield before + piece if before else piece
                 before = b""
@@ -188,11 +188,11 @@ _LISTED_BYTES: Final = 1 << 16
 
 async def take_parts(
     segments: Iterable[SegmentRow],
-    own: Own,
+    own: OwnEntries,
     cut: Cut,
     feed: FeedRow,
     store: Store,
-    held: Held | None,
+    held: CachedFeed | None,
     *,
     is_page: bool,
 ) -> list[tuple[SegmentRow, BodyPart]]:
@@ -228,7 +228,7 @@ async def take_parts(
 
 
 async def _take_part(
-    segment: SegmentRow, own: Own, feed: FeedRow, cut: Cut, store: Store, held: Held | None
+    segment: SegmentRow, own: OwnEntries, feed: FeedRow, cut: Cut, store: Store, held: CachedFeed | None
 ) -> Sealed | BodyExcerpt | None:
     joint = JOINT[feed.published_family]
     outline = await store.outline(segment)
@@ -252,7 +252,7 @@ async def _take_part(
     excerpt = _excerpt(segment, kept, joint)
     if excerpt.length > _SEALED_BYTES:
         return excerpt
-    return seal(b"".join([text async for text in _excerpted(excerpt, store, held)]))
+    return seal(b"".join([text async for text in _read_excerpt(excerpt, store, held)]))
 
 
 def _read_entries(segment: SegmentRow, feed: FeedRow, block: bytes) -> tuple[bytes, list[Slice]]:
@@ -283,12 +283,12 @@ class BodyExcerpt:
         return hashlib.blake2b(said.encode(), digest_size=DIGEST_BYTES).digest()
 
 
-async def _read_through(part: BodyExcerpt, store: Store, held: Held | None) -> BodyExcerpt:
+async def _read_through(part: BodyExcerpt, store: Store, held: CachedFeed | None) -> BodyExcerpt:
     """Read the text of an excerpt, for what is known of it."""
     whole = TextDigest()
-    async for text in _excerpted(part, store, held):
+    async for text in _read_excerpt(part, store, held):
         whole.add_text(text)
-    return replace(part, read=whole.sealed(b""))
+    return replace(part, read=whole.seal(b""))
 
 
 def _excerpt(segment: SegmentRow, kept: Sequence[Slice], joint: bytes) -> BodyExcerpt:
@@ -306,7 +306,7 @@ def _excerpt(segment: SegmentRow, kept: Sequence[Slice], joint: bytes) -> BodyEx
 
 
 @dataclass(frozen=True, slots=True)
-class MadeText:
+class StreamedText:
     """Text that is made while it is sent; how long it is shows at its end."""
 
     texts: Callable[[], AsyncIterator[bytes]]
@@ -317,19 +317,19 @@ class MadeText:
     read: None = None
 
 
-BodyPart = SegmentRow | Sealed | BodyExcerpt | MadeText
+BodyPart = SegmentRow | Sealed | BodyExcerpt | StreamedText
 """What is sent of a segment: all of it, as it is stored; a little, made anew; much. Or what is replayed."""
 
 
 # Their text, and its blocks
 
 
-async def _deflated(
-    part: BodyPart, sealed: list[SegmentRow | Sealed], store: Store, held: Held | None
+async def _deflate(
+    part: BodyPart, sealed: list[SegmentRow | Sealed], store: Store, held: CachedFeed | None
 ) -> AsyncIterator[bytes]:
     """Give a part deflated, and add to `sealed` what its CRC and length are known by."""
     part = _kept(part, held)
-    if not isinstance(part, BodyExcerpt | MadeText):
+    if not isinstance(part, BodyExcerpt | StreamedText):
         sealed.append(part)
         async for block in _pieces_of(part, store, held):
             for piece in slice_bytes(block):
@@ -347,9 +347,11 @@ async def _deflated(
             yield end.block
 
 
-def _kept(part: BodyPart, held: Held | None) -> BodyPart:
+def _kept(part: BodyPart, held: CachedFeed | None) -> BodyPart:
     """Return what was replayed before, deflated, where that is held; any other part as it is."""
-    found: Sealed | None = held.made(part.key) if held is not None and isinstance(part, MadeText) else None
+    found: Sealed | None = (
+        held.made(part.key) if held is not None and isinstance(part, StreamedText) else None
+    )
     return part if found is None else found
 
 
@@ -357,10 +359,10 @@ _MOST_KEPT_BYTES: Final = 1 << 24
 """Of a replay, deflated: more is made each time. To make 50,000 entries takes seconds of CPU."""
 
 
-class _Keeping:
+class _ReplayCollector:
     """Collects what is made of a replay while it is sent, for whoever asks for the same next."""
 
-    def __init__(self, key: Hashable, held: Held | None) -> None:
+    def __init__(self, key: Hashable, held: CachedFeed | None) -> None:
         self._key = key
         self._held = held
         self._pieces: list[bytes] = []
@@ -382,14 +384,14 @@ class _Keeping:
 
 
 @contextmanager
-def _keeping(part: BodyExcerpt | MadeText, held: Held | None) -> Iterator[_Keeping]:
+def _keeping(part: BodyExcerpt | StreamedText, held: CachedFeed | None) -> Iterator[_ReplayCollector]:
     """Collect a replay; nothing of other parts, nor while another answer of the feed is being collected."""
-    if held is None or held.is_collecting or not isinstance(part, MadeText):
-        yield _Keeping(None, None)
+    if held is None or held.is_collecting or not isinstance(part, StreamedText):
+        yield _ReplayCollector(None, None)
         return
     held.is_collecting = True
     try:
-        yield _Keeping(part.key, held)
+        yield _ReplayCollector(part.key, held)
     finally:
         held.is_collecting = False
 
@@ -399,10 +401,10 @@ def slice_bytes(chunk: bytes) -> Iterator[bytes]:
         yield chunk[start : start + SLICE_BYTES]
 
 
-async def _texts_of(part: BodyPart, store: Store, held: Held | None) -> AsyncIterator[bytes]:
+async def _texts_of(part: BodyPart, store: Store, held: CachedFeed | None) -> AsyncIterator[bytes]:
     part = _kept(part, held)
-    if isinstance(part, BodyExcerpt | MadeText):
-        made = part.texts() if isinstance(part, MadeText) else _excerpted(part, store, held)
+    if isinstance(part, BodyExcerpt | StreamedText):
+        made = part.texts() if isinstance(part, StreamedText) else _read_excerpt(part, store, held)
         async for text in made:
             yield text
         return
@@ -413,7 +415,7 @@ async def _texts_of(part: BodyPart, store: Store, held: Held | None) -> AsyncIte
     inflater.end()
 
 
-async def _excerpted(part: BodyExcerpt, store: Store, held: Held | None) -> AsyncIterator[bytes]:
+async def _read_excerpt(part: BodyExcerpt, store: Store, held: CachedFeed | None) -> AsyncIterator[bytes]:
     """Give the text of an excerpt; no more is read than it takes."""
     inflater = Inflater(part.segment.length, part.segment.crc32)
     ranges = iter(part.ranges)
@@ -433,7 +435,9 @@ async def _excerpted(part: BodyExcerpt, store: Store, held: Held | None) -> Asyn
     raise ValueError(f"damaged block: expected {end} bytes, got {at}")
 
 
-async def _pieces_of(part: SegmentRow | Sealed, store: Store, held: Held | None) -> AsyncIterator[bytes]:
+async def _pieces_of(
+    part: SegmentRow | Sealed, store: Store, held: CachedFeed | None
+) -> AsyncIterator[bytes]:
     """Give the deflated text of a part, a piece at a time."""
     if isinstance(part, Sealed):
         yield part.block

@@ -20,7 +20,7 @@ from wholefeed.errors import OverloadedError, StoreError
 from wholefeed.futures import within
 from wholefeed.service.memory import Memory
 from wholefeed.store.store import Store
-from wholefeed.store.tables import feeds
+from wholefeed.store.tables import feed_table
 
 PATIENCE_SECONDS: Final = 0.5
 """So long whoever asks waits for the database."""
@@ -104,7 +104,7 @@ class Checks:
         """Make sure that feeds can be read; else raise `OverloadedError`."""
         if self.are_needed:
             async with within(LEFT_SECONDS / 2, _silent()):
-                await self._store.read(lambda db: feeds.find(db, 0), is_single=True)
+                await self._store.read(lambda db: feed_table.find(db, 0), is_single=True)
 
     def in_time(self, seconds: float) -> AbstractAsyncContextManager[None]:
         """Let something be read for an answer, but not for longer; only where the database is shared.

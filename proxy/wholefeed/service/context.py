@@ -17,12 +17,12 @@ from wholefeed.core.text.dates import DAY_SECONDS
 from wholefeed.core.walk.chain import WalkLimits
 from wholefeed.counts import Counts
 from wholefeed.fetch.guard import host_pattern, is_matched
-from wholefeed.fetch.memento import Archive
 from wholefeed.fetch.publishers import NO_PUBLISHERS, Publishers
+from wholefeed.fetch.web_archive import Archive
 from wholefeed.service.memory import Memory
 from wholefeed.service.sharing import Sharing
 from wholefeed.service.sources import Source
-from wholefeed.store.rows import FeedRow, ListedFeed
+from wholefeed.store.rows import FeedRow, FeedSummary
 from wholefeed.store.store import Store
 
 MAX_HOSTS: Final = 4096
@@ -133,7 +133,7 @@ class RefreshContext:
         """Return for how long a feed needs no look at its publisher; 0: it is due."""
         return seconds_left(feed.noted_at, feed.fresh_until, now, self.longest_seconds)
 
-    def poll_at(self, feed: FeedRow | ListedFeed) -> float | None:
+    def poll_at(self, feed: FeedRow | FeedSummary) -> float | None:
         """Return from when on a feed is polled, epoch seconds; None: nobody polls it."""
         if not self.is_polling or feed.checked_at is None:
             return None

@@ -35,15 +35,15 @@ from wholefeed.core.refresh.stored import StoredDocument, subscription_of
 from wholefeed.counts import NONE
 from wholefeed.logs import get_logger
 from wholefeed.service.context import RefreshContext
-from wholefeed.service.documents import new_document
 from wholefeed.service.known_entries import identify
-from wholefeed.service.listed import parted
+from wholefeed.service.listed_documents import split_lists
+from wholefeed.service.new_documents import new_document
 from wholefeed.service.pending import PendingDocuments
 from wholefeed.service.publishing import assemble
 from wholefeed.service.sources import Obtained
 from wholefeed.service.storing import FeedStorage
 from wholefeed.store.rows import DocumentChanges, FeedChanges, FeedRow, NewDocument, NoteDict
-from wholefeed.store.tables import documents, feeds, live
+from wholefeed.store.tables import document_table, feed_table, live
 
 log = get_logger()
 
@@ -109,29 +109,31 @@ class FeedFile:
 
     async def entries(self, request: ReadEntries) -> Sequence[tuple[EntryId, float | None]]:
         await self.put_pending()
-        return await self.storage.read(partial(documents.dated_entries, document=request.document))
+        return await self.storage.read(partial(document_table.dated_entries, document=request.document))
 
     async def doubtful(self, _request: Doubtful) -> frozenset[EntryId]:
-        return await self.storage.read(partial(live.doubtful, feed=self._feed.id))
+        return await self.storage.read(partial(live.find_doubtful, feed=self._feed.id))
 
     # Those that change
 
     async def attach(self, request: Attach) -> None:
         async with self.changing():
             ranks = {self.pending.number(each): rank for each, rank in request.ranks.items()}
-            await self.storage.write(documents.arrange, ranks, (), self._context.now(), is_withdrawn=False)
+            await self.storage.write(
+                document_table.arrange, ranks, (), self._context.now(), is_withdrawn=False
+            )
 
     async def detach(self, request: Detach) -> None:
         async with self.changing():
             leaving = [self.pending.number(each) for each in request.documents]
             now, is_withdrawn = self._context.now(), request.is_withdrawn
-            await self.storage.write(documents.arrange, {}, leaving, now, is_withdrawn=is_withdrawn)
+            await self.storage.write(document_table.arrange, {}, leaving, now, is_withdrawn=is_withdrawn)
 
     async def remove(self, request: Remove) -> None:
         now = self._context.now()
         async with self.changing():
             if request.documents:
-                await self.storage.write(documents.remove, request.documents, now)
+                await self.storage.write(document_table.remove, request.documents, now)
             if request.entries:
                 await self.storage.write(live.forget, request.entries, now)
 
@@ -153,7 +155,7 @@ class FeedFile:
             lists = [row for row in rows if row.is_listed]
             if own is None or not lists:
                 return
-            puts = await parted(self._context.source, self.storage, own, lists)
+            puts = await split_lists(self._context.source, self.storage, own, lists)
             if puts:
                 await self.storage.put(puts)
 
@@ -177,10 +179,10 @@ class FeedFile:
             changes["collection"] = request.collection
         if request.shifts is not None:
             changes["shifts"] = request.shifts
-        self.storage.write_later(feeds.update, changes)
+        self.storage.write_later(feed_table.update, changes)
 
     async def note_listing(self, request: NoteListing) -> None:
-        self.storage.write_later(feeds.update, {"listing": request.listing, "list_at": request.next_at})
+        self.storage.write_later(feed_table.update, {"listing": request.listing, "list_at": request.next_at})
         self._context.has_planned_look |= request.next_at is not None
 
     # Readers
@@ -202,7 +204,7 @@ class FeedFile:
             return
         if request.state is not State.LOADING:
             reasons = (note.slug for note in notes if note.partial)
-            self._context.counts.published(str(feed.state), next(reasons, NONE))
+            self._context.counts.count_publication(str(feed.state), next(reasons, NONE))
         log.info(
             "feed.published",
             feed=feed.id,

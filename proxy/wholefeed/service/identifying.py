@@ -18,7 +18,7 @@ from wholefeed.core.compose.same_posts import pair_posts, resolve_names
 from wholefeed.core.facts import DocumentFacts
 from wholefeed.core.model import EntryId, Traits
 from wholefeed.store.base import Database
-from wholefeed.store.tables import identities, posts
+from wholefeed.store.tables import identity_table, posts
 
 
 class LookedUp(NamedTuple):
@@ -54,9 +54,9 @@ def look_up(
     """
     if facts.keys:
         own = facts.ambiguous.union(*(each.ambiguous for each in others))
-        ambiguous = identities.ambiguous_with(db, feed, facts.keys, own, [each.keys for each in others])
+        ambiguous = identity_table.find_ambiguous(db, feed, facts.keys, own, [each.keys for each in others])
         if ambiguous != facts.ambiguous:
-            facts = facts.identified(ambiguous)
+            facts = facts.identify(ambiguous)
     else:
         ambiguous = facts.ambiguous
     ids = list(facts.entries.identities())
@@ -97,7 +97,7 @@ def name_posts(
     facts = found.facts
     if pairs or found.posts:
         names = resolve_names(ids, {**found.posts, **pairs}).names
-        facts = facts.renamed(names)
+        facts = facts.rename(names)
         pairs = {each: names[each] for each in pairs if each in names}
     has_renamed = found.has_renamed or bool(pairs)
     return replace(facts, traits=by_ordinal, pairs=pairs, has_renamed=has_renamed)

@@ -14,9 +14,9 @@ from wholefeed.core.refresh.accounting import Departure
 from wholefeed.core.refresh.arrivals import FreshDocument, KnownEntries, Offer
 from wholefeed.core.refresh.asking import Depart, Drop, FindKnown, KeepDocument, KeepTogether
 from wholefeed.counts import Counts
-from wholefeed.service.documents import new_document
 from wholefeed.service.feed_file import FeedFile
 from wholefeed.service.known_entries import find_departure, find_known
+from wholefeed.service.new_documents import new_document
 from wholefeed.service.offers import describe_offer
 from wholefeed.service.sources import Obtained
 

@@ -15,12 +15,12 @@ from wholefeed.core.refresh.accounting import Departure
 from wholefeed.core.refresh.arrivals import KnownEntries
 from wholefeed.errors import WorkError
 from wholefeed.logs import get_logger
-from wholefeed.service.documents import stored_of
 from wholefeed.service.identifying import LookedUp, look_up, name_posts
+from wholefeed.service.new_documents import make_stored_of
 from wholefeed.service.sources import Obtained, work_bytes
 from wholefeed.service.storing import FeedStorage
 from wholefeed.store.base import Database
-from wholefeed.store.tables import documents, identities
+from wholefeed.store.tables import document_table, identity_table
 from wholefeed.store.tables import live as live_table
 
 log = get_logger()
@@ -62,7 +62,7 @@ async def identify(storage: FeedStorage, obtained: Obtained, others: Sequence[Do
     if not facts.keys and any(row.digest == obtained.read.digest for row in storage.rows or ()):
         return obtained  # as it is stored: nothing is new
     is_first = storage.rows == [] and not (facts.keys or others)  # then nothing is known
-    known = frozenset[EntryId]() if facts.keys else _known_in_memory(storage)
+    known = frozenset[EntryId]() if facts.keys else _find_in_memory(storage)
     if known and known.issuperset(facts.entries.identities()):
         return obtained
     if document is not None and not is_first:
@@ -79,7 +79,7 @@ async def identify(storage: FeedStorage, obtained: Obtained, others: Sequence[Do
     return _with_facts(obtained, await storage.read(name))
 
 
-def _known_in_memory(storage: FeedStorage) -> frozenset[EntryId]:
+def _find_in_memory(storage: FeedStorage) -> frozenset[EntryId]:
     """Return ids that are known without a look: those of the subscription document, if it is held.
 
     None where ids of the feed have changed: some of them may be a post's other ids.
@@ -98,7 +98,7 @@ async def _read_traits(storage: FeedStorage, obtained: Obtained, ordinals: Seque
         return ()
     if obtained.document is not None:
         return read_traits(obtained.document, ordinals)
-    stored = stored_of(obtained.fetched)
+    stored = make_stored_of(obtained.fetched)
     try:
         return await storage.work.run(work_bytes(stored.body), read_traits, stored, ordinals)
     except WorkError as exc:
@@ -120,14 +120,14 @@ def _known_entries(
     What was stored since it came may be unlike it. They are told of by what the decision knows them by.
     """
     present = _identified_now(db, feed, asked, waiting) if waiting and waiting.keys else asked
-    known = _renamed(documents.known(db, feed, present, but=None), asked, present)
+    known = _rename(document_table.find_known_dates(db, feed, present, but=None), asked, present)
     found = KnownEntries(known)
     if with_copies:
-        served = _renamed(live_table.served(db, feed, present), asked, present)
+        served = _rename(live_table.find_served_copies(db, feed, present), asked, present)
         updated_at = live_table.subscription_updated_at(db, feed)
         found = found._replace(live=served, subscription_updated_at=updated_at)
     if with_pages:
-        held = documents.on_pages(db, feed, present)
+        held = document_table.find_on_pages(db, feed, present)
         on_pages = frozenset(old for old, new in zip(asked, present, strict=True) if new in held)
         found = found._replace(on_pages=on_pages)
     return found
@@ -142,18 +142,18 @@ def _departure(
     waiting: Sequence[int],
 ) -> Departure:
     present = set(_identified_now(db, feed, asked, come) if come.keys else asked)
-    stood = documents.identities_but(db, document, ())
+    stood = document_table.list_identities_except(db, document, ())
     gone = [identity for identity in stood if identity not in present]
     if not gone:
         return Departure(frozenset())
-    left = live_table.departing(db, feed, document, waiting).difference(present)
+    left = live_table.find_departing(db, feed, document, waiting).difference(present)
     return Departure(frozenset(left), has_gap=len(gone) == len(stood))
 
 
 def _identified_now(
     db: Database, feed: int, asked: Sequence[EntryId], waiting: DocumentFacts
 ) -> Sequence[EntryId]:
-    ambiguous = identities.ambiguous_with(db, feed, waiting.keys, waiting.ambiguous)
+    ambiguous = identity_table.find_ambiguous(db, feed, waiting.keys, waiting.ambiguous)
     present = list(asked)
     for ordinal, identity in waiting.keys.identities(ambiguous).items():
         if waiting.own.get(ordinal) != identity:  # else it is known by its post's (R36)
@@ -161,7 +161,7 @@ def _identified_now(
     return present
 
 
-def _renamed(
+def _rename(
     found: Mapping[EntryId, _T], asked: Sequence[EntryId], present: Sequence[EntryId]
 ) -> Mapping[EntryId, _T]:
     if asked is present:

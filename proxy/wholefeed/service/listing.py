@@ -24,23 +24,23 @@ from urllib.parse import urlsplit
 
 from wholefeed.core.adapters.base import GONE
 from wholefeed.core.listing.finding import (
-    Ask,
-    Found,
-    Job,
-    Known,
+    FoundLists,
     ListedEntry,
     ListedPage,
+    ListJob,
+    LookMemory,
     NotHad,
+    PageRequest,
     look,
 )
-from wholefeed.core.listing.links import link_key
 from wholefeed.core.listing.lists import FeedEntry
-from wholefeed.core.listing.reading import ListPage, read_page
+from wholefeed.core.listing.page_links import link_key
+from wholefeed.core.listing.page_reading import ListPage, read_page
 from wholefeed.core.model import LIST_URL, Kind
 from wholefeed.core.parse.discovery import is_html
 from wholefeed.core.refresh.arrivals import Offer
 from wholefeed.core.refresh.basis import RefreshRequest
-from wholefeed.core.refresh.listing import Listing
+from wholefeed.core.refresh.listing_state import ListingState
 from wholefeed.core.refresh.stored import subscription_of
 from wholefeed.core.slugs import lasts
 from wholefeed.core.text.dates import DAY_SECONDS
@@ -56,13 +56,13 @@ from wholefeed.fetch.base import Fetched, Manner
 from wholefeed.fetch.robots import Robots
 from wholefeed.logs import get_logger
 from wholefeed.service.context import RefreshContext
-from wholefeed.service.documents import stored_as
-from wholefeed.service.listed import listed, named
+from wholefeed.service.listed_documents import make_listed, name_entries
+from wholefeed.service.new_documents import make_stored
 from wholefeed.service.offers import offer_document
 from wholefeed.service.running import REST_SECONDS, Running
 from wholefeed.service.sources import Obtained
 from wholefeed.store.rows import DocumentRow, FeedRow
-from wholefeed.store.tables import documents, feeds
+from wholefeed.store.tables import document_table, feed_table
 
 log = get_logger()
 
@@ -154,13 +154,13 @@ class Lists:
                         await self._news.wait()
                 self._news.clear()
         now = self._context.now()
-        at = await self._store.read(partial(feeds.next_list_at, now=now)) if is_mine else None
+        at = await self._store.read(partial(feed_table.next_list_at, now=now)) if is_mine else None
         return _LONGEST_IDLE_SECONDS if at is None else min(max(at - now, 1.0), _LONGEST_IDLE_SECONDS)
 
     async def _begin(self) -> bool:
         """Begin what can be begun; return whether anything is under way."""
         now = self._context.now()
-        due = await self._store.read(partial(feeds.list_due, now=now, limit=16 * _AT_ONCE))
+        due = await self._store.read(partial(feed_table.list_due, now=now, limit=16 * _AT_ONCE))
         self._resting = {feed: until for feed, until in self._resting.items() if until > now}
         for feed in due:
             site = self._context.site_of(feed.fetch_url)
@@ -186,7 +186,7 @@ class Lists:
         """
         pause_seconds: float | None = _PAUSE_SECONDS
         try:
-            is_kept = self._context.may_list(feed.fetch_url) and await self._looked(feed)
+            is_kept = self._context.may_list(feed.fetch_url) and await self._search_site(feed)
             pause_seconds = None if is_kept else DAY_SECONDS
         except (StoreError, OverloadedError, WorkError, DocumentError, UnknownFeedError) as exc:
             log.warning("lists.unkept", feed=feed.id, slug=exc.slug)
@@ -197,21 +197,23 @@ class Lists:
         if pause_seconds is not None:
             at = self._context.now() + pause_seconds
             try:
-                await self._store.write(partial(feeds.update, feed=feed.id, changes={"list_at": at}))
+                await self._store.write(partial(feed_table.update, feed=feed.id, changes={"list_at": at}))
             except (StoreError, OverloadedError):  # no room, say
                 self._resting[feed.id] = at
             except UnknownFeedError:
                 pass
 
-    async def _looked(self, feed: FeedRow) -> bool:
+    async def _search_site(self, feed: FeedRow) -> bool:
         """Do so; return whether what was found is kept."""
-        rows = await self._store.read(partial(documents.list_all, feed=feed.id))
+        rows = await self._store.read(partial(document_table.list_all, feed=feed.id))
         own = subscription_of(rows)
         if own is None:
             return False
-        names = {row.id: await self._named(row) for row in rows if row.rank is not None and row.entries}
+        names = {
+            row.id: await self._name_entries(row) for row in rows if row.rank is not None and row.entries
+        }
         known = await asyncio.to_thread(_keys, names.values())
-        before, site = Listing.read(feed.listing), self._context.site_of(own.final_url)
+        before, site = ListingState.read(feed.listing), self._context.site_of(own.final_url)
         free_at = self._free_at.get(site, 0.0)
         asking = _Asking(self._context, self._robots, own.final_url, feed.url, next_at=free_at)
         began = time.monotonic()
@@ -221,7 +223,7 @@ class Lists:
             self._keep_free(site, asking.next_at)
         found = _within(await asyncio.to_thread(_new, found, known), self._room(rows))
         listing = self._listing(found, before, asking, own)
-        copies = [await self._offered(page, own, rows) for page in found.pages if page.entries]
+        copies = [await self._offer(page, own, rows) for page in found.pages if page.entries]
         is_kept = await self._hand_over(feed.id, listing, copies)
         self._context.counts.looks["listed" if listing.known.first_url else "nothing"] += 1
         log.info(
@@ -239,27 +241,27 @@ class Lists:
         now = time.monotonic()
         self._free_at = {each: at for each, at in self._free_at.items() if at > now} | {site: until}
 
-    async def _named(self, row: DocumentRow) -> list[FeedEntry]:
-        return await named(self._context.source.work, self._store.read, row)
+    async def _name_entries(self, row: DocumentRow) -> list[FeedEntry]:
+        return await name_entries(self._context.source.work, self._store.read, row)
 
     def _job(
         self,
         feed: FeedRow,
         own: DocumentRow,
         entries: Sequence[FeedEntry],
-        listing: Listing,
+        listing: ListingState,
         known: frozenset[str],
-    ) -> Job:
+    ) -> ListJob:
         is_same = listing.family == own.family
         home = (feed.site, own.site_id)
-        return Job(
+        return ListJob(
             feed_url=own.final_url,
             home_urls=tuple(dict.fromkeys(url for url in home if urlsplit(url).scheme in ("http", "https"))),
             entries=tuple(entries),
             site_of=self._context.site_of,
             most_pages=self._context.config.history.list_pages,
             now=self._context.now(),
-            known=listing.known if is_same else Known(),
+            known=listing.known if is_same else LookMemory(),
             known_keys=known,
         )
 
@@ -267,26 +269,32 @@ class Lists:
         """Return how many entries more a feed may have (R18)."""
         return self._context.config.limits.entries_per_feed - sum(row.entries for row in rows)
 
-    def _listing(self, found: Found, before: Listing, asking: _Asking, own: DocumentRow) -> Listing:
+    def _listing(
+        self, found: FoundLists, before: ListingState, asking: _Asking, own: DocumentRow
+    ) -> ListingState:
         now = self._context.now()
         limit = self._context.config.history.list_pages
-        listing = Listing.of(found, before=before, family=own.family, now=now, limit=limit)
-        return listing.unfinished(before, asking.paused_until, now=now) if asking.has_failed else listing
+        listing = ListingState.of(found, before=before, family=own.family, now=now, limit=limit)
+        return listing.postpone(before, asking.paused_until, now=now) if asking.has_failed else listing
 
-    async def _offered(
+    async def _offer(
         self, page: ListedPage, own: DocumentRow, rows: Sequence[DocumentRow]
     ) -> Offer[Obtained]:
         url = LIST_URL + page.url
         row = next((row for row in rows if row.url == url and row.family is own.family), None)
         older = None
         if row is not None:
-            older = stored_as(row, await self._store.read(partial(documents.read_body, document=row.id)))
-        obtained = await listed(self._context.source, page, own, older=older, now=self._context.now())
+            older = make_stored(
+                row, await self._store.read(partial(document_table.read_body, document=row.id))
+            )
+        obtained = await make_listed(self._context.source, page, own, older=older, now=self._context.now())
         return offer_document(url, obtained, is_subscription=True)
 
-    async def _hand_over(self, feed_id: int, listing: Listing, copies: Sequence[Offer[Obtained]]) -> bool:
+    async def _hand_over(
+        self, feed_id: int, listing: ListingState, copies: Sequence[Offer[Obtained]]
+    ) -> bool:
         """Let a refresh of the feed keep what was found; return whether it did."""
-        feed = await self._running.settled(feed_id)
+        feed = await self._running.wait_until_settled(feed_id)
         if feed is None or feed.kind is not Kind.PLAIN or feed.list_at is None:
             return False  # it has a history by now, or was forgotten
         flight = self._running.join(feed, RefreshRequest(is_polled=True, listing=listing), None, copies)
@@ -302,7 +310,7 @@ def _keys(documents: Iterable[Iterable[FeedEntry]]) -> frozenset[str]:
     return frozenset(link_key(each.link) for entries in documents for each in entries)
 
 
-def _new(found: Found, known: frozenset[str]) -> Found:
+def _new(found: FoundLists, known: frozenset[str]) -> FoundLists:
     """Return what was found without what the feed has, and what stands twice (H6)."""
     met = set(known)
 
@@ -317,7 +325,7 @@ def _new(found: Found, known: frozenset[str]) -> Found:
     return replace(found, pages=pages)
 
 
-def _within(found: Found, room: int) -> Found:
+def _within(found: FoundLists, room: int) -> FoundLists:
     """R18: return what was found, as far as there is room for it."""
     pages = []
     for page in found.pages:
@@ -350,14 +358,14 @@ class _Asking:
     next_at: float = 0.0
     """On the monotonic clock: when the next request may be made."""
 
-    async def run(self, looking: Generator[Ask, ListPage | NotHad, Found]) -> Found:
+    async def run(self, looking: Generator[PageRequest, ListPage | NotHad, FoundLists]) -> FoundLists:
         """Let a look ask until it has come to something."""
         deadline = time.monotonic() + self.context.config.limits.walk_seconds
         answer: ListPage | NotHad | None = None
         while True:
             step = partial(_step, looking, answer)
             ask = await asyncio.to_thread(step)  # what others write decides how long it takes
-            if isinstance(ask, Found):
+            if isinstance(ask, FoundLists):
                 return ask
             if time.monotonic() >= deadline and self.paused_until is None:
                 self.paused_until = self.context.now() + _PAUSE_SECONDS
@@ -378,7 +386,7 @@ class _Asking:
             if not context.may_list(url):
                 return NotHad(url, "destination-forbidden", None, is_lasting=True)
             try:
-                answer = await self._asked(url)
+                answer = await self._ask(url)
                 hops += 1
                 if not isinstance(answer, str):
                     return answer
@@ -394,7 +402,7 @@ class _Asking:
                 )
                 return NotHad(url, exc.slug, exc.publisher_status, is_lasting=is_lasting)
 
-    async def _asked(self, url: str) -> ListPage | NotHad | str:
+    async def _ask(self, url: str) -> ListPage | NotHad | str:
         """Return what is answered, or where that leads whose permission is to be asked for."""
         site = self.context.site_of
         rule = await self._rule(url)
@@ -458,9 +466,11 @@ class _Asking:
             self.context.pauses.pause(url, self.paused_until, now=now)
 
 
-def _step(looking: Generator[Ask, ListPage | NotHad, Found], answer: ListPage | NotHad | None) -> Ask | Found:
+def _step(
+    looking: Generator[PageRequest, ListPage | NotHad, FoundLists], answer: ListPage | NotHad | None
+) -> PageRequest | FoundLists:
     try:
         return next(looking) if answer is None else looking.send(answer)
     except StopIteration as end:
-        found: Found = end.value
+        found: FoundLists = end.value
         return found

@@ -34,15 +34,15 @@ from wholefeed.core.refresh.stored import subscription_of
 from wholefeed.core.slugs import lasts
 from wholefeed.core.text.dates import DAY_SECONDS
 from wholefeed.errors import DocumentError, OverloadedError, PublisherError, StoreError
-from wholefeed.fetch.memento import Archive
+from wholefeed.fetch.web_archive import Archive
 from wholefeed.logs import get_logger
 from wholefeed.service.context import RefreshContext
 from wholefeed.service.offers import offer_document
 from wholefeed.service.running import REST_SECONDS, Running
 from wholefeed.service.sources import FoundSubscription, Obtained
 from wholefeed.store.rows import DocumentRow
-from wholefeed.store.tables import documents, failures
-from wholefeed.store.tables.failures import Search
+from wholefeed.store.tables import document_table, failures
+from wholefeed.store.tables.failures import MementoSearch
 
 log = get_logger()
 
@@ -164,12 +164,12 @@ class Mementos:
                 raise
         return True
 
-    async def _first_due(self, feed: int | None, now: float) -> Search | None:
+    async def _first_due(self, feed: int | None, now: float) -> MementoSearch | None:
         horizon = now + _SEARCH_AGAIN_SECONDS
         look = partial(failures.list_open_searches, now=now, horizon=horizon, feed=feed)
         return next(filter(self._is_sought, await self._store.read(look)), None)
 
-    def _is_sought(self, search: Search) -> bool:
+    def _is_sought(self, search: MementoSearch) -> bool:
         """Whether the archive is to be asked for what a search is for."""
         is_part = not search.is_subscription
         if is_part and search.kind is Kind.PLAIN:
@@ -182,8 +182,8 @@ class Mementos:
         """Whether the archive may learn a URL; of a private publisher none (A5)."""
         return may_be_sent(url, self._hosts) and self._context.publishers.private_of(url) is None
 
-    async def _go_on(self, archive: Archive, search: Search) -> None:
-        rows = await self._store.read(partial(documents.list_all, feed=search.feed))
+    async def _go_on(self, archive: Archive, search: MementoSearch) -> None:
+        rows = await self._store.read(partial(document_table.list_all, feed=search.feed))
         stored = subscription_of(rows)
         if stored is not None and search.is_subscription:
             await self._take_page(archive, search, rows, stored)
@@ -203,7 +203,7 @@ class Mementos:
         await self._note(search, pause_seconds)
 
     async def _take_page(
-        self, archive: Archive, search: Search, rows: Sequence[DocumentRow], stored: DocumentRow
+        self, archive: Archive, search: MementoSearch, rows: Sequence[DocumentRow], stored: DocumentRow
     ) -> None:
         """Take one page of the copies of a subscription document; other searches have their turn then."""
         limits, attached = self._context.config.limits, [each for each in rows if each.rank is not None]
@@ -215,7 +215,7 @@ class Mementos:
         for capture in captures:
             if taken_at is not None and capture.captured_at <= taken_at:  # taken before
                 continue
-            obtained = await self._obtained(archive, capture, url, stored)
+            obtained = await self._obtain(archive, capture, url, stored)
             if room <= 0 or room_bytes <= 0:  # R18
                 following = ""
                 break
@@ -235,7 +235,7 @@ class Mementos:
         self, feed_id: int, copies: Sequence[Offer[Obtained]], found: FoundSubscription | None = None
     ) -> bool:
         """Let a refresh of the feed keep what came; return whether it did."""
-        feed = await self._running.settled(feed_id)
+        feed = await self._running.wait_until_settled(feed_id)
         if feed is None:
             return False
         flight = self._running.join(feed, RefreshRequest(is_polled=True), found, copies)
@@ -245,7 +245,7 @@ class Mementos:
             raise error
         return error is None and not flight.cancelled()
 
-    async def _note(self, search: Search, pause_seconds: float) -> None:
+    async def _note(self, search: MementoSearch, pause_seconds: float) -> None:
         """Keep how far a search has come, and for how long it rests."""
         next_at = self._context.now() + pause_seconds
         await self._store.write(partial(failures.note_search, search=search, next_at=next_at))
@@ -260,12 +260,12 @@ class Mementos:
         page = await _given(archive.newest(url))
         captures = [] if page is None else for_missing(page.captures, url, now=self._context.now())
         for capture in captures:
-            obtained = await self._obtained(archive, capture, url, like)
+            obtained = await self._obtain(archive, capture, url, like)
             if obtained is not None:
                 return obtained
         return None
 
-    async def _obtained(
+    async def _obtain(
         self, archive: Archive, capture: Capture, url: str, like: DocumentRow | None
     ) -> Obtained | None:
         """Return a copy, if it is of use; arguments as for `_newest`."""

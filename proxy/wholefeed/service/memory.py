@@ -6,11 +6,12 @@
     snapshot = ...
     held = memory.put(snapshot, url, since)             # None: it has changed meanwhile, or is too large
 
-All that is held of a feed, and all that is made of that, stands in one `Held`. A commit of `Store.write` that
-names the feed makes it old, before whoever asked for the change goes on: `drop` lets go of it. Who knows what
-has become of the feed says so instead: its row (`renew`), or its text as well (`replace`). So what is held is
-what the database says, or said when the request came. A read that a change has overtaken fills nothing: it
-may have seen the feed as it was. A URL leads to the same feed until that is forgotten.
+All that is held of a feed, and all that is made of that, stands in one `CachedFeed`. A commit of
+`Store.write` that names the feed makes it old, before whoever asked for the change goes on: `drop` lets go
+of it. Who knows what has become of the feed says so instead: its row (`renew`), or its text as well
+(`replace`). So what is held is what the database says, or said when the request came. A read that a change
+has overtaken fills nothing: it may have seen the feed as it was. A URL leads to the same feed until that is
+forgotten.
 
 Where other processes change the database, too, `wholefeed.service.checking` compares what is held with it.
 Nothing here waits or reads.
@@ -27,9 +28,9 @@ from operator import attrgetter
 from typing import Any, Final, NamedTuple
 
 from wholefeed.core.refresh.stored import Attempt
-from wholefeed.service.documents import ParsedDocuments
+from wholefeed.service.new_documents import ParsedDocuments
 from wholefeed.store.rows import DocumentRow, Failures, FeedRow, SegmentRow, Snapshot
-from wholefeed.store.tables.feeds import AGES, Version, version_of
+from wholefeed.store.tables.feed_table import AGES, Version, version_of
 
 
 class Memory:
@@ -41,7 +42,7 @@ class Memory:
     def __init__(self, max_bytes: int) -> None:
         parsed_bytes = max_bytes // _PARSED_SHARE
         self._max_bytes = max_bytes - parsed_bytes
-        self._held: OrderedDict[int, Held] = OrderedDict()
+        self._held: OrderedDict[int, CachedFeed] = OrderedDict()
         """By feed, those asked for last at the end."""
         self._feeds: dict[str, int] = {}
         """By the URLs that were asked for."""
@@ -61,11 +62,11 @@ class Memory:
     def usage(self) -> Usage:
         return Usage(len(self._held), self._bytes + self.parsed.bytes, self._hits, self._misses)
 
-    def find(self, url: str) -> Held | None:
+    def find(self, url: str) -> CachedFeed | None:
         """Return what is held of the feed that a URL leads to."""
         return self._held.get(self._feeds.get(url, 0))
 
-    def note_asked(self, held: Held | None) -> None:
+    def note_asked(self, held: CachedFeed | None) -> None:
         """Count that a feed is asked for, once for each answer; `held` is what was found of it."""
         if held is None:
             self._misses += 1
@@ -75,7 +76,7 @@ class Memory:
         if self._held.get(feed_id) is held:
             self._held.move_to_end(feed_id)
 
-    def of(self, feed_id: int) -> Held | None:
+    def of(self, feed_id: int) -> CachedFeed | None:
         """Return what is held of a feed, whatever leads to it."""
         return self._held.get(feed_id)
 
@@ -86,7 +87,7 @@ class Memory:
 
     # Filling it
 
-    def put(self, snapshot: Snapshot, url: str, since: int) -> Held | None:
+    def put(self, snapshot: Snapshot, url: str, since: int) -> CachedFeed | None:
         """Hold a feed that was read for a URL; return what is held of this very snapshot.
 
         Nothing is if it has changed since the read began, of where the URL leads and of the snapshot:
@@ -104,10 +105,10 @@ class Memory:
 
     def _hold(
         self, snapshot: Snapshot, blocks: Mapping[int, bytes] | None = None, urls: Iterable[str] = ()
-    ) -> Held | None:
+    ) -> CachedFeed | None:
         feed_id = snapshot.feed.id
         self._remove(feed_id)
-        held = self._held[feed_id] = Held(self, snapshot)
+        held = self._held[feed_id] = CachedFeed(self, snapshot)
         if not self.grow(held, _snapshot_size(snapshot)):
             self._remove(feed_id)
             return None
@@ -117,12 +118,12 @@ class Memory:
             self._lead(url, held)
         return held
 
-    def _lead(self, url: str, held: Held) -> None:
+    def _lead(self, url: str, held: CachedFeed) -> None:
         if url not in held.urls and self.grow(held, 2 * _ENTRY_BYTES + sys.getsizeof(url)):
             held.urls.add(url)
             self._feeds[url] = held.snapshot.feed.id
 
-    def grow(self, held: Held, size: int) -> bool:
+    def grow(self, held: CachedFeed, size: int) -> bool:
         """Count bytes of a feed, letting go of those not asked for longest; return whether there is room."""
         feed_id = held.snapshot.feed.id
         if self._held.get(feed_id) is not held or held.bytes + size > self._max_bytes // _SHARE:
@@ -195,7 +196,7 @@ class Memory:
             self._hold(snapshot, blocks, (snapshot.feed.url,))
 
     @contextmanager
-    def awaited(self, feed_id: int) -> Iterator[None]:
+    def await_feed(self, feed_id: int) -> Iterator[None]:
         """Have what is published of a feed meanwhile held at once: an answer waits for it."""
         self._waiting[feed_id] = self._waiting.get(feed_id, 0) + 1
         try:
@@ -218,7 +219,7 @@ class Memory:
             feed = replace(feed, **version.ages._asdict())
             held.snapshot = replace(held.snapshot, feed=feed)
 
-    def _remove(self, feed_id: int) -> Held | None:
+    def _remove(self, feed_id: int) -> CachedFeed | None:
         held = self._held.pop(feed_id, None)
         if held is None:
             return None
@@ -255,7 +256,7 @@ class Usage(NamedTuple):
     misses: int
 
 
-class Held:
+class CachedFeed:
     """What is held of one feed; of no use to anybody but the answers under way once it has been dropped."""
 
     def __init__(self, memory: Memory, snapshot: Snapshot) -> None:

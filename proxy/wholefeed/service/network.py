@@ -1,7 +1,7 @@
 """The fetches of one refresh: several at once, told to it one after the other as they end.
 
     await network.fetch(Fetch(url, stored, "prev-archive", is_met))
-    event = await network.next(NextEvent(needed=url))        # `Came`, `Early`, or None: the time is over
+    event = await network.next(NextEvent(needed=url))        # None: the time is over
 
 A refresh that adds documents holds a turn (`WalkTurns`). Meanwhile what has come is published from time to
 time, for readers that do not wait for the end.
@@ -21,10 +21,10 @@ from wholefeed.core.adapters.base import There
 from wholefeed.core.model import State
 from wholefeed.core.refresh.arrivals import LedBack, Response, Unchanged
 from wholefeed.core.refresh.asking import (
-    Came,
-    Early,
+    EarlyLink,
     EndWalk,
     Fetch,
+    FetchEnded,
     FetchPage,
     NextEvent,
     PauseHost,
@@ -32,14 +32,14 @@ from wholefeed.core.refresh.asking import (
     Rest,
     TakeTurn,
 )
-from wholefeed.core.refresh.basis import Progress
+from wholefeed.core.refresh.basis import RefreshProgress
 from wholefeed.core.refresh.collecting_requests import AT_ONCE
 from wholefeed.core.schedule import is_uncacheable
 from wholefeed.core.walk.ahead import is_foreseen
 from wholefeed.errors import DocumentError, OverloadedError, QueueFullError, StoreError, WorkError
 from wholefeed.fetch.base import Fetched, Manner
-from wholefeed.fetch.budget import Sizes
-from wholefeed.futures import cancelled, clear_tracebacks, retrieve_failure
+from wholefeed.fetch.budget import BudgetSizes
+from wholefeed.futures import cancel, clear_tracebacks, retrieve_failure
 from wholefeed.logs import get_logger
 from wholefeed.service.context import RefreshContext
 from wholefeed.service.feed_file import FeedFile
@@ -48,7 +48,7 @@ from wholefeed.service.offers import describe_fresh
 from wholefeed.service.sources import EarlyReader, Obtained, as_failure
 from wholefeed.service.subscribing import SubscriptionDesk
 from wholefeed.store.rows import FeedRow
-from wholefeed.store.tables import feeds
+from wholefeed.store.tables import feed_table
 
 log = get_logger()
 
@@ -72,7 +72,7 @@ class WalkTurn:
         context: RefreshContext,
         feed: FeedRow,
         file: FeedFile,
-        progress: Progress,
+        progress: RefreshProgress,
         *,
         is_polled: bool,
     ) -> None:
@@ -98,13 +98,13 @@ class WalkTurn:
         finally:
             self.is_waiting = False
         began = time.monotonic()
-        await self._file.storage.write(feeds.begin_walk, self._context.now())
+        await self._file.storage.write(feed_table.begin_walk, self._context.now())
         self.began = began
         self._context.counts.walks_begun += 1
         log.info("walk.started", feed=self._feed.id)
         task = asyncio.create_task(self._publish_meanwhile())
         task.add_done_callback(retrieve_failure)  # it is raised where the task is ended
-        self._stack.push_async_callback(cancelled, task)
+        self._stack.push_async_callback(cancel, task)
 
     async def end(self, request: EndWalk) -> None:
         """Give the turn back, and tell how the walk has ended."""
@@ -135,7 +135,7 @@ class WalkTurn:
         """
         pauses = iter(_MEANWHILE_SECONDS)
         while True:
-            await self._file.storage.fresh.grown(next(pauses, _MEANWHILE_SECONDS[-1]))
+            await self._file.storage.fresh.wait_for_more(next(pauses, _MEANWHILE_SECONDS[-1]))
             try:
                 await self._file.publish(Publish(State.LOADING, self._progress.notes), is_walking=True)
             except (StoreError, OverloadedError, WorkError) as exc:
@@ -164,10 +164,10 @@ class Network:
         self._deadline: float | None = None
         self._tasks: dict[str, asyncio.Task[Obtained | Response]] = {}
         self._pages: set[str] = set()  # what adapters ask for
-        self._early: deque[Early] = deque()
+        self._early: deque[EarlyLink] = deque()
         self._has_event = asyncio.Event()
         self._needed = ""  # the URL that the path of the walk has come to
-        self._sizes = Sizes()
+        self._sizes = BudgetSizes()
 
     async def take_turn(self, _request: TakeTurn) -> None:
         if not self.turn.began:
@@ -206,7 +206,7 @@ class Network:
         self._pages.add(request.url)
         self._begin(request.url, partial(self._obtain_page, request))
 
-    async def next(self, request: NextEvent) -> Came | Early | None:
+    async def next(self, request: NextEvent) -> FetchEnded | EarlyLink | None:
         assert self._tasks or self._early, "something is being fetched"
         self._needed = request.needed
         if not self._early:
@@ -215,7 +215,7 @@ class Network:
         while not self._early:
             url = next((url for url, task in self._tasks.items() if task.done()), None)
             if url is not None:
-                return Came(url, await self._receive(url))
+                return FetchEnded(url, await self._receive(url))
             if not await self._wait(self._begin_timer() - time.monotonic()):
                 return None
         return self._early.popleft()
@@ -312,7 +312,7 @@ class Network:
         )
 
     def _hear_early(self, url: str, older: str) -> None:
-        self._early.append(Early(url, older))
+        self._early.append(EarlyLink(url, older))
         self._has_event.set()
 
     async def rest(self, _request: Rest) -> None:

@@ -32,7 +32,7 @@ from wholefeed.service.running import Flights, Running
 from wholefeed.service.sources import FoundSubscription, SeveralFeedsError, find_subscription
 from wholefeed.store.base import Database
 from wholefeed.store.rows import FeedRow
-from wholefeed.store.tables import feeds
+from wholefeed.store.tables import feed_table
 
 MAX_WAITING_WALKS: Final = 64
 """Walks that wait for their turn; beyond that a feed that is not known yet is refused (503)."""
@@ -83,7 +83,7 @@ class Openings:
         start = partial(self._open, url, may_walk=may_walk, unknown_at=unknown_at)
         return self._flights.join((url, False), start)
 
-    async def announced(self, url: str, *, wait_seconds: float) -> tuple[Alternate, ...]:
+    async def find_announced(self, url: str, *, wait_seconds: float) -> tuple[Alternate, ...]:
         """Open a URL that nothing is stored of, unless it is a page that announces several feeds.
 
         Return the feeds of the page, each once, as listed; none where the URL leads to a feed now: then it is
@@ -181,7 +181,7 @@ class Openings:
         key, now, sharing = canonical_url(found.url), self._context.now(), self._context.sharing
 
         def work(db: Database) -> FeedRow:
-            feed = feeds.create(
+            feed = feed_table.create(
                 db,
                 url=key,
                 fetch_url=key,
@@ -189,8 +189,8 @@ class Openings:
                 kind=found.obtained.read.navigation.kind,
                 now=now,
             )
-            if url != key and feeds.find_by_url(db, url) is None:  # what it leads to stays for good
-                feeds.add_alias(db, url, feed.id)
+            if url != key and feed_table.find_by_url(db, url) is None:  # what it leads to stays for good
+                feed_table.add_alias(db, url, feed.id)
             sharing.claim_new(db, feed.id)
             return feed
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Final, NamedTuple
 
 from wholefeed.core.facts import DocumentFacts
-from wholefeed.core.refresh.basis import Progress
+from wholefeed.core.refresh.basis import RefreshProgress
 from wholefeed.errors import OverloadedError, StoreError
 from wholefeed.service.storing import FeedStorage
 from wholefeed.store.rows import NewDocument
@@ -30,8 +30,8 @@ class PendingDocuments:
     """
 
     def __init__(self) -> None:
-        self._waiting: list[_Waiting] = []
-        self._leaving: list[_Waiting] = []
+        self._waiting: list[_WaitingDocument] = []
+        self._leaving: list[_WaitingDocument] = []
         """Those that are being stored."""
         self._since = 0.0
         self._stand_in = 0
@@ -51,7 +51,7 @@ class PendingDocuments:
     def facts(self) -> list[DocumentFacts]:
         return [each.facts for each in (*self._leaving, *self._waiting)]
 
-    def left_out_of(self, progress: Progress) -> Progress:
+    def left_out_of(self, progress: RefreshProgress) -> RefreshProgress:
         """Return the progress of a walk without what is not known to be stored yet."""
         if not (entries := [len(each.entries) for each in self.facts]):
             return progress
@@ -71,7 +71,7 @@ class PendingDocuments:
         if not self._waiting:
             self._since = time.monotonic()
         self._stand_in -= 1
-        self._waiting.append(_Waiting(self._stand_in, new, facts))
+        self._waiting.append(_WaitingDocument(self._stand_in, new, facts))
         return self._stand_in
 
     async def put(self, storage: FeedStorage) -> None:
@@ -93,7 +93,7 @@ class PendingDocuments:
         return self._numbers.get(document, document)
 
 
-class _Waiting(NamedTuple):
+class _WaitingDocument(NamedTuple):
     number: int
     new: NewDocument
     facts: DocumentFacts

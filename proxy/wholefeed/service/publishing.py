@@ -35,14 +35,14 @@ from wholefeed.core.notes import Ending, HeadCut, IdsChanged, IdsUnstable
 from wholefeed.core.parse.limits import PARSER_VERSION
 from wholefeed.core.refresh.stored import Attempt
 from wholefeed.core.text.dates import format_rfc3339
-from wholefeed.service.documents import stored_as
+from wholefeed.service.new_documents import make_stored
+from wholefeed.service.segment_weaving import is_current, segment_of, woven
 from wholefeed.service.sources import work_bytes
 from wholefeed.service.storing import FeedStorage, LiveEntries, is_collected, read_live_entries
-from wholefeed.service.weaving import is_current, segment_of, woven
 from wholefeed.store.base import Database
 from wholefeed.store.rows import DocumentRow, FeedRow, NewSegment, NoteDict, Publication, SegmentRow
-from wholefeed.store.tables import documents
-from wholefeed.store.tables import segments as segments_table
+from wholefeed.store.tables import document_table
+from wholefeed.store.tables import segment_table as segments_table
 from wholefeed.store.tables.posts import UNSTABLE_LOOKS
 from wholefeed.workers.pool import INLINE_BYTES
 
@@ -68,7 +68,7 @@ async def assemble(
         return None
     rendering = Rendering(storage)
     feed, documents = stored.feed, stored.documents
-    head, heading, style = await rendering.composed(
+    head, heading, style = await rendering.compose_head(
         documents[0], stored.deleted, stored.live[documents[0].id]
     )
     is_alike = style.namespace == default_namespace(feed.published_family, feed.version)  # R23
@@ -76,7 +76,9 @@ async def assemble(
     rows = {row.id: row for row in documents}
     segments: list[SegmentRow | NewSegment] = []
     if stored.is_woven:
-        segments = await woven(rendering.rendered, storage, stored, published, style, is_walking=is_walking)
+        segments = await woven(
+            rendering.render_documents, storage, stored, published, style, is_walking=is_walking
+        )
     else:
         for step in plan([_as_stands(place, published, style) for place in stored.places]):
             match step:
@@ -94,7 +96,7 @@ async def assemble(
     version = common_version(style.family, style.version, {row.version for row in documents})
     prefixes = functools.reduce(operator.or_, (each.prefixes for each in segments), head.prefixes)
     cut = [HeadCut(via_url, left_out=head.left_out).as_dict()] if head.left_out else []
-    said = (state, via_url, version, f"{prefixes:x}", *map(_shown, shown))
+    said = (state, via_url, version, f"{prefixes:x}", *map(_format_attempt, shown))
     publication = Publication(
         segments=[each.id if isinstance(each, SegmentRow) else each for each in segments],
         state=state,
@@ -112,12 +114,13 @@ async def assemble(
         documents=sum(row.origin.policy.holds for row in documents),
         entries=sum(each.entries for each in segments),
         text_bytes=len(head.text) + sum(_length(each) for each in segments),
-        notes=json.dumps(_noted([*cut, *_notes_on_ids(feed, via_url), *notes], documents)),
+        notes=json.dumps(_choose_notes([*cut, *_notes_on_ids(feed, via_url), *notes], documents)),
         parser_version=PARSER_VERSION,
         version=version,
         is_woven=stored.is_woven,
         is_alike=is_upgraded
-        and (feed.state, feed.via_url, *map(_shown, stored.missing)) == (state, via_url, *map(_shown, shown))
+        and (feed.state, feed.via_url, *map(_format_attempt, stored.missing))
+        == (state, via_url, *map(_format_attempt, shown))
         and _bytes_of(was, stored.published, feed.version, style)
         == _bytes_of(head, segments, version, style),
         dates=await rendering.said_dates([row for row in documents if row.id in stored.unlined], stored.live),
@@ -155,7 +158,7 @@ async def _is_published(
     before: list[NoteDict] = json.loads(feed.notes)
     cut = [note for note in before[:1] if note["code"] == HeadCut.code]  # the head is what it was
     said = [*cut, *_notes_on_ids(feed, feed.via_url), *notes]
-    return before == _noted(said, attached) and not await _is_of_older_order(storage, attached)
+    return before == _choose_notes(said, attached) and not await _is_of_older_order(storage, attached)
 
 
 async def _is_of_older_order(storage: FeedStorage, attached: Sequence[DocumentRow]) -> bool:
@@ -232,7 +235,7 @@ def _with_former_digest(
     return replace(segment, sealed=replace(sealed, digest=next(same, sealed.digest)))
 
 
-def _shown(attempt: Attempt) -> str:
+def _format_attempt(attempt: Attempt) -> str:
     return f"{attempt.url} {attempt.reason} {attempt.first_at}"
 
 
@@ -244,7 +247,7 @@ _SHOWN_NOTES: Final = 100
 """At most, of a whole feed: its row is read for every answer."""
 
 
-def _noted(notes: Sequence[NoteDict], documents: Sequence[DocumentRow]) -> list[NoteDict]:
+def _choose_notes(notes: Sequence[NoteDict], documents: Sequence[DocumentRow]) -> list[NoteDict]:
     """Return as many notes as are worth reading; each document's own are listed with it, too."""
     return [*notes, *(note for document in documents for note in document.notes)][:_SHOWN_NOTES]
 
@@ -260,7 +263,7 @@ class Rendering:
         self._storage = storage
         self._work = storage.work
 
-    async def composed(
+    async def compose_head(
         self, subscription: DocumentRow, tombstones: Sequence[Tombstone], live: LiveEntries
     ) -> Composed:
         """Return the head, and what segments are rendered for."""
@@ -273,8 +276,10 @@ class Rendering:
         async with self._work.large.turn(size_bytes):
             body = live.body
             if body is None:
-                body = await self._storage.read(partial(documents.read_body, document=subscription.id))
-            return await self._work.run(work_bytes(body), compose, stored_as(subscription, body), tombstones)
+                body = await self._storage.read(partial(document_table.read_body, document=subscription.id))
+            return await self._work.run(
+                work_bytes(body), compose, make_stored(subscription, body), tombstones
+            )
 
     async def said_dates(
         self, rows: Sequence[DocumentRow], live: Mapping[int, LiveEntries]
@@ -288,17 +293,17 @@ class Rendering:
                 continue
             body = live[row.id].body if row.id in live else None
             if body is None:
-                body = await self._storage.read(partial(documents.read_body, document=row.id))
-            found[row.id] = await self._work.run(work_bytes(body), said_dates, stored_as(row, body))
+                body = await self._storage.read(partial(document_table.read_body, document=row.id))
+            found[row.id] = await self._work.run(work_bytes(body), said_dates, make_stored(row, body))
         return found
 
     async def segment(
         self, rows: Sequence[DocumentRow], style: Style, live: Mapping[int, LiveEntries]
     ) -> NewSegment:
         """Return the live entries of documents as one segment; of what is not in `live`, that is read now."""
-        return segment_of(await self.rendered(rows, style, live), [row.id for row in rows])
+        return segment_of(await self.render_documents(rows, style, live), [row.id for row in rows])
 
-    async def rendered(
+    async def render_documents(
         self, rows: Sequence[DocumentRow], style: Style, live: Mapping[int, LiveEntries]
     ) -> Rendered:
         """Return live entries of documents, one document after the other."""
@@ -343,7 +348,7 @@ class Rendering:
         rendered = fresh.rendered if fresh is not None and fresh.fits(style) else None
         if rendered is not None and rendered.entries == len(live.ordinals):
             return rendered
-        return None if live.body is None else stored_as(row, live.body)
+        return None if live.body is None else make_stored(row, live.body)
 
 
 _Shape = Document | Rendered
@@ -351,7 +356,7 @@ _Shape = Document | Rendered
 
 
 def _read_bodies(db: Database, wanted: Sequence[int]) -> dict[int, bytes]:
-    return {number: documents.read_body(db, number) for number in wanted}
+    return {number: document_table.read_body(db, number) for number in wanted}
 
 
 def _size_bytes(part: Part) -> int:

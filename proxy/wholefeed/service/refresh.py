@@ -18,8 +18,8 @@ from typing import Any, Final
 
 from wholefeed.core.refresh import asking
 from wholefeed.core.refresh.arrivals import Offer, SubscriptionFailed
-from wholefeed.core.refresh.asking import Request, Talk
-from wholefeed.core.refresh.basis import Basis, Progress, RefreshRequest
+from wholefeed.core.refresh.asking import CoreRequest, Talk
+from wholefeed.core.refresh.basis import Basis, RefreshProgress, RefreshRequest
 from wholefeed.core.refresh.refreshing import refresh
 from wholefeed.core.refresh.stored import StoredDocument
 from wholefeed.errors import OverloadedError, StoreError, UnknownFeedError
@@ -60,7 +60,7 @@ class Refresh:
         self._request = request
         self._is_new = found is not None and feed.is_untouched  # as its opening has made it
         self._offered = offered
-        self._progress = Progress()
+        self._progress = RefreshProgress()
         look_ahead = LookAheadCounts(context.counts)
         self._file = FeedFile(context, feed)
         self._incoming = IncomingDocuments(self._file, look_ahead)
@@ -152,7 +152,7 @@ class Refresh:
         finally:
             talk.close()
 
-    def _handlers(self) -> Mapping[type[Request[Any]], Callable[[Any], Awaitable[Any]]]:
+    def _handlers(self) -> Mapping[type[CoreRequest[Any]], Callable[[Any], Awaitable[Any]]]:
         """Return what carries out each kind of request."""
         desk, network, incoming, file = self._desk, self._network, self._incoming, self._file
         return {

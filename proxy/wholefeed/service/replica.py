@@ -36,7 +36,7 @@ from wholefeed.store.base import Database
 from wholefeed.store.rows import FeedRow
 from wholefeed.store.store import Store
 from wholefeed.store.tables import leases
-from wholefeed.store.tables.leases import LeaseRow, Looked, Wants, always
+from wholefeed.store.tables.leases import LeaseCondition, LeaseResult, LeaseRow, always
 
 log = get_logger()
 
@@ -174,9 +174,9 @@ class Replica:
             self.is_forgotten = True
         self._sign, self.replicas = (name, sent_at), beat.replicas
         for each in held:
-            if self.held.get(each.name) is each and beat.held.get(each.name) != each.token:
+            if self.held.get(each.name) is each and beat.lease_tokens.get(each.name) != each.token:
                 self._lose(each)
-        self._end_unused(beat.held)
+        self._end_unused(beat.lease_tokens)
 
     def _end_unused(self, held: Mapping[str, str]) -> None:
         """Give back what nothing works under: who took it, or was to begin, has failed or was cancelled."""
@@ -240,11 +240,11 @@ class Replica:
     async def take(
         self,
         name: str,
-        wants: Wants = always,
+        wants: LeaseCondition = always,
         *,
         feed: int | None = None,
         takes_own: bool = True,
-    ) -> tuple[Lease | None, Looked]:
+    ) -> tuple[Lease | None, LeaseResult]:
         """Take a lease if it can be had at once; the arguments are those of `leases.take`.
 
         Raises:
@@ -357,7 +357,7 @@ class Replica:
                 continue
             try:
                 names = {each.name for each in waits}
-                found = await self.store.read(partial(leases.look_all, names=names))
+                found = await self.store.read(partial(leases.read_leases, names=names))
             except (StoreError, OverloadedError):
                 continue
             for wait in waits:

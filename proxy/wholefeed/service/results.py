@@ -13,9 +13,9 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Self
 
 from wholefeed.core.model import State
-from wholefeed.core.refresh.listing import NOTHING_LISTED, Listing
+from wholefeed.core.refresh.listing_state import NOTHING_LISTED, ListingState
 from wholefeed.core.refresh.stored import Attempt
-from wholefeed.service.memory import Held
+from wholefeed.service.memory import CachedFeed
 from wholefeed.store.rows import FeedRow, Overview, Snapshot
 
 
@@ -25,7 +25,7 @@ class Reconstruction:
 
     snapshot: Snapshot
     is_stale: bool
-    held: Held | None = None
+    held: CachedFeed | None = None
     """What is held in memory of this snapshot, if anything is."""
     in_time: Callable[[], AbstractAsyncContextManager[None]] = field(
         default=nullcontext, repr=False, compare=False
@@ -56,7 +56,7 @@ class Reconstruction:
         snapshot, feed = self.snapshot, self.feed
         if feed.listing == NOTHING_LISTED:
             return self
-        state, missing = Listing.read(feed.listing).without_lists(feed.state, snapshot.missing)
+        state, missing = ListingState.read(feed.listing).without_lists(feed.state, snapshot.missing)
         entries = feed.entries - feed.listed
         feed = replace(feed, state=state, documents=feed.documents - documents, entries=entries, listed=0)
         return replace(self, snapshot=replace(snapshot, feed=feed, missing=missing))

@@ -36,7 +36,7 @@ from wholefeed.service.results import UnderWay
 from wholefeed.service.sharing import Wanted
 from wholefeed.service.sources import FoundSubscription, Obtained
 from wholefeed.store.rows import FeedRow
-from wholefeed.store.tables import feeds
+from wholefeed.store.tables import feed_table
 
 log = get_logger()
 
@@ -106,7 +106,7 @@ class Running:
         assert not copies, "who has copies waits for the end of the one under way"
         run = self._runs[feed.id]
         if request.is_forced or request.is_full or (request.may_walk and not run.request.may_walk):
-            run.again = request if run.again is None else run.again.merged(request)
+            run.again = request if run.again is None else run.again.merge(request)
             run.found = found or run.found
         return flight
 
@@ -126,7 +126,7 @@ class Running:
         """
         is_begun = False
         while True:
-            feed = await self._context.store.read(partial(feeds.require, feed=feed_id))
+            feed = await self._context.store.read(partial(feed_table.require, feed=feed_id))
             if (flight := self.running(feed_id)) is None and is_begun:
                 return feed
             if flight is None:
@@ -141,10 +141,10 @@ class Running:
             if error is not None and not isinstance(error, DocumentError):  # a publisher that is gone is none
                 raise error
 
-    async def settled(self, feed_id: int) -> FeedRow | None:
+    async def wait_until_settled(self, feed_id: int) -> FeedRow | None:
         """Return a feed as it is stored once it is not being refreshed; None: it was forgotten."""
         while True:
-            feed = await self._context.store.read(partial(feeds.find, feed=feed_id))
+            feed = await self._context.store.read(partial(feed_table.find, feed=feed_id))
             under_way = self.running(feed_id)
             if feed is None or under_way is None:
                 return feed
@@ -215,7 +215,7 @@ class Running:
                         raise
                 if run.again is None:
                     return
-                latest = await self._context.store.read(partial(feeds.find, feed=feed.id), feed=feed.id)
+                latest = await self._context.store.read(partial(feed_table.find, feed=feed.id), feed=feed.id)
                 if latest is None:
                     return
                 feed, run.request, run.again = latest, run.again, None  # asked for while that was read, too
@@ -300,7 +300,7 @@ class Flights(Generic[_Key, _T]):
         if task is None:
             task = asyncio.create_task(_flight(start))
             self._tasks[key] = task
-            task.add_done_callback(lambda done: self._landed(key, done))
+            task.add_done_callback(lambda done: self._forget(key, done))
         return task
 
     async def close(self) -> None:
@@ -310,7 +310,7 @@ class Flights(Generic[_Key, _T]):
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
-    def _landed(self, key: _Key, task: asyncio.Task[_T]) -> None:
+    def _forget(self, key: _Key, task: asyncio.Task[_T]) -> None:
         if self._tasks.get(key) is task:
             del self._tasks[key]
         retrieve_failure(task)

@@ -36,19 +36,19 @@ from wholefeed.service.account import ChainDocument
 from wholefeed.service.background import AskedTimes, Housekeeping, Polling
 from wholefeed.service.checking import Checks
 from wholefeed.service.context import RefreshContext
-from wholefeed.service.importing import Imports
+from wholefeed.service.imports import Imports
 from wholefeed.service.listing import Lists
 from wholefeed.service.mementos import Mementos
-from wholefeed.service.memory import Held, Usage
+from wholefeed.service.memory import CachedFeed, Usage
 from wholefeed.service.opening import Opened, Openings
-from wholefeed.service.replaying import Replays
+from wholefeed.service.replays import Replays
 from wholefeed.service.results import Reconstruction, Status
 from wholefeed.service.running import Running
-from wholefeed.service.showing import Showing, described
+from wholefeed.service.showing import Showing, describe
 from wholefeed.service.watching import Watching
-from wholefeed.store.rows import FeedRow, ListedFeed, Snapshot
-from wholefeed.store.tables import feeds, posts
-from wholefeed.store.tables.feeds import Search
+from wholefeed.store.rows import FeedRow, FeedSummary, Snapshot
+from wholefeed.store.tables import feed_table, posts
+from wholefeed.store.tables.feed_table import FeedSearch
 
 log = get_logger()
 
@@ -107,7 +107,7 @@ class FeedService:
 
     # What is served
 
-    def at_once(self, url: str, *, is_head: bool = False) -> Held | None:
+    def at_once(self, url: str, *, is_head: bool = False) -> CachedFeed | None:
         """Return the feed of a URL if it is held in memory and nothing is to be asked or awaited.
 
         Where `checks.are_needed`, await one first. Who answers with it calls `note_at_once`; args as for
@@ -121,7 +121,7 @@ class FeedService:
             return None
         return held
 
-    def note_at_once(self, held: Held) -> None:
+    def note_at_once(self, held: CachedFeed) -> None:
         """Count an answer with what `at_once` has returned."""
         self._context.counts.sources["memory"] += 1
         self._memory.note_asked(held)
@@ -164,7 +164,7 @@ class FeedService:
 
     async def _found(
         self, stack: AsyncExitStack, url: str, deadline: float, *, is_head: bool, from_memory: bool
-    ) -> tuple[Snapshot, bool, Held | None]:
+    ) -> tuple[Snapshot, bool, CachedFeed | None]:
         """Return what to answer with, and whether the publisher was not heard of in time.
 
         What has to stay readable until the end of the answer is entered into the stack.
@@ -219,7 +219,7 @@ class FeedService:
         return under_way is None or not under_way.is_confirmed
 
     async def _wait_for_refresh(self, feed_id: int, flight: asyncio.Task[None], deadline: float) -> None:
-        with self._memory.awaited(feed_id):
+        with self._memory.await_feed(feed_id):
             await either_done(flight, self._stopping, deadline - time.monotonic())
 
     async def _open(self, url: str, deadline: float, may_walk: bool, unknown_at: int) -> FeedRow:
@@ -227,7 +227,7 @@ class FeedService:
         while not self._stopping.done():
             try:
                 opening = self.openings.join(url, may_walk=may_walk, unknown_at=unknown_at)
-                feed = await self._opened(opening, deadline, may_walk)
+                feed = await self._wait_for_opening(opening, deadline, may_walk)
             except UnknownFeedError:  # forgotten just now: once more from the beginning
                 unknown_at = -1
                 if time.monotonic() >= deadline:
@@ -241,7 +241,9 @@ class FeedService:
         await self.checks.require_answer()  # perhaps it is the database that has taken all of the time
         raise NothingYetError("expected a feed in time, got nothing yet", url=url)
 
-    async def _opened(self, opening: asyncio.Task[Opened], deadline: float, may_walk: bool) -> FeedRow | None:
+    async def _wait_for_opening(
+        self, opening: asyncio.Task[Opened], deadline: float, may_walk: bool
+    ) -> FeedRow | None:
         """Wait for the opening of a URL and for the refresh that it begins; return what is known in time."""
         await either_done(opening, self._stopping, deadline - time.monotonic())
         if not opening.done():
@@ -253,7 +255,7 @@ class FeedService:
             _ = self._running.join(opened, _USUAL)  # whoever opened it may want the head alone
         await self._wait_for_refresh(opened.id, flight, deadline)
         held = self._memory.of(opened.id)
-        look = partial(feeds.find, feed=opened.id)
+        look = partial(feed_table.find, feed=opened.id)
         feed = held.snapshot.feed if held else await self._store.read(look, is_single=True)
         if feed is None or flight.cancelled():
             raise UnknownFeedError(f"forgotten meanwhile: {opened.url}")
@@ -294,13 +296,13 @@ class FeedService:
                 raise UnknownFeedError(f"nothing is stored for {url}")
             yield feed
 
-    async def feeds(self) -> list[ListedFeed]:
+    async def feeds(self) -> list[FeedSummary]:
         """Return the known feeds, at most `_MAX_LISTED` of them."""
         async with self.checks.answering():
-            listed = await self._store.read(partial(feeds.list_feeds, limit=_MAX_LISTED, offset=0))
-        return await self._named(listed)
+            listed = await self._store.read(partial(feed_table.list_feeds, limit=_MAX_LISTED, offset=0))
+        return await self._name_feeds(listed)
 
-    async def every_feed(self) -> AsyncIterator[list[ListedFeed]]:
+    async def every_feed(self) -> AsyncIterator[list[FeedSummary]]:
         """Give the known feeds by URL, those that are published, some at a time.
 
         One that comes or goes meanwhile may move another to or fro: that one is given twice or not at all.
@@ -308,29 +310,31 @@ class FeedService:
         offset = 0
         while True:
             async with self.checks.answering():
-                rows = await self._store.read(partial(feeds.list_feeds, limit=_FEEDS_PER_PART, offset=offset))
+                rows = await self._store.read(
+                    partial(feed_table.list_feeds, limit=_FEEDS_PER_PART, offset=offset)
+                )
             if not rows:
                 return
-            yield await self._named([row for row in rows if row.digest])
+            yield await self._name_feeds([row for row in rows if row.digest])
             offset += len(rows)
 
-    async def listed(self, search: Search, number: int) -> Listing:
+    async def listed(self, search: FeedSearch, number: int) -> FeedListPage:
         """Return a part of the feeds that are looked for, from 1 on; the last where that one is not there."""
 
-        async def part(wanted: int) -> Listing:
+        async def part(wanted: int) -> FeedListPage:
             first = (wanted - 1) * _FEEDS_PER_PART
             found, total = await self._store.read(
-                partial(feeds.search, search=search, limit=_FEEDS_PER_PART, offset=first)
+                partial(feed_table.search, search=search, limit=_FEEDS_PER_PART, offset=first)
             )
-            return Listing(tuple(found), total, wanted)
+            return FeedListPage(tuple(found), total, wanted)
 
         async with self.checks.answering():
             asked = await part(number)
             if asked.number > asked.parts:
                 asked = await part(asked.parts)
-        return asked._replace(feeds=tuple(await self._named(asked.feeds)))
+        return asked._replace(feeds=tuple(await self._name_feeds(asked.feeds)))
 
-    async def _named(self, listed: Sequence[ListedFeed]) -> list[ListedFeed]:
+    async def _name_feeds(self, listed: Sequence[FeedSummary]) -> list[FeedSummary]:
         """Return feeds with their titles, also those that were published before titles were kept.
 
         These are read from the heads, one after the other, and then kept. Where there is no time, or the
@@ -342,13 +346,15 @@ class FeedService:
             with suppress(StoreError, OverloadedError, TimeoutError):
                 async with asyncio.timeout(_NAMING_SECONDS):
                     for feed_id in unnamed:
-                        feed = await self._store.read(partial(feeds.find_unnamed, feed=feed_id), feed=feed_id)
+                        feed = await self._store.read(
+                            partial(feed_table.find_unnamed, feed=feed_id), feed=feed_id
+                        )
                         if feed is not None:
-                            found[feed_id] = await described(feed)
+                            found[feed_id] = await describe(feed)
         if found:
             with suppress(StoreError, OverloadedError, TimeoutError):
                 async with asyncio.timeout(_NAMING_SECONDS):
-                    await self._store.write(partial(feeds.keep_headings, headings=found))
+                    await self._store.write(partial(feed_table.keep_headings, headings=found))
         return [
             replace(row, title=found[row.id].title, site=found[row.id].site) if row.id in found else row
             for row in listed
@@ -427,7 +433,7 @@ class FeedService:
     async def resume(self) -> None:
         """Take up the walks that an earlier run of the program did not finish."""
         if not self._context.sharing.is_shared:
-            for feed in await self._store.read(feeds.list_unfinished):
+            for feed in await self._store.read(feed_table.list_unfinished):
                 _ = self._running.join(feed, RefreshRequest())
 
     async def keep_resuming(self) -> None:
@@ -463,10 +469,10 @@ class FeedService:
         await self.asked.close()
 
 
-class Listing(NamedTuple):
+class FeedListPage(NamedTuple):
     """One part of the feeds that were looked for."""
 
-    feeds: tuple[ListedFeed, ...]
+    feeds: tuple[FeedSummary, ...]
     total: int
     """How many there are in all parts."""
     number: int

@@ -184,7 +184,7 @@ class Sharing:
 
     def elsewhere(self, db: Database, feed: int) -> UnderWay | None:
         """Return how far another replica is with the refresh of a feed; None: none is at it."""
-        lease = None if self._replica is None else leases.look(db, feed_lease(feed))
+        lease = None if self._replica is None else leases.read_lease(db, feed_lease(feed))
         if lease is None or not lease.is_live or lease.replica == self.replica.name:
             return None
         return UnderWay.of(lease.progress)
@@ -250,10 +250,10 @@ class Sharing:
         """Return the feeds that nobody is at; who waits for one here takes it up itself."""
         replica = self.replica
         if replica.is_forgotten:  # so the feeds themselves are looked at
-            left = await replica.store.read(leases.unfinished)
+            left = await replica.store.read(leases.list_unfinished)
             replica.is_forgotten = False
         else:
-            left = await replica.store.read(partial(leases.orphans, limit=MAX_ADOPTED))
+            left = await replica.store.read(partial(leases.list_orphans, limit=MAX_ADOPTED))
         random.shuffle(left)  # the others look at the same ones
         return [feed for feed in left if replica.wait_for(feed_lease(feed)) is None]
 

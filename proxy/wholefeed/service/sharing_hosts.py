@@ -81,7 +81,7 @@ def told_before(replica: Replica, lease: Lease) -> tuple[str, float]:
 
 
 @dataclass(slots=True, eq=False)
-class _Turn:
+class _HostTurn:
     """At one host: asked for, then ours until it ends, and there until the last request is over."""
 
     host: Host
@@ -102,7 +102,7 @@ class ReplicaHosts:
         self._replica = replica
         self._counts = counts
         self._clock = clock
-        self._turns: dict[str, _Turn] = {}
+        self._turns: dict[str, _HostTurn] = {}
         self._tasks = set[asyncio.Task[None]]()
         self._failed_at = -math.inf
         """When the database did not answer in time; as of the last turn that was asked for."""
@@ -126,7 +126,7 @@ class ReplicaHosts:
         if turn is None:
             if self.is_alone:
                 return True
-            turn = self._turns[host.name] = _Turn(host, on_turn)
+            turn = self._turns[host.name] = _HostTurn(host, on_turn)
             task = asyncio.create_task(self._have(turn))
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
@@ -160,7 +160,7 @@ class ReplicaHosts:
 
     # A turn
 
-    async def _have(self, turn: _Turn) -> None:
+    async def _have(self, turn: _HostTurn) -> None:
         """Have a turn, from asking for it until this replica may ask again."""
         tell = partial(self._told, turn)
         on_late = partial(self._go_alone, "the database does not answer in time")
@@ -178,7 +178,7 @@ class ReplicaHosts:
         del self._turns[turn.host.name]
         turn.on_turn(turn.host)
 
-    async def _use(self, turn: _Turn, lease: Lease) -> None:
+    async def _use(self, turn: _HostTurn, lease: Lease) -> None:
         """Let requests begin until the turn is over, and those that have begun come to their end."""
         now = turn.since = turn.used_at = self._clock()
         if self._failed_at > -math.inf:
@@ -198,7 +198,7 @@ class ReplicaHosts:
                 async with asyncio.timeout(None if turn.host.running else left_seconds):
                     await turn.has_changed.wait()
 
-    def _told(self, turn: _Turn) -> str:
+    def _told(self, turn: _HostTurn) -> str:
         return turn.host.as_text(now=self._clock())
 
     def _go_alone(self, reason: str) -> None:

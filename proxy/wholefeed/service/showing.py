@@ -26,12 +26,12 @@ from itertools import accumulate, islice
 from typing import Final, NamedTuple
 
 from wholefeed.core.compose.compose import Heading, stored_heading
-from wholefeed.core.compose.entries import Shown, identity_of, sent_name, shown
-from wholefeed.core.compose.reading import Article, Begun, show_entries
+from wholefeed.core.compose.entries import PageEntry, identity_of, parse_for_page, sent_name
+from wholefeed.core.compose.reading import Article, EntryText, show_entries
 from wholefeed.core.compose.segments import Inflater, Slice, each_of
 from wholefeed.core.compose.views import entries_of
 from wholefeed.core.model import SEPARATOR, default_namespace
-from wholefeed.core.text.urls import Places
+from wholefeed.core.text.urls import UrlPlaces
 from wholefeed.errors import OverloadedError, WorkError, WorkTooLongError
 from wholefeed.futures import within
 from wholefeed.logs import get_logger
@@ -66,11 +66,11 @@ class PageKey(NamedTuple):
     start: int
     """The first of them, in output order, from 0."""
     most: int
-    loads_all_but: Places | None
+    loads_all_but: UrlPlaces | None
     """Where the pictures, audio and video are that it does not load; None: it loads none."""
 
 
-class Page:
+class RenderedPage:
     """The entries of a page as HTML; of one that is too costly there is none."""
 
     __slots__ = ("body", "readers")
@@ -97,7 +97,7 @@ class Showing:
         reconstruction: Reconstruction,
         wanted: PageKey,
         rendered: Callable[[Sequence[Article], int], bytes],
-    ) -> Page:
+    ) -> RenderedPage:
         """Return a page of a feed.
 
         `rendered` makes HTML of its entries and of the place of the first, from 1; it is called on a thread.
@@ -107,12 +107,12 @@ class Showing:
             WorkTooLongError: It takes more computing than a page may.
         """
         held = reconstruction.held
-        page: Page | None = held.made(wanted) if held is not None else None
+        page: RenderedPage | None = held.made(wanted) if held is not None else None
         if page is None:
             async with self._turn():
                 page = held.made(wanted) if held is not None else None  # who was before may have made it
                 if page is None:
-                    page = Page(await self._made(reconstruction, wanted, rendered))
+                    page = RenderedPage(await self._made(reconstruction, wanted, rendered))
                     if held is not None:
                         held.keep_made(wanted, page, sys.getsizeof(page) + sys.getsizeof(page.body))
         if page.body is None:
@@ -174,7 +174,7 @@ class Showing:
         return await asyncio.to_thread(rendered, articles, wanted.start + 1)
 
     @contextmanager
-    def sending(self, page: Page) -> Iterator[None]:
+    def sending(self, page: RenderedPage) -> Iterator[None]:
         """Hold a page while it is sent.
 
         Raises:
@@ -207,7 +207,7 @@ _INFLATED_BYTES: Final = 1 << 16
 """Of a segment's text, what is inflated at a time."""
 
 
-async def described(feed: FeedRow) -> Heading:
+async def describe(feed: FeedRow) -> Heading:
     """Return what a feed calls itself, as it is published."""
     if feed.title is not None:
         return Heading(feed.title, feed.site)
@@ -224,9 +224,9 @@ def entries_in(snapshot: Snapshot) -> int:
 class Excerpt(NamedTuple):
     """The two ends of a feed. No entry stands in both."""
 
-    newest: tuple[Shown, ...]
+    newest: tuple[PageEntry, ...]
     """The first in output order, in that order."""
-    oldest: tuple[Shown, ...]
+    oldest: tuple[PageEntry, ...]
     """The last in output order, in that order."""
 
 
@@ -238,7 +238,7 @@ async def excerpt(snapshot: Snapshot, store: Store, *, newest: int, oldest: int)
     return Excerpt(first, await read_entries(snapshot, store, start, total - start))
 
 
-async def removable_names(feed: FeedRow, entries: Sequence[Shown], store: Store) -> list[str]:
+async def removable_names(feed: FeedRow, entries: Sequence[PageEntry], store: Store) -> list[str]:
     """Return by what each entry can be removed (I2), as it goes into a URL; empty: by nothing that it shows.
 
     That is its id, else its link, unless those identify nothing in this feed (R9).
@@ -254,7 +254,7 @@ async def removable_names(feed: FeedRow, entries: Sequence[Shown], store: Store)
     return await store.read(look)
 
 
-async def read_entries(snapshot: Snapshot, store: Store, start: int, count: int) -> tuple[Shown, ...]:
+async def read_entries(snapshot: Snapshot, store: Store, start: int, count: int) -> tuple[PageEntry, ...]:
     """Return entries in output order, fewer where there are no more.
 
     Of the feed's segments those alone are read that hold them, a piece at a time, on threads: whatever the
@@ -268,12 +268,12 @@ async def read_entries(snapshot: Snapshot, store: Store, start: int, count: int)
         count: How many.
     """
     texts = await read_texts(snapshot, store, start, count, room_bytes=_ROOM_BYTES)
-    return await asyncio.to_thread(_shown, snapshot.feed, texts)
+    return await asyncio.to_thread(_parse_page_entries, snapshot.feed, texts)
 
 
-def _shown(feed: FeedRow, texts: Sequence[Begun]) -> tuple[Shown, ...]:
+def _parse_page_entries(feed: FeedRow, texts: Sequence[EntryText]) -> tuple[PageEntry, ...]:
     family, namespace = feed.published_family, namespace_of(feed)
-    return tuple(shown(family, text, namespace=namespace, is_cut=is_cut) for text, is_cut in texts)
+    return tuple(parse_for_page(family, text, namespace=namespace, is_cut=is_cut) for text, is_cut in texts)
 
 
 def namespace_of(feed: FeedRow) -> str:
@@ -283,13 +283,13 @@ def namespace_of(feed: FeedRow) -> str:
 
 async def read_texts(
     snapshot: Snapshot, store: Store, start: int, count: int, *, room_bytes: int
-) -> tuple[Begun, ...]:
+) -> tuple[EntryText, ...]:
     """Return the texts of entries, or their beginnings; arguments as for `read_entries`.
 
     They may come to `room_bytes` before they are cut to `_LEAST_BYTES` each.
     """
     end, room = start + count, room_bytes
-    found: list[Begun] = []
+    found: list[EntryText] = []
     before = 0
     for segment in snapshot.segments:
         first, last = max(start - before, 0), min(end - before, segment.entries)
@@ -307,7 +307,7 @@ async def read_texts(
 async def read_places(snapshot: Snapshot, store: Store, places: Iterable[int]) -> dict[int, bytes]:
     """Return the whole texts of entries by their places in output order, from 0."""
     found: dict[int, bytes] = {}
-    async for segment, slices in _located(snapshot, store, places):
+    async for segment, slices in _locate(snapshot, store, places):
         ranges = [(each.start, each.end, False) for each in slices.values()]
         texts = await _taken(segment, ranges, snapshot.feed, store)
         found |= zip(slices, (text for text, _ in texts), strict=True)
@@ -326,7 +326,7 @@ async def entry_digests(segment: SegmentRow, feed: FeedRow, store: Store) -> byt
     slices = await _slices(segment, feed, store, 0, segment.entries)
     ranges = [(each.start, each.end, False) for each in slices]
     joint = SEPARATOR[feed.published_family].strip()
-    taken = _Taken(segment, ranges, partial(_digest_of, joint=joint))
+    taken = _RangeReader(segment, ranges, partial(_digest_of, joint=joint))
     async for piece in store.pieces(segment):
         if await asyncio.to_thread(taken.add, piece):
             break
@@ -337,7 +337,7 @@ def _digest_of(text: bytes | bytearray, joint: bytes) -> bytes:
     return hashlib.blake2b(text.strip().removesuffix(joint), digest_size=DIGEST_BYTES).digest()
 
 
-async def _located(
+async def _locate(
     snapshot: Snapshot, store: Store, places: Iterable[int]
 ) -> AsyncIterator[tuple[SegmentRow, dict[int, Slice]]]:
     """Give the segments that hold entries, and where each of these stands in its text, ascending."""
@@ -354,9 +354,9 @@ async def _located(
 
 async def _taken(
     segment: SegmentRow, ranges: Sequence[tuple[int, int, bool]], feed: FeedRow, store: Store
-) -> list[Begun]:
+) -> list[EntryText]:
     """Return what stands at ranges of a segment's text, ascending; each says whether it cuts an entry."""
-    taken = _Taken(segment, ranges)
+    taken = _RangeReader(segment, ranges)
     async for piece in store.pieces(segment):
         if await asyncio.to_thread(taken.add, piece):
             break
@@ -378,7 +378,7 @@ async def _slices(segment: SegmentRow, feed: FeedRow, store: Store, first: int, 
     return await asyncio.to_thread(looked)
 
 
-class _Taken:
+class _RangeReader:
     """Takes entries out of the text of a segment while that is inflated.
 
     `ranges` as for `_taken`; `make` returns what is kept of the text of each, by default the text.
@@ -410,7 +410,7 @@ class _Taken:
             self._at += len(text)
         return len(self.texts) == len(self._ranges)
 
-    def entries(self, joint: bytes) -> Iterator[Begun]:
+    def entries(self, joint: bytes) -> Iterator[EntryText]:
         """Give them; `joint` is what stands behind an entry that is not the last."""
         for text, (_, _, is_cut) in zip(self.texts, self._ranges, strict=True):
-            yield Begun(text if is_cut else text.strip().removesuffix(joint), is_cut)
+            yield EntryText(text if is_cut else text.strip().removesuffix(joint), is_cut)

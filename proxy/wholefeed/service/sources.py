@@ -28,7 +28,7 @@ from wholefeed.core.parse.discovery import Alternate, discover, in_order, is_htm
 from wholefeed.core.parse.documents import EarlyHead, parse
 from wholefeed.core.parse.limits import ParseError
 from wholefeed.core.refresh.arrivals import Failure
-from wholefeed.core.refresh.subscription import Seen, search
+from wholefeed.core.refresh.subscription import SearchedDocument, search
 from wholefeed.core.slugs import lasts, may_pass
 from wholefeed.errors import (
     DocumentError,
@@ -39,9 +39,9 @@ from wholefeed.errors import (
     WorkTooLargeError,
 )
 from wholefeed.fetch.base import USUAL, Fetched, Manner, Validators
-from wholefeed.fetch.budget import Sizes
+from wholefeed.fetch.budget import BudgetSizes
 from wholefeed.fetch.fetcher import Fetcher
-from wholefeed.fetch.memento import Archive
+from wholefeed.fetch.web_archive import Archive
 from wholefeed.workers.pool import INLINE_BYTES, START_BYTES, THREAD_BYTES, Workers
 
 # From a URL to the subscription document
@@ -58,7 +58,7 @@ async def find_subscription(source: Source, url: str, *, is_choosing: bool = Fal
         DocumentError: Nothing usable as a feed was found.
         SeveralFeedsError: There is a choice.
     """
-    fetched = partial(_fetched, source, manner=Manner(is_new=True, feed_url=url))
+    fetched = partial(_fetch, source, manner=Manner(is_new=True, feed_url=url))
     try:
         return await follow_to_subscription(source, url, await fetched(url), feed_url=url)
     except PageError as exc:
@@ -121,9 +121,9 @@ async def follow_to_subscription(
     and a note says so.
     """
 
-    async def fetch(newer_url: str) -> Seen[Obtained] | Failure:
+    async def fetch(newer_url: str) -> SearchedDocument[Obtained] | Failure:
         try:
-            return _seen(await _fetched(source, newer_url, manner=Manner(feed_url=feed_url)))
+            return _seen(await _fetch(source, newer_url, manner=Manner(feed_url=feed_url)))
         except DocumentError as exc:
             return as_failure(exc)
 
@@ -131,12 +131,12 @@ async def follow_to_subscription(
     return FoundSubscription(found.url, found.document.whole, found.notes)
 
 
-def _seen(obtained: Obtained) -> Seen[Obtained]:
+def _seen(obtained: Obtained) -> SearchedDocument[Obtained]:
     fetched, read = obtained.fetched, obtained.read
-    return Seen(fetched.url, fetched.final_url, read.facts.family, read.navigation, obtained)
+    return SearchedDocument(fetched.url, fetched.final_url, read.facts.family, read.navigation, obtained)
 
 
-async def _fetched(source: Source, url: str, *, manner: Manner) -> Obtained:
+async def _fetch(source: Source, url: str, *, manner: Manner) -> Obtained:
     obtained = await source.obtain(url, manner=manner)
     assert not isinstance(obtained, Fetched), "no validators were sent"
     return obtained
@@ -189,7 +189,7 @@ class Source:
         validators: Validators | None = None,
         early: EarlyReader | None = None,
         is_ahead: Callable[[], bool] = lambda: False,
-        sizes: Sizes | None = None,
+        sizes: BudgetSizes | None = None,
         is_met: Callable[[str], bool] | None = None,
         style: Style | None = None,
         manner: Manner = USUAL,

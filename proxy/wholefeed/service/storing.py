@@ -24,17 +24,17 @@ from wholefeed.core.parse.limits import PARSER_VERSION
 from wholefeed.core.refresh.arrivals import Placement, ReplyFacts, SubscriptionPlacement
 from wholefeed.core.refresh.stored import Attempt, StoredDocument
 from wholefeed.logs import get_logger
-from wholefeed.service.documents import (
+from wholefeed.service.entry_order import Order, StoredOrder, read_order
+from wholefeed.service.memory import Beginning, Memory
+from wholefeed.service.new_documents import (
     FreshDocuments,
     Leaving,
-    coded,
+    compress_bodies,
     documents_to_remember,
     new_document,
     reparse,
     returning,
 )
-from wholefeed.service.memory import Beginning, Memory
-from wholefeed.service.ordering import Order, Stored, read_order
 from wholefeed.service.sharing import Fence
 from wholefeed.service.sources import Obtained
 from wholefeed.store.base import Database
@@ -51,9 +51,9 @@ from wholefeed.store.rows import (
     Snapshot,
 )
 from wholefeed.store.store import Store
-from wholefeed.store.tables import documents, failures, feeds, lines, posts, segments
+from wholefeed.store.tables import document_table, failures, feed_table, lines, posts, segment_table
 from wholefeed.store.tables import live as live_table
-from wholefeed.store.tables.documents import live_counts, live_ordinals
+from wholefeed.store.tables.document_table import live_counts, live_ordinals
 from wholefeed.workers.pool import Workers
 
 log = get_logger()
@@ -110,7 +110,7 @@ class FeedStorage:
             self.feed, found = held
         else:  # the row, too: whoever began the refresh may have it from before the last one
             look = partial(_read_beginning, feed=feed_id)
-            self.feed, found = await self.read(lambda db: (feeds.find(db, feed_id), look(db)))
+            self.feed, found = await self.read(lambda db: (feed_table.find(db, feed_id), look(db)))
             if not memory.has_changed(feed_id, since):
                 memory.keep_beginning(feed_id, found)
         self.rows, self.missing = found.rows, found.failures.missing
@@ -125,7 +125,7 @@ class FeedStorage:
     async def documents(self) -> list[DocumentRow]:
         """Return the documents; nobody else changes them meanwhile."""
         if self.rows is None:
-            self.rows = await self.read(partial(documents.list_all, feed=self.feed_id))
+            self.rows = await self.read(partial(document_table.list_all, feed=self.feed_id))
         return self.rows
 
     # Writing, now and with what comes next
@@ -140,15 +140,15 @@ class FeedStorage:
         """Have noted, as with `write_later`, that a document was looked at."""
 
         def write(db: Database) -> None:
-            feeds.require_known(db, self.feed_id)  # of one that was forgotten the store has lost nothing
-            documents.touch(db, document, changes)
+            feed_table.require_known(db, self.feed_id)  # of one that was forgotten the store has lost nothing
+            document_table.touch(db, document, changes)
 
         self._later.append(_Later(write, touches_document=True))
 
     def note_reply(self, reply: ReplyFacts) -> None:
         """Note what a reply means for the feed: nobody waits for that where nothing is new."""
         self.fetch_url = reply.fetch_url or self.fetch_url
-        unchanged = None if self.feed is None else _unchanged(self.feed, reply)
+        unchanged = None if self.feed is None else _confirm_row(self.feed, reply)
         write = partial(_note_reply, feed=self.feed_id, reply=reply)
         self._later.append(_Later(write, reply.unchanged is not None, unchanged))
 
@@ -161,7 +161,7 @@ class FeedStorage:
             self._later.clear()
             self._memory.renew(unchanged[0], is_unchanged=True)
         else:
-            await self._write(partial(feeds.require, feed=self.feed_id), self._memory.renew)
+            await self._write(partial(feed_table.require, feed=self.feed_id), self._memory.renew)
 
     async def write(
         self, change: Callable[Concatenate[Database, int, _P], object], *facts: _P.args, **named: _P.kwargs
@@ -170,7 +170,7 @@ class FeedStorage:
 
         def work(db: Database) -> FeedRow:
             change(db, self.feed_id, *facts, **named)
-            return feeds.require(db, self.feed_id)
+            return feed_table.require(db, self.feed_id)
 
         await self._write(work, self._memory.renew)
 
@@ -252,7 +252,7 @@ class FeedStorage:
         Args:
             new: The documents.
             now: Epoch seconds.
-            ranks: As for `documents.arrange`, like `detached`.
+            ranks: As for `document_table.arrange`, like `detached`.
             detached: Numbers of documents.
             changes: Columns of the feed.
             leaving: What leaves the document that the first one replaces, and is put, too.
@@ -260,17 +260,17 @@ class FeedStorage:
         """
         if leaving is not None:
             new = [*new, *await documents_to_remember(self._store, self.work, leaving)]
-        new = await coded(new)
+        new = await compress_bodies(new)
         feed = self.feed_id
 
         def work(db: Database) -> _WasPut:
             coming = [*new, *(leaving.documents(db) if leaving is not None else ())]
             if leaving is not None:
-                coming[0] = leaving.judged(db, coming[0])
-            numbers = documents.put_arranged(db, feed, coming, ranks, detached, changes or {}, now)
+                coming[0] = leaving.judge(db, coming[0])
+            numbers = document_table.put_arranged(db, feed, coming, ranks, detached, changes or {}, now)
             fresh = {n: each.in_memory for n, each in zip(numbers, coming, strict=True) if each.in_memory}
             rows, stored = _read_publication_input(db, feed, fresh) if looks else (None, None)
-            row = feeds.require(db, feed) if stored is None else stored.feed
+            row = feed_table.require(db, feed) if stored is None else stored.feed
             return _WasPut(numbers, coming, row, rows, stored)
 
         was = await self._write(work, lambda was: self._memory.renew(was.row), comes_more=looks)
@@ -301,7 +301,7 @@ class FeedStorage:
 
     async def order(self, stored: PublicationInput, sound: Collection[int]) -> Order | None:
         """Find out where entries stand if no other segments than these can stay."""
-        what = Stored(stored.documents, stored.places, stored.published, stored.members)
+        what = StoredOrder(stored.documents, stored.places, stored.published, stored.members)
         return await self.read(
             partial(read_order, stored=what, is_current=lambda row: row.id in sound, is_certain=True)
         )
@@ -324,10 +324,12 @@ class FeedStorage:
         looks_again = publication.documents <= _MOST_READ and not store.is_shared
 
         def work(db: Database) -> tuple[Snapshot, Beginning | None] | None:
-            row = segments.publish(db, feed_id, publication, revision=revision, pins=store.pins, now=now)
+            row = segment_table.publish(db, feed_id, publication, revision=revision, pins=store.pins, now=now)
             if row is None:
                 return None
-            return segments.shown(db, row), _read_beginning(db, feed_id, rows) if looks_again else None
+            return segment_table.read_snapshot(db, row), _read_beginning(
+                db, feed_id, rows
+            ) if looks_again else None
 
         def tell(found: tuple[Snapshot, Beginning | None] | None) -> None:
             if found is None:
@@ -357,7 +359,7 @@ _MOST_READ: Final = 64
 def _read_beginning(db: Database, feed: int, rows: list[DocumentRow] | None = None) -> Beginning:
     """Look at what a refresh starts from; `rows` are all documents, where they are known."""
     failed = failures.ask_for(db, feed)
-    return Beginning(documents.list_all(db, feed) if rows is None else rows, failed())
+    return Beginning(document_table.list_all(db, feed) if rows is None else rows, failed())
 
 
 # What is written with what comes next
@@ -368,7 +370,7 @@ class _Later(NamedTuple):
     touches_document: bool = False
     """Whether it changes the row of one."""
     unchanged: tuple[FeedRow, int] | None = None
-    """What can be written later instead: see `_unchanged`."""
+    """What can be written later instead: see `_confirm_row`."""
 
 
 def _row_of(document: StoredDocument, rows: Sequence[DocumentRow]) -> DocumentRow:
@@ -402,10 +404,10 @@ def _note_reply(db: Database, feed: int, reply: ReplyFacts) -> None:
         changes["doubts"] = reply.doubts
     failures.note_refetch(db, feed, None, changes, is_known=True)
     if reply.unchanged is not None:
-        documents.touch(db, reply.unchanged, {"checked_at": reply.checked_at})
+        document_table.touch(db, reply.unchanged, {"checked_at": reply.checked_at})
 
 
-def _unchanged(feed: FeedRow, reply: ReplyFacts) -> tuple[FeedRow, int] | None:
+def _confirm_row(feed: FeedRow, reply: ReplyFacts) -> tuple[FeedRow, int] | None:
     """Return the row that a reply makes of the feed's, and the number of the document that has not changed.
 
     None: it says more than until when the feed is fresh.
@@ -483,9 +485,9 @@ def _read_publication_input(
     `fresh` are the documents in memory, by number. All documents of the feed are returned beside it; it is
     None where there is no subscription document.
     """
-    asked_feed, asked_documents = feeds.ask_for(db, feed_id), documents.ask_all(db, feed_id)
-    asked_places, asked_shown = segments.ask_places(db, feed_id), segments.ask_shown(db, feed_id)
-    asked_deleted = live_table.ask_counting(db, feed_id)
+    asked_feed, asked_documents = feed_table.ask_for(db, feed_id), document_table.ask_all(db, feed_id)
+    asked_places, asked_shown = segment_table.ask_places(db, feed_id), segment_table.ask_snapshot(db, feed_id)
+    asked_deleted = live_table.ask_tombstones(db, feed_id)
     feed, stored, places = asked_feed(), asked_documents(), asked_places()
     rows = {row.id: row for row in stored if row.rank is not None}
     attached = [rows[place.document] for place in places]
@@ -494,10 +496,10 @@ def _read_publication_input(
     has_pages = is_collected(attached)
     is_apart = any(place.is_clean and place.segment is None and place.live_bytes for place in places)
     published = asked_shown(feed)
-    members = segments.members(db, feed_id) if has_pages or is_apart else {}
+    members = segment_table.members(db, feed_id) if has_pages or is_apart else {}
     order = None
     if not has_pages:
-        order = read_order(db, Stored(attached, places, published.segments, members), _is_of_this_parser)
+        order = read_order(db, StoredOrder(attached, places, published.segments, members), _is_of_this_parser)
     changed_since = [
         place.document
         for place in places
@@ -521,7 +523,7 @@ def _read_publication_input(
         is_collected=has_pages,
         members=members,
         order=order,
-        unlined=() if feed.lines_begun is None else lines.without(db, feed_id, changed_since),
+        unlined=() if feed.lines_begun is None else lines.find_unnumbered(db, feed_id, changed_since),
     )
 
 
@@ -560,5 +562,5 @@ def read_live_entries(
     others = [number for number in wanted if number not in found]
     for number, ordinals in live_ordinals(db, others).items() if others else ():
         is_parsed = number in known and known[number].document is not None
-        found[number] = LiveEntries(ordinals, None if is_parsed else documents.read_body(db, number))
+        found[number] = LiveEntries(ordinals, None if is_parsed else document_table.read_body(db, number))
     return found

@@ -21,7 +21,7 @@ from wholefeed.service.feed_file import FeedFile
 from wholefeed.service.offers import describe_fresh, describe_offer, offer_document
 from wholefeed.service.sources import FoundSubscription, Obtained, as_failure, follow_to_subscription
 from wholefeed.store.rows import DocumentChanges, FeedChanges, FeedRow
-from wholefeed.store.tables import documents, failures, feeds
+from wholefeed.store.tables import document_table, failures, feed_table
 
 
 class SubscriptionDesk:
@@ -103,7 +103,7 @@ class SubscriptionDesk:
             "fresh_until": request.fresh_until,
         }
         if request.failure is None:
-            self._file.storage.write_later(feeds.update, changes)
+            self._file.storage.write_later(feed_table.update, changes)
         else:
             self._file.storage.write_later(failures.note_refetch, request.failure, changes)
 
@@ -143,7 +143,10 @@ class SubscriptionDesk:
         if links is None:
             return came
         media_type, body = await self._file.storage.read(
-            lambda db: (documents.read_media_type(db, stored.id), documents.read_body(db, stored.id))
+            lambda db: (
+                document_table.read_media_type(db, stored.id),
+                document_table.read_body(db, stored.id),
+            )
         )
         kept = {"etag": stored.etag, "last-modified": stored.last_modified, "content-length": str(len(body))}
         if stored.is_uncacheable and stored.role is not Role.SUBSCRIPTION:

@@ -25,7 +25,7 @@ from wholefeed.service.results import Status, UnderWay
 from wholefeed.service.running import Running
 from wholefeed.store.base import Database
 from wholefeed.store.rows import DocumentRow, Overview
-from wholefeed.store.tables import documents, failures
+from wholefeed.store.tables import document_table, failures
 
 MAX_FOLLOWERS: Final = 256
 """Who may follow feeds at once."""
@@ -89,7 +89,7 @@ class Watching:
         """Tell what is known of a feed, document by document; raises as `status`."""
 
         def look(db: Database) -> tuple[list[DocumentRow], dict[int, int]]:
-            return documents.list_all(db, feed_id), documents.superseded(db, feed_id)
+            return document_table.list_all(db, feed_id), document_table.count_superseded(db, feed_id)
 
         rows, superseded = await self._context.store.read(look)
         status = await self.status(feed_id)
@@ -203,7 +203,7 @@ class _Watched:
     def tell(self, status: Status) -> None:
         """Let everybody know, unless it is what they know already; how the refresh ended in any case."""
         is_over = not status.is_refreshing
-        if is_over or self.latest is None or _shown(status) != _shown(self.latest):
+        if is_over or self.latest is None or _visible_part(status) != _visible_part(self.latest):
             self.latest = status
             self._wake()
 
@@ -216,7 +216,7 @@ class _Watched:
         self.changed = asyncio.Event()
 
 
-def _shown(status: Status) -> tuple[object, ...]:
+def _visible_part(status: Status) -> tuple[object, ...]:
     """Return what of a status is news once it is another one: not what changes by time alone."""
     left, is_paused = status.progress.left, status.paused_until is not None
     return status.overview, status.is_refreshing, *_counts(status), left, is_paused

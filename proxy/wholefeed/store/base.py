@@ -108,7 +108,7 @@ def either(*, sqlite: str, postgres: str) -> str:
     return sqlite
 
 
-def varied(sql: str, **words: tuple[str, str]) -> str:
+def vary_by_engine(sql: str, **words: tuple[str, str]) -> str:
     """Return a statement in which some words differ: (SQLite's, PostgreSQL's).
 
     varied("UPDATE segment SET retired_at = {now} WHERE feed = :feed", now=NOW)
@@ -121,7 +121,7 @@ NOW: Final = (":now", "clock_seconds()")
 """The current time, epoch seconds. PostgreSQL's own clock, since the clocks of several machines differ."""
 
 
-def inserting(table: str, columns: str, rows: int, row: str = "") -> str:
+def build_insert(table: str, columns: str, rows: int, row: str = "") -> str:
     """Return a statement that inserts this number of rows, with all values as parameters.
 
     Each step of a statement lets other threads run, so one for many rows is cheaper. Each number of rows
@@ -166,7 +166,7 @@ class Condition:
         if self._damage:
             raise StoreDamagedError(self._damage)
 
-    def has_written(self) -> None:
+    def note_success(self) -> None:
         if self.is_full:
             _log.info("store.recovered")
         self.is_full = False
@@ -180,7 +180,7 @@ class Condition:
             _log.error("store.damaged", error=self._damage)
 
 
-class Sizes(NamedTuple):
+class StoreSizes(NamedTuple):
     used_bytes: int
     """Without segments that await deletion."""
     file_bytes: int

@@ -14,11 +14,11 @@ from typing import Final, Literal
 
 from wholefeed.errors import StoreUnusableError
 
-Engine = Literal["sqlite", "postgres"]
+EngineName = Literal["sqlite", "postgres"]
 
 _NAME: Final = re.compile(r"(\d{4})_[a-z0-9_]+\.sql")
-_FIRST: Final[dict[Engine, int]] = {"sqlite": 1, "postgres": 13}
-_FOLDER: Final[dict[Engine, str]] = {"sqlite": "", "postgres": "postgres"}
+_FIRST: Final[dict[EngineName, int]] = {"sqlite": 1, "postgres": 13}
+_FOLDER: Final[dict[EngineName, str]] = {"sqlite": "", "postgres": "postgres"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +30,7 @@ class Migration:
     sql: str
 
 
-def read_migrations(engine: Engine = "sqlite") -> tuple[Migration, ...]:
+def read_migrations(engine: EngineName = "sqlite") -> tuple[Migration, ...]:
     """Read an engine's NNNN_name.sql. Blocks.
 
     Raises:

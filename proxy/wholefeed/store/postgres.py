@@ -29,7 +29,7 @@ from wholefeed.futures import in_daemon, retrieve_failure, to_the_end
 from wholefeed.logs import get_logger
 from wholefeed.store.base import (
     Database,
-    Sizes,
+    StoreSizes,
     Traffic,
     fetch_value,
     json_ids,
@@ -42,20 +42,20 @@ from wholefeed.store.postgres_connection import (
     PostgresDatabase,
     configure,
     cut,
-    ended_after,
+    end_after,
     is_repeated,
     is_stale,
     is_unusable,
     on_one_line,
-    overloaded,
+    overload_error,
     row_maker,
     translate,
-    translated,
+    translate_error,
 )
 from wholefeed.store.postgres_migrate import check_current
 from wholefeed.store.store import Engine
-from wholefeed.store.tables import feeds as feeds_table
-from wholefeed.store.tables.feeds import Version
+from wholefeed.store.tables import feed_table as feeds_table
+from wholefeed.store.tables.feed_table import Version
 from wholefeed.store.tables.live import TEMPORARY_TABLES
 
 _T = TypeVar("_T")
@@ -69,7 +69,7 @@ async def open_engine(url: str, *, connections: int) -> AsyncIterator[PostgresEn
         try:
             notices = await stack.enter_async_context(Notices.open(url))
         except psycopg.Error as exc:
-            raise StoreUnusableError(str(translated(exc))) from exc
+            raise StoreUnusableError(str(translate_error(exc))) from exc
         engine = PostgresEngine(Pool(url, connections), Pool(url, 1), notices)
         stack.push_async_callback(to_the_end, engine.close)
         yield engine
@@ -109,7 +109,7 @@ class PostgresEngine(Engine):
 
     @property
     def traffic(self) -> Traffic:
-        return replace(self.pool.counted(), notices_lost=self._notices.lost_times)
+        return replace(self.pool.read_traffic(), notices_lost=self._notices.lost_times)
 
     async def read(
         self,
@@ -123,7 +123,9 @@ class PostgresEngine(Engine):
         if not self._notices.is_listening:
             seconds = min(seconds, SILENT_PATIENCE_SECONDS)
         try:
-            return await self.pool.done(Read(work, seconds, is_single=is_single), is_first=is_first)
+            return await self.pool.done(
+                ReadTransaction(work, seconds, is_single=is_single), is_first=is_first
+            )
         except Exception as exc:
             self.condition.judge(exc)
             raise
@@ -138,15 +140,19 @@ class PostgresEngine(Engine):
         tell: Callable[[_T], None] | None = None,
     ) -> _T:
         """Run a function that writes; cancelling the caller does not stop it."""
-        return await self._begin(Write(work, WRITE_SECONDS, feed=feed, is_lasting=is_lasting), feed, tell)
+        return await self._begin(
+            WriteTransaction(work, WRITE_SECONDS, feed=feed, is_lasting=is_lasting), feed, tell
+        )
 
     async def write_single(self, work: Callable[[Database], _T]) -> _T:
-        return await self._begin(SingleWrite(work, WRITE_SECONDS, is_lasting=True), None, None)
+        return await self._begin(SingleStatementWrite(work, WRITE_SECONDS, is_lasting=True), None, None)
 
-    async def _begin(self, write: Write[_T], feed: int | None, tell: Callable[[_T], None] | None) -> _T:
+    async def _begin(
+        self, write: WriteTransaction[_T], feed: int | None, tell: Callable[[_T], None] | None
+    ) -> _T:
         if self.pool.is_closing:
-            raise _closed()
-        task = asyncio.create_task(self._written(write, feed, tell), name="store-write")
+            raise _closing_error()
+        task = asyncio.create_task(self._write_in_turn(write, feed, tell), name="store-write")
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
         task.add_done_callback(retrieve_failure)
@@ -157,10 +163,10 @@ class PostgresEngine(Engine):
 
         Cancelling ends it, so that the next call does not wait behind a silent server.
         """
-        return await self._spare.done(Write(work, PATIENCE_SECONDS, is_lasting=False))
+        return await self._spare.done(WriteTransaction(work, PATIENCE_SECONDS, is_lasting=False))
 
     def write_in_thread(self, work: Callable[[Database], _T]) -> _T:
-        return self._spare.done_here(Write(work, _IN_THREAD_SECONDS, is_lasting=False))
+        return self._spare.done_here(WriteTransaction(work, _IN_THREAD_SECONDS, is_lasting=False))
 
     async def versions(self, feeds: Collection[int]) -> Mapping[int, Version]:
         """Return the current versions of feeds, on a reserved connection while there is one."""
@@ -168,7 +174,7 @@ class PostgresEngine(Engine):
             rows = await self._notices.ask(feeds_table.VERSIONS, {"feeds": json_ids(feeds)})
         except (psycopg.Error, OverloadedError) as exc:
             if isinstance(exc, psycopg.Error) and exc.sqlstate is not None:  # it would fail there, too
-                raise translated(exc) from exc
+                raise translate_error(exc) from exc
             return await self.read(lambda db: feeds_table.read_versions(db, feeds), is_single=True)
         return feeds_table.versions_in(rows)
 
@@ -192,7 +198,9 @@ class PostgresEngine(Engine):
         if self._tasks:  # the server undoes cut transactions, or has committed them
             await asyncio.wait(self._tasks, timeout=CLOSE_SECONDS)
 
-    async def _written(self, write: Write[_T], feed: int | None, tell: Callable[[_T], None] | None) -> _T:
+    async def _write_in_turn(
+        self, write: WriteTransaction[_T], feed: int | None, tell: Callable[[_T], None] | None
+    ) -> _T:
         async with nullcontext() if feed is None else self._turns.setdefault(feed, asyncio.Lock()):
             try:
                 self.condition.require_sound()
@@ -205,7 +213,7 @@ class PostgresEngine(Engine):
                     self.on_change(feed)
                 self.condition.judge(exc)
                 raise
-            self.condition.has_written()
+            self.condition.note_success()
             if tell is not None:
                 tell(result)
             elif feed is not None:
@@ -213,7 +221,7 @@ class PostgresEngine(Engine):
             return result
 
 
-def _closed() -> OverloadedError:
+def _closing_error() -> OverloadedError:
     return OverloadedError("the store is being closed", slug="shutting-down")
 
 
@@ -254,9 +262,9 @@ class Pool:
         self._threads = ThreadPoolExecutor(size, "store")
         self._firsts = asyncio.Semaphore(size)
         self._turns = asyncio.Semaphore(size)
-        self._jobs = set[Job[Any]]()
+        self._jobs = set[PostgresTransaction[Any]]()
 
-    async def done(self, job: Job[_T], *, is_first: bool = False) -> _T:
+    async def done(self, job: PostgresTransaction[_T], *, is_first: bool = False) -> _T:
         """Run a job in a thread; new requests (`is_first`) let those in progress go first.
 
         A read ends when its caller is cancelled or its seconds are over. For a write the seconds limit each
@@ -270,12 +278,12 @@ class Pool:
         finally:
             self._firsts.release()
 
-    def done_here(self, job: Job[_T]) -> _T:
+    def done_here(self, job: PostgresTransaction[_T]) -> _T:
         """Run a job in the calling thread, for at most the job's seconds."""
-        with ended_after(job.seconds, job.cut):
-            return self._tried(job)
+        with end_after(job.seconds, job.cut):
+            return self._run_with_retries(job)
 
-    def counted(self) -> Traffic:
+    def read_traffic(self) -> Traffic:
         self.traffic.busy = len(self._jobs)
         self.traffic.connections = self._connections.get_stats()["pool_size"]
         return self.traffic
@@ -296,19 +304,19 @@ class Pool:
             async with asyncio.timeout(PATIENCE_SECONDS):
                 await turns.acquire()
         except TimeoutError as exc:
-            raise overloaded("too many wait for the database") from exc
+            raise overload_error("too many wait for the database") from exc
         finally:
             self.traffic.waiting -= 1
 
-    async def _done(self, job: Job[_T]) -> _T:
+    async def _done(self, job: PostgresTransaction[_T]) -> _T:
         await self._turn(self._turns)
         if self.is_closing:
             self._turns.release()
-            raise _closed()
+            raise _closing_error()
         self._jobs.add(job)
         job.until = time.monotonic() + job.seconds
-        running = asyncio.get_running_loop().run_in_executor(self._threads, self._tried, job)
-        running.add_done_callback(lambda _: self._ended(job))
+        running = asyncio.get_running_loop().run_in_executor(self._threads, self._run_with_retries, job)
+        running.add_done_callback(lambda _: self._finish_job(job))
         running.add_done_callback(retrieve_failure)
         try:
             async with asyncio.timeout(job.seconds):
@@ -316,13 +324,13 @@ class Pool:
         except TimeoutError as exc:
             job.cut()
             if not job.is_write:
-                raise overloaded("the database does not answer in time") from exc
+                raise overload_error("the database does not answer in time") from exc
             return await running  # another connection finds out the outcome
         except asyncio.CancelledError:
             job.cut()
             raise
 
-    def _ended(self, job: Job[Any]) -> None:
+    def _finish_job(self, job: PostgresTransaction[Any]) -> None:
         self._jobs.discard(job)
         self.traffic.repeated += job.repeated
         self.traffic.lost += job.lost
@@ -330,20 +338,20 @@ class Pool:
 
     # In a thread
 
-    def _tried(self, job: Job[_T]) -> _T:
+    def _run_with_retries(self, job: PostgresTransaction[_T]) -> _T:
         while True:
             try:
-                return self._tried_once(job)
+                return self._run_once(job)
             except psycopg.Error as exc:
                 if self.is_closing:
-                    raise _closed() from exc
+                    raise _closing_error() from exc
                 if not self._is_again(job, exc):
-                    raise translated(exc) from exc
+                    raise translate_error(exc) from exc
             job.repeated += 1
             pause = min(_PAUSE_SECONDS * 2**job.repeated, _LONGEST_PAUSE_SECONDS)
             time.sleep(pause * random.uniform(0.5, 1.0))  # noqa: S311 - so that two do not meet again
 
-    def _tried_once(self, job: Job[_T]) -> _T:
+    def _run_once(self, job: PostgresTransaction[_T]) -> _T:
         raw = self._connection(time.monotonic() + PATIENCE_SECONDS if job.is_write else job.until)
         try:
             return job.run(PostgresDatabase(raw))
@@ -361,12 +369,12 @@ class Pool:
             try:
                 return self._connections.getconn(min(_CONNECT_AGAIN_SECONDS, max(0.001, left_seconds)))
             except psycopg_pool.PoolClosed as exc:
-                raise _closed() from exc
+                raise _closing_error() from exc
             except psycopg_pool.PoolTimeout as exc:
                 if self.is_closing or left_seconds <= _CONNECT_AGAIN_SECONDS:
-                    raise overloaded("the database cannot be reached") from exc
+                    raise overload_error("the database cannot be reached") from exc
 
-    def _is_again(self, job: Job[Any], error: psycopg.Error) -> bool:
+    def _is_again(self, job: PostgresTransaction[Any], error: psycopg.Error) -> bool:
         """Whether a failed job may succeed now.
 
         A restarted server is back in seconds. A write waits for it, since giving up would end a walk; a read
@@ -385,8 +393,8 @@ class Pool:
         return has_tries and not job.is_cut
 
 
-class Job(Generic[_T]):
-    """A transaction on a connection that another thread may cut: `Read` or `Write`."""
+class PostgresTransaction(Generic[_T]):
+    """A transaction on a connection that another thread may cut: `ReadTransaction` or `WriteTransaction`."""
 
     is_write = False
 
@@ -433,22 +441,22 @@ def _roll_back(raw: PostgresConnection) -> None:
 _BEGIN_READ: Final = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 
 
-class Read(Job[_T]):
+class ReadTransaction(PostgresTransaction[_T]):
     def __init__(self, work: Callable[[Database], _T], seconds: float, *, is_single: bool) -> None:
         super().__init__(work, seconds)
         self._is_single = is_single
 
     def transact(self, db: PostgresDatabase) -> _T:
         if self._is_single:
-            return self.work(_Single(db, "SELECT"))
-        with db.raw.pipelined():
+            return self.work(_SingleStatement(db, "SELECT"))
+        with db.raw.pipeline_statements():
             db.raw.execute(_BEGIN_READ)
             result = self.work(db)
             db.raw.execute("COMMIT", prepare=False)
         return result
 
 
-class _Single:
+class _SingleStatement:
     def __init__(self, db: PostgresDatabase, *kinds: str) -> None:
         self._db: PostgresDatabase | None = db
         self._kinds = kinds
@@ -479,7 +487,7 @@ _WRITES_BETWEEN: Final = 64
 """Emptying takes ten times as long as a COMMIT."""
 
 
-class Write(Job[_T]):
+class WriteTransaction(PostgresTransaction[_T]):
     """A transaction that writes, with its progress. It never takes effect twice.
 
     Args:
@@ -502,13 +510,13 @@ class Write(Job[_T]):
 
     def transact(self, db: PostgresDatabase) -> _T:
         if self._ending is not None:  # it may have been committed on another connection
-            found = self._settled(db)
+            found = self._find_commit_outcome(db)
             if found is not None:
                 return found[0]
         self.is_ending = False
         try:
             _prepare_to_write(db)
-            with db.raw.pipelined():
+            with db.raw.pipeline_statements():
                 db.raw.execute(_BEGIN_WRITE)
                 first = db.raw.execute(self._first, self._feed, binary=True)
                 result = self.work(db)
@@ -524,7 +532,7 @@ class Write(Job[_T]):
             raise
         return result
 
-    def _settled(self, db: PostgresDatabase) -> tuple[_T] | None:
+    def _find_commit_outcome(self, db: PostgresDatabase) -> tuple[_T] | None:
         """Find out the outcome of a COMMIT after its connection broke.
 
         Returns:
@@ -551,11 +559,11 @@ class Write(Job[_T]):
         )
 
 
-class SingleWrite(Write[_T]):
+class SingleStatementWrite(WriteTransaction[_T]):
     """A single statement that may run twice. The statement itself can turn off the wait for the disk."""
 
     def transact(self, db: PostgresDatabase) -> _T:
-        return self.work(_Single(db, "SELECT", "WITH"))
+        return self.work(_SingleStatement(db, "SELECT", "WITH"))
 
 
 def _prepare_to_write(db: PostgresDatabase) -> None:
@@ -665,11 +673,11 @@ class Notices:
         """Return when a connection is lost, or the server was silent too long."""
         assert self._links is not None, "they are there"
         links = self._links
-        taking = _begun(self._take_notices(links[0]))
+        taking = _start_link_task(self._take_notices(links[0]))
         tasks, is_silent = {taking}, False
         try:
             while not is_silent and not (await asyncio.wait({taking}, timeout=BEAT_SECONDS))[0]:
-                asking = _begun(self.ask("SELECT 1"))
+                asking = _start_link_task(self.ask("SELECT 1"))
                 tasks = {taking, asking}
                 # Not a timeout: a stopped process would resume after it, although the server has replied.
                 is_silent = asking not in (await asyncio.wait({asking}, timeout=SILENT_SECONDS))[0]
@@ -680,7 +688,7 @@ class Notices:
             ]
         finally:
             self._links = None
-            await to_the_end(lambda: _disconnected(links, tasks))
+            await to_the_end(lambda: _disconnect(links, tasks))
         reasons = ["the server is silent"] if is_silent else map(on_one_line, failures)
         self.lost_times += 1
         _log.warning("notices.lost", reason="; ".join(reasons))
@@ -712,7 +720,7 @@ class Notices:
                 raise psycopg.OperationalError("the server is silent")
             self._identity = asking.result()
         except BaseException:
-            await to_the_end(lambda: _disconnected(links))
+            await to_the_end(lambda: _disconnect(links))
             raise
         self._links = links[0], links[1]
 
@@ -732,13 +740,13 @@ class Notices:
 _Link = psycopg.AsyncConnection[Any]
 
 
-def _begun(work: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:
+def _start_link_task(work: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:
     task = asyncio.create_task(work, name="store-notices-link")
     task.add_done_callback(retrieve_failure)
     return task
 
 
-async def _disconnected(links: Collection[_Link], tasks: Collection[asyncio.Task[Any]] = ()) -> None:
+async def _disconnect(links: Collection[_Link], tasks: Collection[asyncio.Task[Any]] = ()) -> None:
     """Close connections with pending calls.
 
     Cut them first, since cancelling makes psycopg wait for the server.
@@ -774,13 +782,13 @@ _USED_BYTES: Final = f"""
 _FILE_BYTES: Final = "SELECT pg_database_size(current_database())"
 
 
-def measure_sizes(db: Database) -> Sizes:
+def measure_sizes(db: Database) -> StoreSizes:
     """Return the size of the stored rows, without segments that await deletion, and of the files.
 
     Files never shrink, so rows count: large values by length, which PostgreSQL knows without reading them,
     others by estimate. That reads every row, so callers ask seldom and continue with `measure_feed`.
     """
-    return Sizes(
+    return StoreSizes(
         used_bytes=int(fetch_value(db, _USED_BYTES)),
         file_bytes=int(fetch_value(db, _FILE_BYTES)),
         free_bytes=None,  # the volume is the server's

@@ -50,7 +50,7 @@ class PostgresConnection(psycopg.Connection["PostgresRow"]):
     _pipe: psycopg.Pipeline | None = None
 
     @contextmanager
-    def pipelined(self) -> Iterator[None]:
+    def pipeline_statements(self) -> Iterator[None]:
         """Send statements at once inside the block, and wait only when a result is read.
 
         Statements after a failed one are skipped; its error comes with the next result, or at the end.
@@ -98,7 +98,7 @@ def configure(raw: PostgresConnection) -> None:
     raw.row_factory = row_maker
     raw.cursor_factory = PostgresCursor
     _register_adapters(raw)
-    with ended_after(_SET_UP_SECONDS, lambda: cut(raw)):
+    with end_after(_SET_UP_SECONDS, lambda: cut(raw)):
         raw.execute(_SETTINGS)
         with suppress(psycopg.DatabaseError):  # a server similar to PostgreSQL may lack it
             row = raw.execute(HISTORY).fetchone()
@@ -108,7 +108,7 @@ def configure(raw: PostgresConnection) -> None:
 
 
 @contextmanager
-def ended_after(seconds: float, end: Callable[[], object]) -> Iterator[None]:
+def end_after(seconds: float, end: Callable[[], object]) -> Iterator[None]:
     """Call a function from another thread if the block takes longer than `seconds`."""
     late = threading.Timer(seconds, end)
     late.daemon = True
@@ -187,9 +187,9 @@ def translate(sql: str) -> str:
         raise TypeError(f"expected a whole statement, got a part: {part[:40]!r}")
     found, at = list[str](), 0
     for kept in _KEPT.finditer(sql):
-        found += _spelled(sql[at : kept.start()]), kept[0].replace("%", "%%")
+        found += _translate_code(sql[at : kept.start()]), kept[0].replace("%", "%%")
         at = kept.end()
-    return "".join([*found, _spelled(sql[at:])])
+    return "".join([*found, _translate_code(sql[at:])])
 
 
 _KEPT: Final = re.compile(
@@ -214,7 +214,7 @@ _REWRITTEN: Final = tuple(
 )
 
 
-def _spelled(code: str) -> str:
+def _translate_code(code: str) -> str:
     for pattern, replacement in _REWRITTEN:
         code = pattern.sub(replacement, code)
     return _PARAMETER.sub(_placeholder, code.replace("%", "%%"))
@@ -328,10 +328,10 @@ def row_maker(cursor: psycopg.Cursor[Any] | psycopg.AsyncCursor[Any]) -> Callabl
     columns = cursor.description or ()
     shape = _shape(tuple(column.name for column in columns))
     with_text = tuple(at for at, column in enumerate(columns) if column.type_code in _TEXT_OIDS)
-    return partial(_row_made, shape, with_text) if with_text else shape
+    return partial(_make_row, shape, with_text) if with_text else shape
 
 
-def _row_made(shape: type[PostgresRow], with_text: tuple[int, ...], values: tuple[Any, ...]) -> PostgresRow:
+def _make_row(shape: type[PostgresRow], with_text: tuple[int, ...], values: tuple[Any, ...]) -> PostgresRow:
     for at in with_text:
         text = values[at]
         if text is not None and _MARK in text:
@@ -383,14 +383,14 @@ _BUSY_CLASSES: Final = ("08", "53", "57")
 _BUSY: Final = frozenset({"55P03", "25P03", "40001", "40P01", "40003"})
 
 
-def translated(error: psycopg.Error) -> WholefeedError:
+def translate_error(error: psycopg.Error) -> WholefeedError:
     state = error.sqlstate or ""
     if state in _FULL:
         return StorageFullError(f"the database cannot be written: {_message(error)}")
     if state in _DAMAGED:
         return StoreDamagedError(f"the database is damaged: {_message(error)}")
     if state in _BUSY or state.startswith(_BUSY_CLASSES) or _is_lost(error):
-        return overloaded(f"the database cannot be asked now: {_message(error)}")
+        return overload_error(f"the database cannot be asked now: {_message(error)}")
     return StoreError(f"the database failed ({state or 'no code'}): {_message(error)}")
 
 
@@ -398,7 +398,7 @@ _RETRY_AFTER_SECONDS: Final = 10
 """Time for a restarted server or a promoted standby to be back."""
 
 
-def overloaded(message: str) -> OverloadedError:
+def overload_error(message: str) -> OverloadedError:
     return OverloadedError(message, retry_after_seconds=_RETRY_AFTER_SECONDS)
 
 
@@ -408,13 +408,13 @@ def _is_lost(error: psycopg.Error) -> bool:
 
 
 def on_one_line(error: Exception) -> str:
-    return _joined(str(error)) or type(error).__name__
+    return _join_lines(str(error)) or type(error).__name__
 
 
 def _message(error: psycopg.Error) -> str:
     """Return the error on one line, without its detail, since that quotes values."""
-    return _joined(error.diag.message_primary or "") or on_one_line(error)
+    return _join_lines(error.diag.message_primary or "") or on_one_line(error)
 
 
-def _joined(text: str) -> str:
+def _join_lines(text: str) -> str:
     return " ".join(text.split())

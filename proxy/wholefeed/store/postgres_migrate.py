@@ -42,7 +42,7 @@ async def migrate_database(
 def check_current(url: str) -> None:
     """Raise `StoreUnusableError` unless the database has the newest schema. Blocks."""
     newest = read_migrations("postgres")[-1].version
-    with connected(url) as db:
+    with connect_for_command(url) as db:
         version = read_version(db, newest)
     if version < newest:
         raise StoreUnusableError(
@@ -103,7 +103,7 @@ _UNFINISHED: Final = "SELECT to_regclass('moving') IS NOT NULL"
 def _migrate(url: str, migrations: Sequence[Migration] | None, is_moving: bool) -> list[str]:
     wanted = read_migrations("postgres") if migrations is None else migrations
     applied: list[str] = []
-    with connected(url) as db:
+    with connect_for_command(url) as db:
         _check_server(db)
         if not is_moving and first_value(db, _UNFINISHED):
             raise StoreUnusableError(
@@ -194,7 +194,7 @@ _CONNECT_SECONDS: Final = 10
 
 
 @contextmanager
-def connected(
+def connect_for_command(
     url: str, *, name: str = "wholefeed", within_seconds: int = _CONNECT_SECONDS
 ) -> Iterator[_Connection]:
     """Connect for a command, not a server. Convert psycopg's errors until exit to `StoreUnusableError`."""

@@ -14,7 +14,7 @@ from typing import Any, Final, TypeVar
 import psycopg
 
 from wholefeed.store.migrations import read_migrations
-from wholefeed.store.postgres_migrate import connected, first_value, place_of, read_version
+from wholefeed.store.postgres_migrate import connect_for_command, first_value, place_of, read_version
 from wholefeed.store.tables.leases import COUNT_LIVE
 
 _T = TypeVar("_T")
@@ -56,13 +56,13 @@ class ExaminedDatabase:
 
 _Connection = psycopg.Connection[Any]
 _CONNECT_SECONDS: Final = 4
-_connected: Final = partial(connected, name="wholefeed doctor", within_seconds=_CONNECT_SECONDS)
+_connected: Final = partial(connect_for_command, name="wholefeed doctor", within_seconds=_CONNECT_SECONDS)
 
 
 def examine(url: str) -> ExaminedDatabase:
     """Examine a database, or raise `StoreUnusableError` if that is impossible. Blocks."""
     with _connected(url) as db:
-        return _examined(db, url)
+        return _examine_connection(db, url)
 
 
 _FACTS: Final = """
@@ -94,7 +94,7 @@ _NEWEST: Final = "SELECT max(checked_at) FROM feed"
 _ASKED: Final = "SELECT fetch_url FROM feed ORDER BY asked_at DESC LIMIT 1"
 
 
-def _examined(db: _Connection, url: str) -> ExaminedDatabase:
+def _examine_connection(db: _Connection, url: str) -> ExaminedDatabase:
     began = time.time()
     cursor = db.execute(_FACTS)
     row = cursor.fetchone()

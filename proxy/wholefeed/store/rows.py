@@ -12,7 +12,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self, TypedDict, TypeVar
 
 from wholefeed.core.compose.segments import Sealed
-from wholefeed.core.compose.views import Turn, Warned
+from wholefeed.core.compose.views import ViewTurn, Warned
 from wholefeed.core.facts import EntryFacts, PackedEntries, PackedKeys
 from wholefeed.core.model import EntryId, Family, Kind, Role, State, Tombstone, Traits
 from wholefeed.core.origins import Origin
@@ -77,8 +77,8 @@ class FeedRow(StoredFeed):
         return self.checked_at if self.failed_at is None else self.failed_at
 
     @property
-    def turn(self) -> Turn:
-        return Turn(self.warning, self.warned_at)
+    def turn(self) -> ViewTurn:
+        return ViewTurn(self.warning, self.warned_at)
 
     @property
     def is_untouched(self) -> bool:
@@ -87,7 +87,7 @@ class FeedRow(StoredFeed):
 
 
 @dataclass(slots=True, kw_only=True)
-class ListedFeed:
+class FeedSummary:
     """A feed in lists of feeds, with the fields of `FeedRow` that stay short with any publisher."""
 
     id: int
@@ -326,7 +326,7 @@ class Overview:
     failures: Failures
     stored_bytes: int
     """Total size of its documents' bodies, decoded."""
-    imported: Imported | None = None
+    imported: ImportSummary | None = None
 
 
 def match_origins(origins: Iterable[Origin], column: str = "origin") -> str:
@@ -357,7 +357,7 @@ def match_urls(origins: Iterable[Origin], column: str = "url") -> str:
     return f"({span} AND ({' OR '.join(ranges)}))"
 
 
-class Imported(NamedTuple):
+class ImportSummary(NamedTuple):
     """A summary of the documents that people imported into a feed (I1)."""
 
     documents: int
@@ -369,20 +369,20 @@ class Imported(NamedTuple):
 # Selected rows: columns by name, in the order of the fields
 
 
-def _named(kind: type[Any]) -> tuple[str, ...]:
+def _field_names(kind: type[Any]) -> tuple[str, ...]:
     return tuple(each.name for each in fields(kind))
 
 
-FEED_COLUMNS: Final = ", ".join(_named(FeedRow))
+FEED_COLUMNS: Final = ", ".join(_field_names(FeedRow))
 VISIBLE_STATE: Final = "CASE WHEN is_walking <> 0 THEN 'loading' ELSE state END"
 _LISTED: Final = {
     "visible_state": f"{VISIBLE_STATE} AS visible_state",
     "since": "coalesce(family_since, first_seen_at) AS since",
     "noted_at": "coalesce(failed_at, checked_at) AS noted_at",
 }
-LISTED_COLUMNS: Final = ", ".join(_LISTED.get(name, name) for name in _named(ListedFeed))
-DOCUMENT_COLUMNS: Final = ", ".join(_named(DocumentRow))
-SEGMENT_COLUMNS: Final = ", ".join(_named(SegmentRow))
+SUMMARY_COLUMNS: Final = ", ".join(_LISTED.get(name, name) for name in _field_names(FeedSummary))
+DOCUMENT_COLUMNS: Final = ", ".join(_field_names(DocumentRow))
+SEGMENT_COLUMNS: Final = ", ".join(_field_names(SegmentRow))
 _Reader = Callable[[Any], Any]
 _T = TypeVar("_T")
 
@@ -393,7 +393,7 @@ def member(kind: type[StrEnum]) -> _Reader:
 
 
 def _row_reader(kind: type[_T], readers: Mapping[str, _Reader]) -> Callable[[Row], _T]:
-    names = _named(kind)
+    names = _field_names(kind)
 
     def row_of(row: Row) -> _T:
         values = dict(zip(names, row, strict=True))
@@ -423,7 +423,7 @@ feed_row: Final = _row_reader(
     },
 )
 listed_feed: Final = _row_reader(
-    ListedFeed,
+    FeedSummary,
     {
         "kind": member(Kind),
         "visible_state": member(State),

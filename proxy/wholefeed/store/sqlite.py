@@ -23,17 +23,17 @@ from wholefeed.futures import retrieve_failure, to_the_end
 from wholefeed.logs import get_logger
 from wholefeed.store.base import Condition, Database
 from wholefeed.store.sqlite_file import (
-    Connection,
+    SqliteConnection,
     check_current,
     close,
     is_busy,
-    locked,
+    lock_database,
     measure_sizes,
     open_reader,
     open_writer,
     settle,
     tighten,
-    translated,
+    translate_error,
 )
 from wholefeed.store.store import Engine
 from wholefeed.store.tables.live import TEMPORARY_TABLES
@@ -46,7 +46,7 @@ READERS: Final = 4
 @asynccontextmanager
 async def open_engine(path: Path, *, readers: int = READERS) -> AsyncIterator[SqliteEngine]:
     async with AsyncExitStack() as stack:
-        lock = locked(path)
+        lock = lock_database(path)
         await asyncio.to_thread(lock.__enter__)
         stack.push(lock.__exit__)
         await asyncio.to_thread(check_current, path)
@@ -82,11 +82,11 @@ class SqliteEngine(Engine):
 
     measure = staticmethod(measure_sizes)
 
-    def __init__(self, db: Connection) -> None:
+    def __init__(self, db: SqliteConnection) -> None:
         super().__init__()
         self.readers = Readers(self.condition)
         self._db = db
-        self._jobs: deque[_Job] = deque()
+        self._jobs: deque[_QueuedWrite] = deque()
         self._has_come = asyncio.Event()
         self._is_syncing = True
         """Whether the connection's COMMIT waits for the disk, as it does when opened."""
@@ -109,10 +109,10 @@ class SqliteEngine(Engine):
         tell: Callable[[_T], None] | None = None,
     ) -> _T:
         if self._is_closing or self._task.done():
-            raise _closed()
+            raise _closing_error()
         done: asyncio.Future[_T] = asyncio.get_running_loop().create_future()
         done.add_done_callback(retrieve_failure)
-        self._jobs.append(_Job(work, feed, is_alone, is_lasting, tell, done))
+        self._jobs.append(_QueuedWrite(work, feed, is_alone, is_lasting, tell, done))
         self._has_come.set()
         return await done  # cancelling the caller cancels this future, not the transaction
 
@@ -141,9 +141,9 @@ class SqliteEngine(Engine):
         finally:
             self._is_closing = True
             while self._jobs:
-                _fail(self._jobs.popleft(), _closed())
+                _fail(self._jobs.popleft(), _closing_error())
 
-    def _next(self) -> list[_Job]:
+    def _next(self) -> list[_QueuedWrite]:
         """Take the next jobs for one transaction.
 
         A feed changes once in it: a second change may delete segments that the first retired, while readers
@@ -159,7 +159,7 @@ class SqliteEngine(Engine):
             jobs.append(self._jobs.popleft())
         return jobs
 
-    async def _finish(self, jobs: Sequence[_Job]) -> None:
+    async def _finish(self, jobs: Sequence[_QueuedWrite]) -> None:
         """Run jobs together, or one by one if the common commit fails."""
         try:
             outcomes = await self._transact(jobs)
@@ -169,7 +169,7 @@ class SqliteEngine(Engine):
                 outcomes = [outcome._replace(is_open=outcome.is_open or is_open) for outcome in apart]
         except BaseException:
             for job in jobs:
-                _fail(job, _closed())
+                _fail(job, _closing_error())
             raise
         for job, outcome in zip(jobs, outcomes, strict=True):
             if job.tell is not None and outcome.error is None:
@@ -182,34 +182,38 @@ class SqliteEngine(Engine):
             elif not job.done.done():
                 job.done.set_result(outcome.result)
 
-    async def _transact(self, jobs: Sequence[_Job]) -> list[_Outcome]:
+    async def _transact(self, jobs: Sequence[_QueuedWrite]) -> list[_WorkResult]:
         """Write in one transaction. If it fails as a whole, every outcome is the error."""
         works = [job.work for job in jobs]
         is_lasting = any(job.is_lasting for job in jobs)
         self._is_ending = False
         try:
             self.condition.require_sound()
-            outcomes = await self._tried(partial(self._run_together, works=works, is_lasting=is_lasting))
+            outcomes = await self._run_with_retries(
+                partial(self._run_together, works=works, is_lasting=is_lasting)
+            )
         except Exception as exc:  # noqa: BLE001 - it belongs to whoever asked
             if isinstance(exc, StoreDamagedError):  # at once, so that no other job is written
                 self.condition.judge(exc)
-            return [_Outcome(error=exc, is_open=self._is_ending)] * len(jobs)
+            return [_WorkResult(error=exc, is_open=self._is_ending)] * len(jobs)
         if any(outcome.has_changed for outcome in outcomes):
-            self.condition.has_written()
+            self.condition.note_success()
         return outcomes
 
-    async def _tried(self, work: Callable[[sqlite3.Connection], list[_Outcome]]) -> list[_Outcome]:
+    async def _run_with_retries(
+        self, work: Callable[[sqlite3.Connection], list[_WorkResult]]
+    ) -> list[_WorkResult]:
         for tries_left in reversed(range(_TRIES)):
             try:
                 return await self._db.hop(work)
             except sqlite3.Error as exc:
                 if not (tries_left and is_busy(exc)):
-                    raise translated(exc) from exc
+                    raise translate_error(exc) from exc
         raise AssertionError
 
     def _run_together(
         self, db: sqlite3.Connection, works: Sequence[_Work], is_lasting: bool
-    ) -> list[_Outcome]:
+    ) -> list[_WorkResult]:
         """Run pieces of work in one transaction, in the connection's thread.
 
         An error of a piece undoes that piece and is its outcome; an error of SQLite undoes all.
@@ -221,7 +225,11 @@ class SqliteEngine(Engine):
                 db.execute(f"PRAGMA synchronous = {'FULL' if is_lasting else 'NORMAL'}")
                 self._is_syncing = is_lasting
             db.execute("BEGIN IMMEDIATE")
-            outcomes = [_outcome(db, works[0])] if len(works) == 1 else [_saved(db, work) for work in works]
+            outcomes = (
+                [_run_work(db, works[0])]
+                if len(works) == 1
+                else [_run_in_savepoint(db, work) for work in works]
+            )
             self._is_ending = True
             db.execute("COMMIT")
         except BaseException:
@@ -233,7 +241,7 @@ class SqliteEngine(Engine):
 _Work = Callable[[sqlite3.Connection], Any]
 
 
-class _Job(NamedTuple):
+class _QueuedWrite(NamedTuple):
     work: _Work
     feed: int | None
     is_alone: bool
@@ -242,7 +250,7 @@ class _Job(NamedTuple):
     done: asyncio.Future[Any]
 
 
-class _Outcome(NamedTuple):
+class _WorkResult(NamedTuple):
     result: Any = None
     error: Exception | None = None
     has_changed: bool = False
@@ -256,26 +264,26 @@ _TOGETHER: Final = 32
 """Most jobs in one transaction."""
 
 
-def _outcome(db: sqlite3.Connection, work: _Work) -> _Outcome:
+def _run_work(db: sqlite3.Connection, work: _Work) -> _WorkResult:
     changes = db.total_changes
     result = work(db)
-    return _Outcome(result, has_changed=db.total_changes > changes)
+    return _WorkResult(result, has_changed=db.total_changes > changes)
 
 
-def _saved(db: sqlite3.Connection, work: _Work) -> _Outcome:
+def _run_in_savepoint(db: sqlite3.Connection, work: _Work) -> _WorkResult:
     db.execute("SAVEPOINT piece")
     try:
-        outcome = _outcome(db, work)
+        outcome = _run_work(db, work)
     except sqlite3.Error:
         raise
     except Exception as exc:  # noqa: BLE001 - it belongs to whoever asked
         db.execute("ROLLBACK TO piece")
-        outcome = _Outcome(error=exc)
+        outcome = _WorkResult(error=exc)
     db.execute("RELEASE piece")
     return outcome
 
 
-def _fail(job: _Job, error: Exception) -> None:
+def _fail(job: _QueuedWrite, error: Exception) -> None:
     if not job.done.done():
         job.done.set_exception(error)
 
@@ -292,32 +300,32 @@ class Readers:
 
     def __init__(self, condition: Condition) -> None:
         self._condition = condition
-        self._connections: list[Connection] = []
-        self._idle: list[Connection] = []
+        self._connections: list[SqliteConnection] = []
+        self._idle: list[SqliteConnection] = []
         self._turns = asyncio.Semaphore(0)
         self._reclaiming: set[asyncio.Task[None]] = set()
         self._is_closing = False
 
-    def add(self, connection: Connection) -> None:
+    def add(self, connection: SqliteConnection) -> None:
         self._connections.append(connection)
         self._give(connection)
 
     async def run(self, work: Callable[[sqlite3.Connection], _T]) -> _T:
         if self._is_closing:
-            raise _closed()
+            raise _closing_error()
         await self._turns.acquire()
         connection = self._idle.pop()
         if self._is_closing:
             self._give(connection)
-            raise _closed()
+            raise _closing_error()
         try:
-            result = await connection.hop(lambda db: _of_one_moment(db, work))
+            result = await connection.hop(lambda db: _read_in_transaction(db, work))
         except BaseException as exc:
             self._reclaim(connection)
             if self._is_closing and isinstance(exc, (sqlite3.Error, ValueError)):
-                raise _closed() from exc
+                raise _closing_error() from exc
             if isinstance(exc, sqlite3.Error):
-                error = translated(exc)
+                error = translate_error(exc)
                 self._condition.judge(error)
                 raise error from exc
             raise
@@ -333,11 +341,11 @@ class Readers:
             if isinstance(error, BaseException):
                 raise error
 
-    def _give(self, connection: Connection) -> None:
+    def _give(self, connection: SqliteConnection) -> None:
         self._idle.append(connection)
         self._turns.release()
 
-    def _reclaim(self, connection: Connection) -> None:
+    def _reclaim(self, connection: SqliteConnection) -> None:
         """Make the connection idle again after its queued work and its transaction have ended."""
         if self._is_closing:
             self._give(connection)
@@ -354,12 +362,12 @@ class Readers:
         task.add_done_callback(give_back)
 
 
-def _of_one_moment(db: sqlite3.Connection, work: Callable[[sqlite3.Connection], _T]) -> _T:
+def _read_in_transaction(db: sqlite3.Connection, work: Callable[[sqlite3.Connection], _T]) -> _T:
     db.execute("BEGIN")
     result = work(db)
     db.execute("COMMIT")
     return result
 
 
-def _closed() -> OverloadedError:
+def _closing_error() -> OverloadedError:
     return OverloadedError("the store is being closed", slug="shutting-down")

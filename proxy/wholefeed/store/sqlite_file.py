@@ -39,7 +39,7 @@ from wholefeed.errors import (
     StoreUnusableError,
     WholefeedError,
 )
-from wholefeed.store.base import Database, Sizes, fetch_value, run
+from wholefeed.store.base import Database, StoreSizes, fetch_value, run
 from wholefeed.store.migrations import Migration, read_migrations
 
 _T = TypeVar("_T")
@@ -53,7 +53,7 @@ _WRITER_PRAGMAS: Final = (
 )
 
 
-async def open_writer(path: Path, script: str) -> Connection:
+async def open_writer(path: Path, script: str) -> SqliteConnection:
     """Open the connection that writes and checkpoints. On a read-only volume every write fails.
 
     `script` creates the temporary tables.
@@ -74,7 +74,7 @@ async def open_writer(path: Path, script: str) -> Connection:
 _READER_PRAGMAS: Final = ("PRAGMA query_only = ON", "PRAGMA wal_autocheckpoint = 0")
 
 
-async def open_reader(path: Path) -> Connection:
+async def open_reader(path: Path) -> SqliteConnection:
     def prepare(db: sqlite3.Connection) -> None:
         for pragma in _READER_PRAGMAS:
             run(db, pragma)
@@ -85,7 +85,7 @@ async def open_reader(path: Path) -> Connection:
 _INTERRUPT_SECONDS: Final = 0.005
 
 
-async def settle(db: Connection) -> None:
+async def settle(db: SqliteConnection) -> None:
     """Stop the connection's work and leave its transaction (docs/design.md#the-store).
 
     An interrupt ends only a statement that has begun, so it is repeated until all queued work has ended.
@@ -102,7 +102,7 @@ async def settle(db: Connection) -> None:
             raise error
 
 
-async def close(db: Connection) -> None:
+async def close(db: SqliteConnection) -> None:
     """Close the connection, even in the middle of work.
 
     A pending interrupt would keep the last connection from checkpointing; hence one more statement.
@@ -119,7 +119,7 @@ _CACHED_STATEMENTS: Final = 512
 """More than the program has, including those it builds."""
 
 
-async def _open(uri: str, prepare: Callable[[sqlite3.Connection], None]) -> Connection:
+async def _open(uri: str, prepare: Callable[[sqlite3.Connection], None]) -> SqliteConnection:
     try:
         db = await connect(
             uri,
@@ -135,20 +135,20 @@ async def _open(uri: str, prepare: Callable[[sqlite3.Connection], None]) -> Conn
             await close(db)
             raise
     except sqlite3.Error as exc:
-        raise translated(exc) from exc
+        raise translate_error(exc) from exc
     return db
 
 
 _ROWS_AT_ONCE: Final = 64
 
 
-async def connect(database: str, **options: Any) -> Connection:
-    db = Connection(lambda: sqlite3.connect(database, **options), _ROWS_AT_ONCE)
+async def connect(database: str, **options: Any) -> SqliteConnection:
+    db = SqliteConnection(lambda: sqlite3.connect(database, **options), _ROWS_AT_ONCE)
     _ = await db
     return db
 
 
-class Connection(aiosqlite.Connection):
+class SqliteConnection(aiosqlite.Connection):
     """A connection with its own thread, which runs whole functions.
 
     aiosqlite has no method for that: `_execute` and `_conn` are used here alone
@@ -199,7 +199,7 @@ _FULL_EXTENDED: Final = frozenset(
 _DAMAGED: Final = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB})
 
 
-def translated(error: sqlite3.Error) -> WholefeedError:
+def translate_error(error: sqlite3.Error) -> WholefeedError:
     if is_busy(error):
         return OverloadedError(f"the database is busy: {error}")
     if _primary_code(error) in _FULL or _extended_code(error) in _FULL_EXTENDED:
@@ -259,7 +259,7 @@ def inspect(path: Path, newest: int, uri: str = "") -> int:
         is_damaged = _primary_code(exc) in _DAMAGED
         raise StoreUnusableError(f"{path} {'is damaged' if is_damaged else 'cannot be read'}: {exc}") from exc
     if version > newest:
-        raise _newer(path, version, newest)
+        raise _newer_schema_error(path, version, newest)
     return int(version)
 
 
@@ -278,21 +278,21 @@ def _check_header(path: Path, header: bytes, newest: int) -> None:
             f" got {application_id:#x}"
         )
     if (version := int.from_bytes(header[60:64])) > newest:
-        raise _newer(path, version, newest)
+        raise _newer_schema_error(path, version, newest)
     page_bytes = int.from_bytes(header[16:18])
     expected = int.from_bytes(header[28:32]) * (65536 if page_bytes == 1 else page_bytes)
     if _size(path) < expected and not _size(Path(f"{path}-wal")):
         raise StoreUnusableError(f"{path} is cut short: expected {expected} bytes, got {_size(path)}")
 
 
-def _newer(path: Path, version: int, newest: int) -> StoreUnusableError:
+def _newer_schema_error(path: Path, version: int, newest: int) -> StoreUnusableError:
     return StoreUnusableError(
         f"{path} has schema {version}, newer than this program's {newest}: update wholefeed"
     )
 
 
 @contextmanager
-def locked(path: Path) -> Iterator[None]:
+def lock_database(path: Path) -> Iterator[None]:
     """Reserve the database file for this process, by a lock on `<path>.lock`. Blocks, briefly.
 
     The lock file stays: its removal would let two processes lock two files. On a read-only volume there is no
@@ -380,7 +380,7 @@ async def migrate_file(path: Path | str, migrations: Sequence[Migration] | None 
 
 def _migrate_file(path: Path, migrations: Sequence[Migration] | None) -> list[str]:
     wanted = read_migrations() if migrations is None else migrations
-    with locked(path):
+    with lock_database(path):
         if not path.exists():
             return _create(path, wanted)
         version = inspect(path, len(wanted))
@@ -478,7 +478,7 @@ def _apply(db: sqlite3.Connection, migrations: Sequence[Migration], path: Path) 
 # File permissions: for the owner alone
 
 
-class Tightened(NamedTuple):
+class TightenedFile(NamedTuple):
     path: Path
     problem: str = ""
     """Reason for remaining access; empty: access was removed."""
@@ -487,13 +487,13 @@ class Tightened(NamedTuple):
 _OTHERS: Final = 0o077
 
 
-def tighten(path: Path) -> list[Tightened]:
+def tighten(path: Path) -> list[TightenedFile]:
     """Remove other users' permissions from the database's files; return the affected files. Blocks.
 
     No file is opened: closing a descriptor of a database drops the process's SQLite locks on it
     (https://sqlite.org/howtocorrupt.html, 2.2).
     """
-    return [Tightened(each, _take_rights(each, mode)) for each, mode in _files(path) if mode & _OTHERS]
+    return [TightenedFile(each, _take_rights(each, mode)) for each, mode in _files(path) if mode & _OTHERS]
 
 
 def _files(path: Path) -> Iterator[tuple[Path, int]]:
@@ -556,13 +556,13 @@ _DATABASE: Final = "SELECT file FROM pragma_database_list WHERE name = 'main'"
 _SIZED_ENDS: Final = ("", "-wal")
 
 
-def measure_sizes(db: Database) -> Sizes:
+def measure_sizes(db: Database) -> StoreSizes:
     pages = fetch_value(db, "PRAGMA page_count")
     free = fetch_value(db, "PRAGMA freelist_count")
     page_bytes = fetch_value(db, "PRAGMA page_size")
     path = Path(fetch_value(db, _DATABASE))
     files = [path.with_name(path.name + end) for end in _SIZED_ENDS]
-    return Sizes(
+    return StoreSizes(
         used_bytes=int((pages - free) * page_bytes - fetch_value(db, _RETIRED_BYTES)),
         file_bytes=sum(file.stat().st_size for file in files if file.exists()),
         free_bytes=shutil.disk_usage(path.parent).free,

@@ -41,7 +41,7 @@ def back_up(path: Path, target: Path, *, replace: bool = False) -> Backup:
     draft = _draft(target)
     try:
         _copy(path, draft)
-        feeds = _checked(draft, version)
+        feeds = _check_copy(draft, version)
         sync(draft)
         _check_target(path, target, replace=replace)
         draft.replace(target)
@@ -93,7 +93,7 @@ _PAGES_AT_ONCE: Final = 4096
 
 
 def _copy(path: Path, draft: Path) -> None:
-    with closing(_reader(path)) as source, closing(sqlite3.connect(draft, isolation_level=None)) as copy:
+    with closing(_open_reader(path)) as source, closing(sqlite3.connect(draft, isolation_level=None)) as copy:
         # The copy is synced before it gets its name, so it needs neither a journal nor syncs of its own.
         copy.execute("PRAGMA journal_mode = OFF")
         copy.execute("PRAGMA synchronous = OFF")
@@ -106,7 +106,7 @@ def _copy(path: Path, draft: Path) -> None:
 _BUSY_SECONDS: Final = 5.0
 
 
-def _reader(path: Path) -> sqlite3.Connection:
+def _open_reader(path: Path) -> sqlite3.Connection:
     """Open a connection that neither writes nor checkpoints.
 
     An unwritable file counts as unchanging only if no server's files are beside it.
@@ -120,7 +120,7 @@ def _reader(path: Path) -> sqlite3.Connection:
     return db
 
 
-def _checked(draft: Path, version: int) -> int:
+def _check_copy(draft: Path, version: int) -> int:
     uri = f"{draft.as_uri()}?mode=ro&immutable=1"
     with closing(sqlite3.connect(uri, uri=True)) as db:
         (found,) = db.execute("PRAGMA quick_check(1)").fetchone()
@@ -139,7 +139,7 @@ def _checked(draft: Path, version: int) -> int:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Examined:
+class ExaminedFile:
     version: int
     newest: int
     damage: str | None
@@ -156,7 +156,7 @@ _CLOCK_STEPS: Final = 10_000
 """Steps of SQLite's virtual machine between two looks at the clock."""
 
 
-def examine(path: Path, *, seconds: float) -> Examined:
+def examine(path: Path, *, seconds: float) -> ExaminedFile:
     """Examine a database for at most `seconds`. Blocks.
 
     Nothing is created: a file that nobody has open is read as unchanging.
@@ -175,7 +175,7 @@ def examine(path: Path, *, seconds: float) -> Examined:
             (checked_at,) = db.execute(_LAST_CHECKED_AT).fetchone() if version else (None,)
             asked = db.execute(_LAST_ASKED).fetchone() if version else None
             db.set_progress_handler(lambda: time.monotonic() > deadline, _CLOCK_STEPS)
-            return Examined(
+            return ExaminedFile(
                 version=version,
                 newest=newest,
                 damage=_damage(db),

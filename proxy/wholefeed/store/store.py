@@ -1,6 +1,6 @@
 """The interface of the store, the same for both engines.
 
-    async with open_file(path) as store:        # wholefeed.store.opening
+    async with open_file(path) as store:        # wholefeed.store.engine_choice
         feed = await store.write(lambda db: feeds.create(db, url=url, ...))
         await store.write(lambda db: documents.put(db, feed.id, [...], now), feed=feed.id)
         async with store.snapshot(feed.id) as snapshot:
@@ -28,11 +28,11 @@ from typing import Final, NamedTuple, Self, TypeVar
 
 from wholefeed.errors import OverloadedError, StorageFullError, StoreError
 from wholefeed.futures import retrieve_failure, to_the_end
-from wholefeed.store.base import Condition, Database, Sizes, Traffic, fetch_all, fetch_value
+from wholefeed.store.base import Condition, Database, StoreSizes, Traffic, fetch_all, fetch_value
 from wholefeed.store.rows import FeedRow, SegmentRow, Snapshot
-from wholefeed.store.tables import documents, feeds, segments
-from wholefeed.store.tables.feeds import Check, Version, read_versions
-from wholefeed.store.tables.segments import Pins
+from wholefeed.store.tables import document_table, feed_table, segment_table
+from wholefeed.store.tables.feed_table import Validation, Version, read_versions
+from wholefeed.store.tables.segment_table import Pins
 
 _T = TypeVar("_T")
 READ_SECONDS: Final = 1.0
@@ -46,7 +46,7 @@ class Store:
     def __init__(self, engine: Engine) -> None:
         self.engine = engine
         """For notices, versions, traffic, and writes that no deferred check must precede."""
-        self._deferred = _DeferredChecks(engine)
+        self._deferred = _DeferredValidations(engine)
         self._name = secrets.token_hex(8)
         engine.listen("drop", self._take_drop)
         self.pins = Pins()
@@ -61,7 +61,7 @@ class Store:
         try:
             yield store
         finally:
-            await to_the_end(store._deferred.written)
+            await to_the_end(store._deferred.wait_until_written)
 
     @property
     def is_shared(self) -> bool:
@@ -69,10 +69,10 @@ class Store:
 
     async def check(self) -> None:
         """Make sure that the store can be read and written. After a full volume, try a write again."""
-        await self.read(feeds.read_probe)
+        await self.read(feed_table.read_probe)
         self.engine.condition.require_sound()
         if self.engine.condition.is_full:
-            await self.write(feeds.write_probe)
+            await self.write(feed_table.write_probe)
 
     @property
     def is_writable(self) -> bool:
@@ -93,12 +93,12 @@ class Store:
             is_single: One SELECT: one round trip to a remote database instead of three.
         """
         if feed is None or feed in self._deferred.checks:
-            await self._deferred.written(within_seconds=READ_SECONDS)
+            await self._deferred.wait_until_written(within_seconds=READ_SECONDS)
         return await self.engine.read(work, is_single=is_single)
 
     async def find(self, url: str) -> FeedRow | None:
         """Return the feed of a URL. Under load, reads for answers in progress go first."""
-        look, unwritten = partial(feeds.find_by_url, url=url), frozenset(self._deferred.checks)
+        look, unwritten = partial(feed_table.find_by_url, url=url), frozenset(self._deferred.checks)
         found = await self.engine.read(look, is_first=True, is_single=True)
         is_older = found is not None and found.id in unwritten
         return await self.read(look, is_single=True) if is_older else found
@@ -120,7 +120,7 @@ class Store:
                 waits for the disk then: a power cut that undoes the write also ends this process.
             tell: Called with the result instead of `engine.on_change`, if the caller knows what has changed.
         """
-        await self._deferred.written()
+        await self._deferred.wait_until_written()
         is_lasting = self.is_shared or not comes_more
         return await self.engine.write(work, feed=feed, is_lasting=is_lasting, tell=tell)
 
@@ -152,12 +152,12 @@ class Store:
             return False
         assert row.checked_at is not None, "its publisher was heard of"
         assert row.fresh_until is not None, "the same"
-        check = Check(row.id, document, row.checked_at, row.fresh_until, row.cache_control, row.expires)
+        check = Validation(row.id, document, row.checked_at, row.fresh_until, row.cache_control, row.expires)
         self._deferred.add(check)
         return True
 
     async def forget(self, feed_id: int, *, now: float) -> bool:
-        is_gone = await self.write(partial(feeds.forget, feed=feed_id, now=now), feed=feed_id)
+        is_gone = await self.write(partial(feed_table.forget, feed=feed_id, now=now), feed=feed_id)
         await self.tell_others(feed_id)
         await self.upkeep.sweep()
         return is_gone
@@ -168,22 +168,22 @@ class Store:
         async with AsyncExitStack() as stack:
             unwritten = self._deferred.checks.get(feed_id)
             with self.pins.reading(feed_id):
-                found = await self.engine.read(lambda db: segments.snapshot(db, feed_id))
+                found = await self.engine.read(lambda db: segment_table.snapshot(db, feed_id))
                 if unwritten is not None:
-                    found = replace(found, feed=unwritten.noted_in(found.feed))
+                    found = replace(found, feed=unwritten.apply_to(found.feed))
                 held = [segment.id for segment in found.segments]
-                stack.enter_context(self.pins.held(feed_id, held))
+                stack.enter_context(self.pins.hold(feed_id, held))
             yield found
 
     async def outline(self, segment: SegmentRow) -> bytes | None:
         """Return the packed positions of a segment's entries, if stored. Call it within a `snapshot`."""
-        return await self.engine.read(partial(segments.outline, segment=segment.id), is_single=True)
+        return await self.engine.read(partial(segment_table.outline, segment=segment.id), is_single=True)
 
     async def pieces(self, segment: SegmentRow) -> AsyncIterator[bytes]:
         """Yield a segment's deflated text in pieces. Call it within a `snapshot`."""
         number, left_bytes = 0, segment.deflated_bytes
         while left_bytes > 0:
-            look = partial(segments.piece, segment=segment.id, number=number)
+            look = partial(segment_table.piece, segment=segment.id, number=number)
             piece = await self.engine.read(look, is_single=True)
             yield piece
             number, left_bytes = number + 1, left_bytes - len(piece)
@@ -214,7 +214,7 @@ WRITE_SECONDS: Final = 0.25
 """Longest time that a check waits for others to share its transaction."""
 
 
-class _DeferredChecks:
+class _DeferredValidations:
     """Checks of unchanged feeds, written together a moment later.
 
         deferred.add(Check(...))
@@ -230,17 +230,17 @@ class _DeferredChecks:
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
-        self.checks: dict[int, Check] = {}
+        self.checks: dict[int, Validation] = {}
         self._task: asyncio.Task[None] | None = None
         self._is_wanted = asyncio.Event()
         self._is_late = False
         """Whether a read went ahead without waiting for the task."""
 
-    def add(self, check: Check) -> None:
+    def add(self, check: Validation) -> None:
         self.checks[check.feed] = check
-        self._task = self._task or self._begun()
+        self._task = self._task or self._start_writing()
 
-    async def written(self, *, within_seconds: float | None = None) -> None:
+    async def wait_until_written(self, *, within_seconds: float | None = None) -> None:
         """Wait until all earlier checks are written, or failed to be.
 
         Args:
@@ -255,7 +255,7 @@ class _DeferredChecks:
                 self._is_late = True
                 return
 
-    def _begun(self) -> asyncio.Task[None]:
+    def _start_writing(self) -> asyncio.Task[None]:
         return asyncio.create_task(self._write(), name="store-checks")
 
     async def _write(self) -> None:
@@ -265,7 +265,9 @@ class _DeferredChecks:
         taken = dict(self.checks)
         is_told = False
         try:
-            await self._engine.write(lambda db: feeds.note_check(db, [*taken.values()]), is_lasting=False)
+            await self._engine.write(
+                lambda db: feed_table.note_validations(db, [*taken.values()]), is_lasting=False
+            )
         except (StoreError, OverloadedError):
             is_told = True
         finally:
@@ -273,7 +275,7 @@ class _DeferredChecks:
             self._is_late = False
             self._is_wanted.clear()
             self.checks = {feed: each for feed, each in self.checks.items() if taken.get(feed) is not each}
-            self._task = self._begun() if self.checks else None
+            self._task = self._start_writing() if self.checks else None
         for feed in taken if is_told else ():
             self._engine.on_change(feed)
 
@@ -303,13 +305,13 @@ class Upkeep:
 
     async def purge(self, *, now: float) -> int:
         """Delete documents detached for 90 days, and retired segments; return the number of documents."""
-        before = now - documents.KEEP_DETACHED_SECONDS
-        deleted = await self._engine.write(lambda db: documents.purge(db, before))
+        before = now - document_table.KEEP_DETACHED_SECONDS
+        deleted = await self._engine.write(lambda db: document_table.purge(db, before))
         await self.sweep()
         return deleted
 
     async def sweep(self) -> None:
-        await self._engine.write(lambda db: segments.sweep_retired(db, self.pins), is_alone=True)
+        await self._engine.write(lambda db: segment_table.sweep_retired(db, self.pins), is_alone=True)
 
     async def keep_sent(self, now: Callable[[], float]) -> None:
         """Protect segments in use from other processes, until cancelled."""
@@ -320,7 +322,7 @@ class Upkeep:
                     await self.keep(now())
 
     async def keep(self, now: float) -> None:
-        await self._engine.write(lambda db: segments.keep_retired(db, self.pins, now))
+        await self._engine.write(lambda db: segment_table.keep_retired(db, self.pins, now))
 
     async def used_bytes(self) -> int:
         return (await self._engine.read(self._engine.measure, is_long=True)).used_bytes
@@ -334,7 +336,7 @@ class Upkeep:
         """Raise `OverloadedError` if the store does not answer a read in time."""
         try:
             async with asyncio.timeout(ANSWER_SECONDS):
-                await self._engine.read(feeds.read_probe, is_single=True)
+                await self._engine.read(feed_table.read_probe, is_single=True)
         except TimeoutError as exc:
             raise OverloadedError("the database does not answer in time") from exc
 
@@ -366,7 +368,7 @@ class Upkeep:
     async def _sum_up(self) -> Summary:
         began_at = time.monotonic()
         try:
-            summary = await self._engine.read(self._summed_up, is_long=True)
+            summary = await self._engine.read(self._read_summary, is_long=True)
         except BaseException:  # an old summary would hide the failure
             self._summary, self._good_until = None, 2 * time.monotonic() - began_at
             raise
@@ -376,8 +378,8 @@ class Upkeep:
         self._summary, self._good_until = summary, now + max(_SUMMARY_SECONDS, REST * (now - began_at))
         return summary
 
-    def _summed_up(self, db: Database) -> Summary:
-        return Summary(feeds.count_states(db), *self._engine.measure(db))
+    def _read_summary(self, db: Database) -> Summary:
+        return Summary(feed_table.count_states(db), *self._engine.measure(db))
 
 
 class Summary(NamedTuple):
@@ -399,7 +401,7 @@ class Engine:
     """
 
     is_shared = False
-    measure: Callable[[Database], Sizes]
+    measure: Callable[[Database], StoreSizes]
     """Function that measures the store, to be passed to `read`."""
     measure_feed: Callable[[Database, int], int] | None = None
     """Function that measures a feed's share of the store. None where measuring everything is instant."""

@@ -32,7 +32,7 @@ from wholefeed.errors import (
     UnauthorizedError,
     WholefeedError,
 )
-from wholefeed.server.clients import Buckets, Verdict, is_form_proof, verify
+from wholefeed.server.clients import AccessVerdict, Buckets, is_form_proof, verify
 from wholefeed.web.keys import BUCKETS, CONFIG, CONNECTIONS, METRICS_NETWORKS, SERVICE, TRUSTED
 from wholefeed.web.pages_base import is_browser, session_of
 from wholefeed.web.request import DESTINATION, FEED_ROUTES, HOME, LOGIN, METRICS, VIEW, Asked, Query, feed_url
@@ -107,10 +107,10 @@ def require_access(request: web.Request, asked: Asked) -> None:
     query = asked.query
     is_signable = asked.route in _SIGNED_ROUTES and request.method in ("GET", "HEAD")
     mark = query.options.get("signed", "") if is_signable and server.signing_keys else ""
-    verdict = Verdict.BAD
+    verdict = AccessVerdict.BAD
     if mark:
         verdict = verify(feed_url(query.url), mark, server.signing_keys, asked.app[SERVICE].now())
-    if verdict is Verdict.VALID:
+    if verdict is AccessVerdict.VALID:
         asked.mark = mark
     elif server.access_token and _knows(request, query, server.access_token):
         asked.knows_token = True
@@ -142,8 +142,8 @@ def _may_watch(request: web.Request, asked: Asked) -> bool:
     return is_known and networks.include(trusted.address(asked.peer, forwarded_for))
 
 
-def _refusal(mark: str, verdict: Verdict, *, has_token: bool, is_signable: bool) -> WholefeedError:
-    if verdict is Verdict.EXPIRED:
+def _refusal(mark: str, verdict: AccessVerdict, *, has_token: bool, is_signable: bool) -> WholefeedError:
+    if verdict is AccessVerdict.EXPIRED:
         return AccessDeniedError("expected a signature that is still good", slug="expired-signature")
     if mark:
         return AccessDeniedError("expected the signature of this feed's URL", slug="bad-signature")

@@ -37,7 +37,7 @@ from wholefeed.core.compose.views import (
     WHOLE,
     Cut,
     FeedPage,
-    Missing,
+    MissingRange,
     View,
     compose_warning,
     told_missing,
@@ -47,24 +47,24 @@ from wholefeed.core.text.dates import format_rfc3339
 from wholefeed.core.verbatim.fragments import ALL_PREFIXES
 from wholefeed.errors import NoSuchPageError
 from wholefeed.logs import LaidOut
-from wholefeed.service.bodies import JOINT, Body, BodyPart, MadeText, take_parts
-from wholefeed.service.memory import Held
-from wholefeed.service.replaying import Released, Replays, Timeline
+from wholefeed.service.bodies import JOINT, Body, BodyPart, StreamedText, take_parts
+from wholefeed.service.memory import CachedFeed
+from wholefeed.service.replays import Released, Replays, ReplayTimeline
 from wholefeed.service.results import Reconstruction
 from wholefeed.store.rows import FeedRow, SegmentRow
 from wholefeed.store.store import Store
-from wholefeed.store.tables import segments
-from wholefeed.store.tables.segments import Own
+from wholefeed.store.tables import segment_table
+from wholefeed.store.tables.segment_table import OwnEntries
 from wholefeed.web.request import (
     Asked,
     Replay,
     own_url,
     page_url,
+    parse_weights,
     read_replay,
     read_view,
     read_wait,
     view_query,
-    weighed,
 )
 
 # What a reader wants, and whether it has it already
@@ -155,7 +155,7 @@ def accepts_gzip(accept_encoding: str | None) -> bool:
     """Whether gzip is at least as welcome as the plain text (RFC 9110, 12.5.3)."""
     if not accept_encoding:
         return False
-    weights = {name: weight if weight <= 1 else 0.0 for name, weight in weighed(accept_encoding)}
+    weights = {name: weight if weight <= 1 else 0.0 for name, weight in parse_weights(accept_encoding)}
     gzip = weights.get("gzip", weights.get("x-gzip", weights.get("*", 0.0)))
     return gzip > 0 and gzip >= weights.get("identity", 0.0)
 
@@ -195,7 +195,7 @@ _OVERHEAD_BYTES: Final = 3072
 """Of the objects and the short texts of a prepared answer that is held."""
 
 
-def answer_from(held: Held, wanted: Representation) -> Answer | None:
+def answer_from(held: CachedFeed, wanted: Representation) -> Answer | None:
     """Return the answer with a whole feed that is held in memory, made at its first use.
 
     None: the view that is asked for leaves something out.
@@ -231,12 +231,12 @@ class Answer:
         """Whether a reader that asks now with these fields has it already."""
         if_none_match = headers.get(hdrs.IF_NONE_MATCH)
         if_modified_since = headers.get(hdrs.IF_MODIFIED_SINCE)
-        if is_not_modified(self.body.etag, self.modified_at(now), if_none_match, if_modified_since):
+        if is_not_modified(self.body.etag, self.modification_instant(now), if_none_match, if_modified_since):
             return True
         former_etag = self.body.former_etag
         return if_none_match is not None and bool(former_etag) and former_etag in if_none_match
 
-    def modified_at(self, now: float) -> float | None:
+    def modification_instant(self, now: float) -> float | None:
         """Return the Last-Modified of an answer that is made now, epoch seconds; None: it has none.
 
         Of two publications in one second the second has that of the next one, and none until that has come:
@@ -249,7 +249,7 @@ class Answer:
     def fields_at(self, now: float, *, has_body: bool) -> CIMultiDict[str]:
         """Return the fields of an answer that is made now; the caller may add to them."""
         fields = (self.body_fields if has_body else self.fields).copy()
-        if self.changed_at is not None and self.changed_at > now:  # as `modified_at` has it
+        if self.changed_at is not None and self.changed_at > now:  # as `modification_instant` has it
             del fields["Last-Modified"]
         return fields
 
@@ -292,7 +292,7 @@ def _reconstruction_field(
 # What depends on the request: the prologue, the view and the ETag
 
 
-async def viewed(reconstruction: Reconstruction, wanted: Representation, store: Store) -> Answer:
+async def make_view(reconstruction: Reconstruction, wanted: Representation, store: Store) -> Answer:
     """Return the answer in the view that is asked for. Only segments taken in part are read.
 
     Raises:
@@ -302,7 +302,7 @@ async def viewed(reconstruction: Reconstruction, wanted: Representation, store: 
     view, family = wanted.view, reconstruction.feed.published_family
     if (whole := _whole_answer(reconstruction, wanted)) is not None:
         return whole
-    own = Own()
+    own = OwnEntries()
     if not view.has_listed:
         own = await _own(reconstruction, store)
         reconstruction, wanted = _without_lists(reconstruction, wanted, own.lists)
@@ -349,13 +349,13 @@ def _room(reconstruction: Reconstruction, wanted: Representation) -> int | None:
     return view.max_bytes - len(prologue) - len(EPILOGUE[reconstruction.feed.published_family])
 
 
-async def _own(reconstruction: Reconstruction, store: Store) -> Own:
+async def _own(reconstruction: Reconstruction, store: Store) -> OwnEntries:
     feed = reconstruction.feed
     if not feed.listed:
-        return Own()
+        return OwnEntries()
     numbers = [each.id for each in reconstruction.snapshot.segments]
     async with reconstruction.in_time():
-        return await store.read(partial(segments.own, feed=feed.id, segments=numbers), feed=feed.id)
+        return await store.read(partial(segment_table.find_own, feed=feed.id, segments=numbers), feed=feed.id)
 
 
 def _without_lists(
@@ -440,7 +440,7 @@ def prepare(
     )
     changed_at = None
     if reconstruction.state is not State.LOADING:
-        changed_at = _changed_at(feed, is_healed=wanted.is_healed)
+        changed_at = _change_instant(feed, is_healed=wanted.is_healed)
     parts = tuple(part for _, part in taken)
     return _answer_of(reconstruction, wanted, prologue, parts, changed_at=changed_at, is_cut=is_cut)
 
@@ -481,7 +481,7 @@ def _answer_of(
     )
 
 
-def _changed_at(feed: FeedRow, *, is_healed: bool) -> float:
+def _change_instant(feed: FeedRow, *, is_healed: bool) -> float:
     changed_at = feed.modified_at or 0.0
     if (until := feed.turn.healed_until) is not None and not is_healed:  # its entry has left since then
         changed_at = max(changed_at, until)
@@ -525,7 +525,7 @@ def _warning(reconstruction: Reconstruction, wanted: Representation) -> bytes:
     """Return the pseudo-entry that says what the feed lacks (R16), or that it has healed; empty: neither."""
     feed, missing = reconstruction.feed, reconstruction.missing
     if reconstruction.state is State.PARTIAL and missing:
-        shown = [Missing(attempt.url, attempt.reason) for attempt in missing[:_WARNED_DOCUMENTS]]
+        shown = [MissingRange(attempt.url, attempt.reason) for attempt in missing[:_WARNED_DOCUMENTS]]
         told, url = told_missing(shown), wanted.page_url or shown[0].url
     elif wanted.is_healed and reconstruction.state is not State.LOADING:
         told, url = HEALED, wanted.page_url or reconstruction.via_url
@@ -550,11 +550,11 @@ _SMALL_HEAD_BYTES: Final = 1 << 14
 """A larger one is read on a thread."""
 
 
-async def replayed(
+async def make_replay(
     reconstruction: Reconstruction,
     wanted: Representation,
     replays: Replays,
-    timeline: Timeline | None,
+    timeline: ReplayTimeline | None,
     now: float,
 ) -> Answer:
     """Return the answer with what is out of a replay now: nothing, where it has no timeline yet.
@@ -565,7 +565,7 @@ async def replayed(
     feed, view, replay = reconstruction.feed, wanted.view, wanted.replay
     assert replay is not None, "it is asked for"
     family, version = feed.published_family, feed.version
-    released = timeline.released(now) if timeline is not None else Released()
+    released = timeline.find_released(now) if timeline is not None else Released()
     newest_at = released[0].at if released else None
     identifier = uuid5(NAMESPACE_URL, f"wholefeed:replay:{feed.url}:{replay.pace}").urn
     make = partial(
@@ -575,7 +575,7 @@ async def replayed(
     taken = released
     if timeline is not None:
         since = -inf if view.since is None else view.since
-        taken = timeline.released(now, since=since, limit=view.limit)
+        taken = timeline.find_released(now, since=since, limit=view.limit)
     prefixes = feed.head_prefixes
     for segment in _segments(reconstruction):
         prefixes |= segment.prefixes
@@ -604,12 +604,12 @@ async def replayed(
     if timeline is not None:
         made_of = hashlib.blake2b(opening + digest, digest_size=DIGEST_BYTES).digest()
         instants = (feed.modified_at or 0.0, timeline.begun_at, newest_at or 0)
-        changed_at = replays.changed_at(feed.id, wanted.self_url, made_of, instants)
+        changed_at = replays.change_instant(feed.id, wanted.self_url, made_of, instants)
     return _answer_of(
         reconstruction,
         wanted,
         opening,
-        (MadeText(texts, digest, (digest, replay.shows_original)),) if taken else (),
+        (StreamedText(texts, digest, (digest, replay.shows_original)),) if taken else (),
         changed_at=changed_at,
         is_cut=is_cut,
         released=len(released),

@@ -22,15 +22,15 @@ from multidict import CIMultiDict
 
 from wholefeed import __version__
 from wholefeed.core.adapters.base import Collection
-from wholefeed.core.listing.finding import Looked, why_in_words
+from wholefeed.core.listing.finding import LookOutcome, why_in_words
 from wholefeed.core.origins import Origin
-from wholefeed.core.refresh.listing import Listing
+from wholefeed.core.refresh.listing_state import ListingState
 from wholefeed.core.refresh.stored import Attempt
 from wholefeed.core.text.dates import format_rfc3339
 from wholefeed.service.account import ChainDocument
 from wholefeed.service.results import Status
 from wholefeed.service.watching import News
-from wholefeed.store.rows import DocumentRow, FeedRow, Imported, ListedFeed
+from wholefeed.store.rows import DocumentRow, FeedRow, FeedSummary, ImportSummary
 from wholefeed.web.answer import is_not_modified
 from wholefeed.web.feed import send
 from wholefeed.web.keys import CONFIG, SERVICE, STORE, named_url
@@ -52,7 +52,7 @@ async def get_feeds(request: web.Request) -> web.StreamResponse:
 
 def account_object(status: Status, account: Sequence[ChainDocument]) -> dict[str, Any]:
     """Return the status object with the account of the feed's documents under `chain`."""
-    return {**status_object(status), "chain": [_chained(each) for each in account]}
+    return {**status_object(status), "chain": [_describe_document(each) for each in account]}
 
 
 def status_object(status: Status) -> dict[str, Any]:
@@ -77,11 +77,11 @@ def status_object(status: Status) -> dict[str, Any]:
             "seconds": None if progress.seconds is None else int(progress.seconds),
         },
         "bytes": status.overview.stored_bytes,
-        "imported": None if status.overview.imported is None else _imported(status.overview.imported),
+        "imported": None if status.overview.imported is None else _describe_imports(status.overview.imported),
     }
 
 
-def summary_object(feed: FeedRow | ListedFeed, poll_at: float | None = None) -> dict[str, Any]:
+def summary_object(feed: FeedRow | FeedSummary, poll_at: float | None = None) -> dict[str, Any]:
     """Return what a list of feeds tells of each; `poll_at` is when its publisher is asked unasked."""
     return {
         "url": feed.url,
@@ -99,7 +99,7 @@ def summary_object(feed: FeedRow | ListedFeed, poll_at: float | None = None) -> 
     }
 
 
-def _chained(told: ChainDocument) -> dict[str, Any]:
+def _describe_document(told: ChainDocument) -> dict[str, Any]:
     """Return a document of the chain; what is not known of it is null."""
     document = told.document
     return {
@@ -134,7 +134,7 @@ def _import(document: DocumentRow) -> dict[str, Any] | None:
     return {"name": document.memento, "as_of": _time(document.fetched_at)} if document.is_imported else None
 
 
-def _imported(known: Imported) -> dict[str, Any]:
+def _describe_imports(known: ImportSummary) -> dict[str, Any]:
     return {"documents": known.documents, "entries": known.entries, "served": known.are_served}
 
 
@@ -157,7 +157,7 @@ def _collection(known: Collection) -> dict[str, Any] | None:
 
 def _listing(status: Status) -> dict[str, Any] | None:
     """Return what is known of the lists in the publisher's pages (H7); None: nobody looked, or will."""
-    known = Listing.read(status.feed.listing)
+    known = ListingState.read(status.feed.listing)
     if known.looked_at is None and status.list_at is None:
         return None
     return {
@@ -172,7 +172,7 @@ def _listing(status: Status) -> dict[str, Any] | None:
     }
 
 
-def _passed_over(page: Looked) -> dict[str, Any]:
+def _passed_over(page: LookOutcome) -> dict[str, Any]:
     reason, _, status = page.why.partition(" ")
     status_code = int(status) if status.isdecimal() else None
     text = why_in_words(page.why)
@@ -299,7 +299,7 @@ async def get_readyz(request: web.Request) -> web.StreamResponse:
 
 async def get_openapi(request: web.Request) -> web.StreamResponse:
     """GET /openapi.json: the HTTP interface, described for programs."""
-    body, etag = _described(request.app[CONFIG].server.public_url)
+    body, etag = _describe_api(request.app[CONFIG].server.public_url)
     fields = {"Cache-Control": "no-cache", "ETag": etag}
     if is_not_modified(etag, None, request.headers.get("If-None-Match"), None):
         return web.Response(status=304, headers=fields)
@@ -307,7 +307,7 @@ async def get_openapi(request: web.Request) -> web.StreamResponse:
 
 
 @cache
-def _described(public_url: str) -> tuple[bytes, str]:
+def _describe_api(public_url: str) -> tuple[bytes, str]:
     """Return the description as it is sent, and its ETag."""
     body = json.dumps(description(public_url)).encode()
     return body, f'"{hashlib.sha256(body).hexdigest()[:32]}"'

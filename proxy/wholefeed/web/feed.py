@@ -1,7 +1,7 @@
 """GET, HEAD and DELETE of a feed, in both forms of its URL.
 
-A feed that is held in memory and fresh is answered from there (`_answered_from`); any other is read from the
-store, or from its publisher first (`_answered_with`).
+A feed that is held in memory and fresh is answered from there (`_answer_from_memory`); any other is read
+from the store, or from its publisher first (`_answer_from_store`).
 
 A browser that opens a feed's URL is redirected to the feed for people (`/view`). It is known by
 `Sec-Fetch-Dest: document` (W3C Fetch Metadata) together with HTML in Accept; readers do not send both.
@@ -26,11 +26,11 @@ from multidict import CIMultiDict
 
 from wholefeed.core.compose.views import Warned
 from wholefeed.core.model import State
-from wholefeed.core.replay import Pace, PaceError
+from wholefeed.core.replay import PaceError, ReplayPace
 from wholefeed.errors import LoopDetectedError, OverloadedError, RequestError, StoreError
 from wholefeed.logs import get_logger
 from wholefeed.service.bodies import SLICE_BYTES, slice_bytes
-from wholefeed.service.memory import Held
+from wholefeed.service.memory import CachedFeed
 from wholefeed.service.results import Reconstruction
 from wholefeed.store.rows import FeedRow
 from wholefeed.web.answer import (
@@ -40,8 +40,8 @@ from wholefeed.web.answer import (
     Representation,
     answer_from,
     facts_of,
-    replayed,
-    viewed,
+    make_replay,
+    make_view,
 )
 from wholefeed.web.keys import ASKED, COUNTS, SERVICE, STORE, WANTS, named_url, with_instead
 from wholefeed.web.pages_base import begin_session, is_browser, root_of
@@ -122,14 +122,14 @@ async def _answer(request: web.Request, asked: Asked, url: str) -> web.StreamRes
         if service.checks.are_needed:
             await service.checks.check(url)
         if (held := service.at_once(url, is_head=is_head)) is not None:
-            response = await _answered_from(held, wanted, request, asked)
+            response = await _answer_from_memory(held, wanted, request, asked)
             if response is not None:
                 return response
     reconstructing = service.answer(
         url, wait_seconds=wait_seconds, is_head=is_head, from_memory=wanted.view.is_whole
     )
     async with reconstructing as reconstruction:
-        return await _answered_with(reconstruction, wanted, request, asked)
+        return await _answer_from_store(reconstruction, wanted, request, asked)
 
 
 _VIA: Final = re.compile(r"(?:^|,)\s*[^\s,]++\s+wholefeed(?=[\s,]|$)")
@@ -145,8 +145,8 @@ def _refuse_loop(vias: Iterable[str], url: str) -> None:
         raise LoopDetectedError("the request came through wholefeed already", url=url)
 
 
-async def _answered_from(
-    held: Held, wanted: Representation, request: web.Request, asked: Asked
+async def _answer_from_memory(
+    held: CachedFeed, wanted: Representation, request: web.Request, asked: Asked
 ) -> web.StreamResponse | None:
     """Answer from memory alone; None when something of the body is not held, or is to be left out.
 
@@ -175,7 +175,7 @@ async def _answered_from(
     return await send(request, web.StreamResponse(headers=fields), in_pieces(body))
 
 
-async def _answered_with(
+async def _answer_from_store(
     reconstruction: Reconstruction, wanted: Representation, request: web.Request, asked: Asked
 ) -> web.StreamResponse:
     """Answer with what was read from the store, as far as it is not held."""
@@ -187,7 +187,7 @@ async def _answered_with(
     if held is not None and reconstruction.is_stale == held.snapshot.feed.is_stale:
         answer = answer_from(held, wanted)
     if answer is None:
-        answer = await viewed(reconstruction, wanted, store)
+        answer = await make_view(reconstruction, wanted, store)
     response = _without_body(request, asked, feed, answer, now)
     if response is not None:
         return await send(request, response)
@@ -202,7 +202,12 @@ async def _answered_with(
 
 
 async def _answer_replay(
-    request: web.Request, asked: Asked, url: str, wanted: Representation, pace: Pace, wait_seconds: float
+    request: web.Request,
+    asked: Asked,
+    url: str,
+    wanted: Representation,
+    pace: ReplayPace,
+    wait_seconds: float,
 ) -> web.StreamResponse:
     """Answer with a feed from its beginning, as far as it is out (P5)."""
     service, is_head, since = asked.app[SERVICE], request.method == "HEAD", time.monotonic()
@@ -216,7 +221,7 @@ async def _answer_replay(
         except PaceError as exc:
             raise RequestError(str(exc)) from exc
         now = max(now, service.now())
-        answer = await replayed(reconstruction, wanted, service.replays, timeline, now)
+        answer = await make_replay(reconstruction, wanted, service.replays, timeline, now)
         fresh_seconds = float(LOADING_SECONDS)
         if timeline is not None:
             next_at = timeline.next_at(now)
@@ -354,7 +359,7 @@ def to_view(request: web.Request, asked: Asked) -> web.Response:
     A token that came in the URL stays behind, for URLs are shown and kept: a session stands for it. Only
     whoever is let in by the token gets one: beside a signature a token is not looked at.
     """
-    query = f"?url={quote(asked.query.url, safe='')}{carried(asked)}"
+    query = f"?url={quote(asked.query.url, safe='')}{carry_parameters(asked)}"
     token = asked.query.options.get("token")
     begins = token is not None and asked.knows_token and not asked.session
     if begins and asked.route == _FOLDER:  # whose session would be good for that folder alone
@@ -366,7 +371,7 @@ def to_view(request: web.Request, asked: Asked) -> web.Response:
     return response
 
 
-def carried(asked: Asked) -> str:
+def carry_parameters(asked: Asked) -> str:
     """Return what else of a request goes with every link to the same feed."""
     options = asked.query.options
     return "".join(f"&{name}={quote(options[name], safe='')}" for name in _CARRIED if name in options)

@@ -30,7 +30,7 @@ from wholefeed.counts import NONE, Counts, Durations
 from wholefeed.errors import OverloadedError, StoreError
 from wholefeed.store.store import Summary
 from wholefeed.web.keys import CONFIG, CONNECTIONS, COUNTS, SERVICE, STORE
-from wholefeed.web.request import weighed
+from wholefeed.web.request import parse_weights
 
 _TEXT = "text/plain; version=0.0.4; charset=utf-8"
 _OPENMETRICS = "application/openmetrics-text; version=1.0.0; charset=utf-8"
@@ -38,21 +38,21 @@ _OPENMETRICS = "application/openmetrics-text; version=1.0.0; charset=utf-8"
 
 async def get_metrics(request: web.Request) -> web.StreamResponse:
     """GET /metrics: in the text format of Prometheus, or as OpenMetrics where that is asked for."""
-    is_readable, summary = await _looked(request.app)
+    is_readable, summary = await _look_at_store(request.app)
     families = list(_families(request.app, summary, is_readable=is_readable))
     is_openmetrics = wants_openmetrics(request.headers.get("Accept", ""))
-    body, content_type = await asyncio.to_thread(_rendered, families, is_openmetrics=is_openmetrics)
+    body, content_type = await asyncio.to_thread(_render, families, is_openmetrics=is_openmetrics)
     return web.Response(body=body, headers={"Content-Type": content_type, "Cache-Control": "no-store"})
 
 
 def wants_openmetrics(accept: str) -> bool:
     """Whether an Accept field names OpenMetrics, and prefers it to plain text where it names both."""
-    weights = dict(weighed(accept))
+    weights = dict(parse_weights(accept))
     wanted = weights.get("application/openmetrics-text", 0.0)
     return wanted > 0 and wanted >= weights.get("text/plain", 0.0)
 
 
-async def _looked(app: web.Application) -> tuple[bool, Summary | None]:
+async def _look_at_store(app: web.Application) -> tuple[bool, Summary | None]:
     """Return whether the store can be read, and how large it is.
 
     None when it cannot say, or is being measured for the first time, which takes minutes where it is very
@@ -69,7 +69,7 @@ async def _looked(app: web.Application) -> tuple[bool, Summary | None]:
         return False, None
 
 
-def _rendered(families: Sequence[Metric], *, is_openmetrics: bool) -> tuple[bytes, str]:
+def _render(families: Sequence[Metric], *, is_openmetrics: bool) -> tuple[bytes, str]:
     """Return the text of all metrics, and its media type. It reads files about the process."""
     everything = _Families([*families, *ProcessCollector(registry=None).collect()])
     if is_openmetrics:
@@ -93,12 +93,12 @@ class _Families(Collector):
 def _families(app: web.Application, summary: Summary | None, *, is_readable: bool) -> Iterator[Metric]:
     build = {(__version__, platform.python_version()): 1}
     yield _gauge("wholefeed_build_info", "The version that runs.", build, "version", "python")
-    yield from _counted(app[COUNTS])
+    yield from _count_events(app[COUNTS])
     yield from _going_on(app)
-    yield from _stored(app, summary, is_readable=is_readable)
+    yield from _measure_store(app, summary, is_readable=is_readable)
 
 
-def _counted(counts: Counts) -> Iterator[Metric]:
+def _count_events(counts: Counts) -> Iterator[Metric]:
     """Give what has happened since the start."""
     answers = {
         (route, state, str(status) if status else NONE): number
@@ -201,7 +201,7 @@ def _going_on(app: web.Application) -> Iterator[Metric]:
     yield _counter("wholefeed_memory_misses", "Those that did not.", memory.misses)
 
 
-def _stored(app: web.Application, summary: Summary | None, *, is_readable: bool) -> Iterator[Metric]:
+def _measure_store(app: web.Application, summary: Summary | None, *, is_readable: bool) -> Iterator[Metric]:
     store, limit_bytes = app[STORE], app[CONFIG].store.max_bytes
     traffic = store.engine.traffic
     yield _gauge("wholefeed_database_connections", "Connections to PostgreSQL.", traffic.connections)
@@ -236,18 +236,18 @@ def _stored(app: web.Application, summary: Summary | None, *, is_readable: bool)
 
 
 def _gauge(name: str, meaning: str, value: _Values, *labels: str) -> Metric:
-    return _filled(GaugeMetricFamily(name, meaning, labels=labels), value)
+    return _fill(GaugeMetricFamily(name, meaning, labels=labels), value)
 
 
 def _counter(name: str, meaning: str, value: _Values, *labels: str) -> Metric:
-    return _filled(CounterMetricFamily(name, meaning, labels=labels), value)
+    return _fill(CounterMetricFamily(name, meaning, labels=labels), value)
 
 
 _Values = float | Mapping[Any, float]
 """Of a metric; of one with labels, by these: a text or several."""
 
 
-def _filled(family: GaugeMetricFamily | CounterMetricFamily, values: _Values) -> Metric:
+def _fill(family: GaugeMetricFamily | CounterMetricFamily, values: _Values) -> Metric:
     if not isinstance(values, Mapping):
         family.add_metric([], values)
         return family

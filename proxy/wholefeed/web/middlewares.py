@@ -21,7 +21,7 @@ from wholefeed.errors import MisdirectedError, StorageFullError, UnauthorizedErr
 from wholefeed.logs import REQUEST_ID, get_logger, members
 from wholefeed.web.access import limit_clients, refuse_embedding, refuse_other_sites, require_access
 from wholefeed.web.keys import ASKED, CONFIG, CONNECTIONS, COUNTS, PREFIX, TRUSTED
-from wholefeed.web.pages import error_page, refused, wants_error_page
+from wholefeed.web.pages import ask_for_token, error_page, wants_error_page
 from wholefeed.web.request import HOME, OPEN_ROUTES, UNMATCHED, Asked, require_host
 
 log = get_logger()
@@ -75,7 +75,7 @@ def attending(app: web.Application, paths: Mapping[web.AbstractResource | None, 
                 raise
             except Exception:  # the last resort: logged whole, told to nobody (docs/faults.md row 82)
                 log.exception("request.failed", **asked.facts)
-                response = await _refused(request, asked, 500, "internal", _OWN_FAULT, {})
+                response = await _refuse(request, asked, 500, "internal", _OWN_FAULT, {})
             status, body_bytes = response.status, _bytes_of_body(request, response)
         finally:
             ended = time.monotonic()
@@ -145,8 +145,8 @@ async def _answer_to(exc: WholefeedError, request: web.Request, asked: Asked) ->
     """Say what stops an answer; people who lack the token get the page that asks for it."""
     if exc.slug in ("unauthorized", "token-required") and wants_error_page(request, asked):
         asked.add(slug=exc.slug)
-        return await refused(request, exc)
-    return await _refused(request, asked, exc.answer_status, exc.slug, str(exc), _headers(exc), exc)
+        return await ask_for_token(request, exc)
+    return await _refuse(request, asked, exc.answer_status, exc.slug, str(exc), _headers(exc), exc)
 
 
 def _headers(error: WholefeedError) -> dict[str, str]:
@@ -162,10 +162,10 @@ async def _answer_to_http(exc: web.HTTPException, request: web.Request, asked: A
     slug = _HTTP_SLUGS.get(exc.status, "bad-request")
     allowed = {"Allow": exc.headers["Allow"]} if "Allow" in exc.headers else {}
     detail = f"{request.method}: {exc.reason}"
-    return await _refused(request, asked, exc.status, slug, detail, allowed)
+    return await _refuse(request, asked, exc.status, slug, detail, allowed)
 
 
-async def _refused(
+async def _refuse(
     request: web.Request,
     asked: Asked,
     status: int,
@@ -259,8 +259,8 @@ def _count(counts: Counts, asked: Asked, status: int, duration_seconds: float, b
     facts = asked.facts
     is_aborted = "aborted" in facts
     state = str(facts.get("state", NONE))
-    counts.answered(asked.route, state, status, duration_seconds, 0 if is_aborted else body_bytes)
+    counts.count_answer(asked.route, state, status, duration_seconds, 0 if is_aborted else body_bytes)
     if is_aborted:
         counts.aborted += 1
     if "slug" in facts:
-        counts.refused(str(facts["slug"]))
+        counts.count_refusal(str(facts["slug"]))

@@ -28,27 +28,27 @@ from aiohttp import web
 from markupsafe import Markup
 
 from wholefeed import __version__
-from wholefeed.core.compose.entries import Shown
+from wholefeed.core.compose.entries import PageEntry
 from wholefeed.core.compose.sanitising import plain, plain_url
 from wholefeed.core.model import State
 from wholefeed.core.parse.discovery import Alternate
-from wholefeed.core.readers import READERS, Reader
-from wholefeed.core.replay import WEEKDAYS, Pace, PaceError
+from wholefeed.core.readers import READERS, ReaderLimits
+from wholefeed.core.replay import WEEKDAYS, PaceError, ReplayPace
 from wholefeed.core.slugs import failure_in_words, slug_in_words
 from wholefeed.core.text.dates import format_rfc3339
-from wholefeed.core.text.urls import Places, is_http
+from wholefeed.core.text.urls import UrlPlaces, is_http
 from wholefeed.core.words import (
     STALE,
     STATES,
     Words,
     ago,
     asked_next,
-    counted,
+    count_noun,
+    describe_attempt,
     pace_in_words,
     passed_over_in_words,
     replay_in_words,
     time_left,
-    tried_in_words,
     words_of,
 )
 from wholefeed.errors import (
@@ -67,16 +67,16 @@ from wholefeed.fetch.hosts import BACKOFF
 from wholefeed.service.account import ChainDocument, Timeline, timeline_of
 from wholefeed.service.results import Reconstruction
 from wholefeed.service.service import FeedService
-from wholefeed.service.showing import Excerpt, described, excerpt, removable_names
-from wholefeed.store.rows import FeedRow, ListedFeed
-from wholefeed.store.tables.feeds import ORDERS, Search
-from wholefeed.store.tables.segments import months
+from wholefeed.service.showing import Excerpt, describe, excerpt, removable_names
+from wholefeed.store.rows import FeedRow, FeedSummary
+from wholefeed.store.tables.feed_table import ORDERS, FeedSearch
+from wholefeed.store.tables.segment_table import months
 from wholefeed.web.access import take_turn
 from wholefeed.web.api import json_answer, status_object, summary_object
 from wholefeed.web.feed import forget_named, named_entry
-from wholefeed.web.importing import continued_object
+from wholefeed.web.import_routes import continued_object
 from wholefeed.web.keys import ASKED, CONFIG, LOGINS, SERVICE, STORE, named_url, with_instead
-from wholefeed.web.moving import feed_behind, proxied_url, replay_behind
+from wholefeed.web.list_rewriting import feed_behind, proxied_url, replay_behind
 from wholefeed.web.pages_base import begin_session, end_session, is_browser, page, session_of, time_element
 from wholefeed.web.request import (
     DESTINATION,
@@ -84,7 +84,7 @@ from wholefeed.web.request import (
     Asked,
     base_url,
     begun_replay,
-    completed,
+    complete_url,
     feed_url,
     is_set,
     read_replay,
@@ -183,13 +183,13 @@ _ORDERS: Final = {
 """What a person is told of `ORDERS`."""
 
 
-def read_search(query: Mapping[str, str]) -> tuple[Search, int]:
+def read_search(query: Mapping[str, str]) -> tuple[FeedSearch, int]:
     """Return what is looked for among the known feeds, and which part of it, from 1; nonsense is nothing.
 
     read_search({"q": "walks", "state": "partial", "sort": "title", "page": "2"})
     """
     state, sort, number = query.get("state", ""), query.get("sort", ""), query.get("page", "")
-    search = Search(
+    search = FeedSearch(
         words=query.get("q", "")[:_MAX_WORDS].strip(),
         state=state if state in _WORDS else "",
         sort=sort if sort in _ORDERS else ORDERS[0],
@@ -197,7 +197,7 @@ def read_search(query: Mapping[str, str]) -> tuple[Search, int]:
     return search, int(number) if _NUMBER.fullmatch(number) else 1
 
 
-def search_query(search: Search, number: int = 1) -> str:
+def search_query(search: FeedSearch, number: int = 1) -> str:
     """Return the query of a link to such a part, as `read_search` reads it."""
     sort = "" if search.sort == ORDERS[0] else search.sort
     query = {"q": search.words, "state": search.state, "sort": sort, "page": "" if number == 1 else number}
@@ -211,7 +211,7 @@ async def _forgotten(request: web.Request) -> str:
     return plain_url(url) if is_http(url) and not await request.app[SERVICE].is_known(url) else ""
 
 
-def _feed_line(feed: ListedFeed, service: FeedService, now: float) -> dict[str, Any]:
+def _feed_line(feed: FeedSummary, service: FeedService, now: float) -> dict[str, Any]:
     at, pause = feed.checked_at, service.paused_until(feed.fetch_url)
     told = {**summary_object(feed, service.poll_at(feed)), "paused_until": pause and format_rfc3339(pause)}
     return {
@@ -234,7 +234,7 @@ _WORDS: Final[Mapping[str, Words]] = {
 """What the table says of a feed, by the name that its style goes by."""
 
 
-def _meanings(feeds: Sequence[ListedFeed]) -> list[Words]:
+def _meanings(feeds: Sequence[FeedSummary]) -> list[Words]:
     """Return the states that the table names, for the explanation below it."""
     used = {feed.visible_state.value for feed in feeds} | {"stale" for feed in feeds if feed.is_stale}
     return [words for name, words in _WORDS.items() if name in used]
@@ -273,7 +273,7 @@ async def _chosen(request: web.Request) -> web.StreamResponse:
         return await _led_on(request, behind)
     try:
         url = await named_url(request)
-        if announced := await _announced(request, url):
+        if announced := await _find_announced(request, url):
             feeds = [
                 (plain_url(each.url), plain(each.title, _MOST_CHARACTERS), _FORMATS[each.media_type])
                 for each in announced
@@ -294,9 +294,9 @@ def _behind_own(request: web.Request) -> str | None:
     It is copied from a reader perhaps; if it names a replay, so does the query.
     """
     server = request.app[CONFIG].server
-    own = Places.of([base_url(request, request[ASKED]), server.public_url])
+    own = UrlPlaces.of([base_url(request, request[ASKED]), server.public_url])
     query = request[ASKED].query
-    for written in completed(query.url):
+    for written in complete_url(query.url):
         if (behind := feed_behind(written, own)) is None:
             continue
         if not behind:
@@ -313,12 +313,12 @@ async def _led_on(request: web.Request, behind: str) -> web.Response:
     return _see_other(f"./?{behind}")
 
 
-async def _announced(request: web.Request, url: str) -> tuple[Alternate, ...]:
+async def _find_announced(request: web.Request, url: str) -> tuple[Alternate, ...]:
     service = request.app[SERVICE]
     if await service.is_known(url):
         return ()
     wait_seconds = min(WAIT_SECONDS, request.app[CONFIG].limits.respond_within_seconds)
-    return await with_instead(request, partial(service.openings.announced, wait_seconds=wait_seconds))
+    return await with_instead(request, partial(service.openings.find_announced, wait_seconds=wait_seconds))
 
 
 async def _troubled_home(request: web.Request, error: WholefeedError) -> web.Response:
@@ -341,10 +341,10 @@ async def _feed_page(request: web.Request) -> web.StreamResponse:
     async with app[SERVICE].answer(url, wait_seconds=wait_seconds) as reconstruction:
         async with reconstruction.in_time():
             ends = await excerpt(reconstruction.snapshot, app[STORE], newest=_NEWEST, oldest=_OLDEST)
-        return await _shown(request, url, reconstruction, ends)
+        return await _show_feed(request, url, reconstruction, ends)
 
 
-async def _shown(
+async def _show_feed(
     request: web.Request, url: str, reconstruction: Reconstruction, ends: Excerpt
 ) -> web.Response:
     app, feed = request.app, reconstruction.feed
@@ -356,7 +356,7 @@ async def _shown(
         names = await removable_names(feed, entries, app[STORE])
     lines = [_entry_line(entry, name) for entry, name in zip(entries, names, strict=True)]
     timeline = await asyncio.to_thread(timeline_of, chain, by_month)
-    head = await described(feed)
+    head = await describe(feed)
     told, now = status_object(status), service.now()
     said = words_of(told, now)
     request[ASKED].add(feed=feed.id, state=told["state"])
@@ -370,8 +370,8 @@ async def _shown(
         url=feed.url,
         known=told,
         said=said,
-        proxied=_proxied(request, url),
-        paged=_proxied(request, url, pages="100"),
+        proxied=_proxy_url(request, url),
+        paged=_proxy_url(request, url, pages="100"),
         variants=_variants(request, url, now),
         replay=replay,
         missing=[_missing(each, timeline, now) for each in told["missing"][:MOST_MISSING]],
@@ -382,7 +382,7 @@ async def _shown(
         timeline=timeline,
         newest=lines[: len(ends.newest)],
         oldest=lines[len(ends.newest) :],
-        refreshed_words=refreshed_in_words(request.query.get("refreshed", ""), told),
+        refreshed_words=describe_refresh(request.query.get("refreshed", ""), told),
         has_removed="removed" in request.query,
         continued=continued if _COUNT.fullmatch(continued := request.query.get("continued", "")) else "",
         sums=_sums(told["entries"], told["documents"]),
@@ -393,10 +393,12 @@ async def _shown(
 
 
 def _sums(entries: int, documents: int) -> str:
-    return f"{counted(entries, 'entry', 'entries')} out of {counted(documents, 'document', 'documents')}"
+    return (
+        f"{count_noun(entries, 'entry', 'entries')} out of {count_noun(documents, 'document', 'documents')}"
+    )
 
 
-def refreshed_in_words(before: str, status: Mapping[str, Any]) -> str:
+def describe_refresh(before: str, status: Mapping[str, Any]) -> str:
     """Return what came of a refresh that a person began; nothing where none did.
 
     Args:
@@ -415,21 +417,21 @@ def refreshed_in_words(before: str, status: Mapping[str, Any]) -> str:
     if change == 0:
         return "The publisher was asked: no new entries."
     more = "more" if change > 0 else "fewer"
-    return f"The publisher was asked: {counted(abs(change), 'entry', 'entries')} {more} than before."
+    return f"The publisher was asked: {count_noun(abs(change), 'entry', 'entries')} {more} than before."
 
 
 _COUNT: Final = re.compile("[0-9]{1,9}", re.ASCII)
 
 
-def _proxied(request: web.Request, url: str, **options: str) -> str:
+def _proxy_url(request: web.Request, url: str, **options: str) -> str:
     server = request.app[CONFIG].server
     return proxied_url(base_url(request, request[ASKED]), url, server, options)
 
 
-def _variants(request: web.Request, url: str, now: float) -> list[tuple[Reader, str]]:
+def _variants(request: web.Request, url: str, now: float) -> list[tuple[ReaderLimits, str]]:
     """Return the address for each reader; empty where it is the usual one."""
     parameters = [(reader, reader.parameters(now)) for reader in READERS]
-    return [(reader, _proxied(request, url, **added) if added else "") for reader, added in parameters]
+    return [(reader, _proxy_url(request, url, **added) if added else "") for reader, added in parameters]
 
 
 _RATES: Final = (
@@ -451,7 +453,7 @@ def _replay(request: web.Request, url: str, entries: int, now: float) -> dict[st
     try:
         chosen = read_replay(options, "")
         assert chosen is not None, "it has a rate"
-        words, address = replay_in_words(entries, chosen.pace), _proxied(request, url, **options)
+        words, address = replay_in_words(entries, chosen.pace), _proxy_url(request, url, **options)
     except (RequestError, PaceError) as exc:
         is_weekly = options["replay"].endswith("/week") and "on" in options
         trouble = _DAYS_OF_WEEKS if is_weekly else _sentence(str(exc))
@@ -464,7 +466,7 @@ def _replay(request: web.Request, url: str, entries: int, now: float) -> dict[st
     return {
         "is_chosen": bool(given),
         "begins": "from" in given,
-        "rates": [(rate, pace_in_words(Pace.read(rate, _ANY_TIME))) for rate in rates],
+        "rates": [(rate, pace_in_words(ReplayPace.read(rate, _ANY_TIME))) for rate in rates],
         "rate": options["replay"],
         "days": [(name, name in options.get("on", "").split(",")) for name in WEEKDAYS],
         "start": begins.isoformat(timespec="auto" if begins.second else "minutes"),
@@ -504,7 +506,7 @@ def _missing(failure: dict[str, Any], timeline: Timeline, now: float) -> dict[st
         "url": plain_url(failure["url"]),
         "why": failure_in_words(failure["reason"], failure["status"]),
         "where": "" if hole is None else hole.words,
-        "tried": tried_in_words(failure, now),
+        "tried": describe_attempt(failure, now),
     }
 
 
@@ -518,13 +520,13 @@ def _lists(told: Mapping[str, Any], chain: Sequence[ChainDocument]) -> list[dict
         ]
     had = [(each, each.document) for each in chain if each.is_listed and each.document is not None]
     return [
-        {"url": plain_url(page.url), "words": counted(row.entries - page.duplicates, "entry", "entries")}
+        {"url": plain_url(page.url), "words": count_noun(row.entries - page.duplicates, "entry", "entries")}
         for page, row in had
         if row.rank is not None
     ]
 
 
-def _entry_line(entry: Shown, name: str) -> dict[str, Any]:
+def _entry_line(entry: PageEntry, name: str) -> dict[str, Any]:
     at = entry.published if entry.published is not None else entry.updated
     return {
         "title": plain(entry.title, _MOST_CHARACTERS) or "(without a title)",
@@ -547,7 +549,7 @@ async def _waiting_page(request: web.Request, url: str) -> web.Response:
         url=url,
         loading=STATES[State.LOADING],
         again_seconds=AGAIN_SECONDS,
-        proxied=_proxied(request, url),
+        proxied=_proxy_url(request, url),
     )
 
 
@@ -607,7 +609,7 @@ async def post_continue(request: web.Request) -> web.StreamResponse:
 
 async def _question(request: web.Request, template: str, feed: FeedRow, **said: Any) -> web.StreamResponse:
     """Answer with the page that asks before something is done to a feed; `said` is for its template."""
-    title = (await described(feed)).title or feed.url
+    title = (await describe(feed)).title or feed.url
     return await page(request, template, url=feed.url, title=plain(title, _MOST_CHARACTERS), **said)
 
 
@@ -647,7 +649,9 @@ async def post_login(request: web.Request) -> web.StreamResponse:
         if not is_browser(request):
             raise
         request[ASKED].add(slug=exc.slug)
-        return await refused(request, exc, next_path=next_path, is_wrong=isinstance(exc, UnauthorizedError))
+        return await ask_for_token(
+            request, exc, next_path=next_path, is_wrong=isinstance(exc, UnauthorizedError)
+        )
     response = _see_other("./" + own_path(next_path))
     begin_session(request, response)
     return response
@@ -680,7 +684,7 @@ async def _given_token(request: web.Request) -> str:
     return fields.get("token", [""])[0]
 
 
-async def refused(
+async def ask_for_token(
     request: web.Request, error: WholefeedError, *, next_path: str | None = None, is_wrong: bool = False
 ) -> web.Response:
     """Answer with the page that asks for the token in place of an error, with the status of the error.

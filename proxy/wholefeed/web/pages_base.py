@@ -22,7 +22,7 @@ from markupsafe import Markup
 
 from wholefeed.server.clients import SESSION_SECONDS, form_proof, is_good_session, issue_session
 from wholefeed.web.keys import ASKED, CONFIG, PREFIX, SERVICE
-from wholefeed.web.request import DESTINATION, base_url, root_from, weighed
+from wholefeed.web.request import DESTINATION, base_url, parse_weights, root_from
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -61,7 +61,7 @@ async def page_text(request: web.Request, template: str, **context: object) -> s
         "is_logged_in": bool(request[ASKED].session),
         **context,
     }
-    return await asyncio.to_thread(rendered, template, values)
+    return await asyncio.to_thread(render, template, values)
 
 
 def root_of(request: web.Request) -> str:
@@ -77,7 +77,7 @@ def _action(request: web.Request, path: str, **query: str) -> str:
     return root_of(request) + path + ("?" + urlencode(query) if query else "")
 
 
-def rendered(template: str, context: Mapping[str, object]) -> str:
+def render(template: str, context: Mapping[str, object]) -> str:
     """Return what a file in the folder of templates makes of values; it may read files."""
     return _environment().get_template(template).render(context)
 
@@ -93,7 +93,7 @@ def _environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    made.filters["static"] = versioned
+    made.filters["static"] = version_path
     return made
 
 
@@ -127,7 +127,9 @@ def wants_page(accept: str, destination: str | None) -> bool:
     """
     if destination not in (None, "document"):
         return False
-    ranked = sorted(weighed(accept), key=lambda found: -found[1])  # stable: the first of equals comes first
+    ranked = sorted(
+        parse_weights(accept), key=lambda found: -found[1]
+    )  # stable: the first of equals comes first
     for media_type, weight in ranked:
         if weight > 0 and media_type in _PAGES:
             return True
@@ -215,6 +217,6 @@ async def get_static(request: web.Request) -> web.StreamResponse:
     )
 
 
-def versioned(name: str) -> str:
+def version_path(name: str) -> str:
     """Return the path of a file below the proxy's root, with its version."""
     return f"static/{name}?v={_VERSIONS[name]}"

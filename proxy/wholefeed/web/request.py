@@ -6,7 +6,7 @@ The URL of a feed is given in a query or behind the slash:
     /https://example.org/feed.atom?lang=en                      the prefix form: the whole query is the feed's
 
 Each request has an `Asked`, made before its handler; it reads these once, when they are first needed.
-`whole_body` and `uploaded` read a body; all other functions do no I/O.
+`whole_body` and `receive_upload` read a body; all other functions do no I/O.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from multidict import istr
 
 from wholefeed.config.tables import SMALLEST_ANSWER_BYTES, Config, ServerConfig
 from wholefeed.core.compose.views import FeedPage, View
-from wholefeed.core.replay import WEEKDAYS, Pace, PaceError, last_beginning
+from wholefeed.core.replay import WEEKDAYS, PaceError, ReplayPace, last_beginning
 from wholefeed.core.text.dates import parse_rfc3339
 from wholefeed.core.text.urls import UrlError, canonical_url, safe_url, without_feed_scheme
 from wholefeed.errors import (
@@ -113,7 +113,7 @@ class Asked:
         self._query: Query | None = None
         raw = request.raw_path
         self.request_id: Final = next(_IDS)
-        self.target: Final = stripped(raw, prefix) if prefix else raw
+        self.target: Final = strip_prefix(raw, prefix) if prefix else raw
         """The request target, without the prefix that a reverse proxy may have kept."""
         self.is_prefixed: Final = route in _WITHOUT_PATH and is_prefix_form(self.target)
         """Whether the feed's URL is written behind the slash, and its whole query is its own."""
@@ -351,7 +351,7 @@ def feed_urls(given: str) -> FeedUrls:
     """
     if not given:
         raise RequestError("expected the parameter url, the feed's URL, got none")
-    url, instead = completed(given)
+    url, instead = complete_url(given)
     try:
         return FeedUrls(canonical_url(url), canonical_url(instead) if instead else "")
     except UrlError as exc:
@@ -364,7 +364,7 @@ def feed_url(given: str) -> str:
 
 
 @_kept
-def completed(given: str) -> FeedUrls:
+def complete_url(given: str) -> FeedUrls:
     """Return the URL that is meant: blanks around it, `feed:` in front of it or no scheme are no obstacle."""
     text = without_feed_scheme(given.strip(_BLANKS))
     bare = _WITHOUT_SCHEME.fullmatch(text)
@@ -471,7 +471,7 @@ _TOO_LONG: Final = re.compile(r"0*[1-9][0-9]{15,}", re.ASCII)
 class Replay(NamedTuple):
     """A feed from its beginning, at a pace."""
 
-    pace: Pace
+    pace: ReplayPace
     shows_original: bool
     """Whether titles bear the date on which their entry was published (P3)."""
 
@@ -489,7 +489,7 @@ def read_replay(options: Mapping[str, str], feed_url: str) -> Replay | None:
         raise RequestError(f"expected from beside replay, the instant when it begins, such as {whole}")
     shows_original = _is_on(options, "original")
     try:
-        pace = Pace.read(options["replay"], options["from"], options.get("on"))
+        pace = ReplayPace.read(options["replay"], options["from"], options.get("on"))
     except PaceError as exc:
         raise RequestError(str(exc)) from exc
     return Replay(pace, shows_original)
@@ -520,7 +520,7 @@ def begun_replay(options: Mapping[str, str], now: float) -> dict[str, str]:
 # What a client accepts, and how much it likes each (RFC 9110, 12.4.2)
 
 
-def weighed(field: str) -> list[tuple[str, float]]:
+def parse_weights(field: str) -> list[tuple[str, float]]:
     """Return what a field such as Accept names, in lower case, with its weight: 0, if that is no number."""
     found = []
     for part in field.lower().split(","):
@@ -541,7 +541,7 @@ UPLOAD_SECONDS: Final = 60
 
 
 @asynccontextmanager
-async def uploaded(
+async def receive_upload(
     request: web.Request,
     room: MemoryBudget,
     at_most: int,
@@ -642,15 +642,15 @@ def own_url(base: str, url: str, mark: str = "") -> str:
 
     `base` is scheme and authority, and the path of the proxy where it has one, without a final slash.
     """
-    return f"{base}/feed?url={_quoted(url)}" + (f"&signed={mark}" if mark else "")
+    return f"{base}/feed?url={_quote(url)}" + (f"&signed={mark}" if mark else "")
 
 
 def page_url(base: str, url: str) -> str:
-    return f"{base}/?url={_quoted(url)}"
+    return f"{base}/?url={_quote(url)}"
 
 
 @_kept
-def _quoted(url: str) -> str:
+def _quote(url: str) -> str:
     return quote(url, safe="")
 
 
@@ -771,7 +771,7 @@ def prefix_of(public_url: str) -> str:
     return urlsplit(public_url).path.rstrip("/")
 
 
-def stripped(raw_path: str, prefix: str) -> str:
+def strip_prefix(raw_path: str, prefix: str) -> str:
     """Return a request target without the prefix; as it is, where it does not bear it."""
     if not prefix or not raw_path.startswith(prefix):
         return raw_path
@@ -786,7 +786,7 @@ def root_from(raw_path: str, prefix: str) -> str:
     path = raw_path.partition("?")[0]
     if path == prefix:
         return path.rpartition("/")[2] + "/"
-    return "../" * (stripped(path, prefix).count("/") - 1) or "./"
+    return "../" * (strip_prefix(path, prefix).count("/") - 1) or "./"
 
 
 _LONGEST_FORWARDED: Final = 200

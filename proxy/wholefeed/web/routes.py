@@ -8,9 +8,9 @@ from aiohttp import web
 
 from wholefeed.web.api import get_events, get_feeds, get_healthz, get_openapi, get_readyz, get_status
 from wholefeed.web.feed import delete_feed, get_feed, get_prefixed
-from wholefeed.web.importing import delete_import, post_import
+from wholefeed.web.import_routes import delete_import, post_import
 from wholefeed.web.metrics import get_metrics
-from wholefeed.web.opml import get_opml, post_opml
+from wholefeed.web.opml_routes import get_opml, post_opml
 from wholefeed.web.pages import (
     get_continue,
     get_forget,

@@ -19,24 +19,24 @@ from urllib.parse import quote, urlsplit
 from aiohttp import web
 from markupsafe import Markup
 
-from wholefeed.core.compose.entries import unmarked
+from wholefeed.core.compose.entries import strip_markup
 from wholefeed.core.compose.reading import Article, File
 from wholefeed.core.compose.sanitising import plain, plain_url
 from wholefeed.core.model import Family
 from wholefeed.core.text.dates import DAY_SECONDS
-from wholefeed.core.text.urls import Places, split
+from wholefeed.core.text.urls import UrlPlaces, split
 from wholefeed.core.words import STALE, STATES, pace_in_words
 from wholefeed.errors import NoSuchPageError, NothingYetError
 from wholefeed.service.results import Reconstruction
-from wholefeed.service.showing import Page, PageKey, described, entries_in
-from wholefeed.web.feed import carried, in_pieces, send, to_view
+from wholefeed.service.showing import PageKey, RenderedPage, describe, entries_in
+from wholefeed.web.feed import carry_parameters, in_pieces, send, to_view
 from wholefeed.web.keys import ASKED, CONFIG, SERVICE, with_instead
 from wholefeed.web.pages_base import (
     CONTENT_SECURITY_POLICY,
     PAGE_FIELDS,
     page,
     page_text,
-    rendered,
+    render,
     time_element,
 )
 from wholefeed.web.request import Asked, base_url, own_url, read_replay, read_wait
@@ -71,7 +71,7 @@ async def _view(request: web.Request, asked: Asked, url: str) -> web.StreamRespo
             entries = await service.showing.page(reconstruction, wanted, _articles)
     except NothingYetError:
         return await page(request, "view_loading.html", url=url)
-    around = await page_text(request, "view.html", carried=carried(asked), view=view)
+    around = await page_text(request, "view.html", carried=carry_parameters(asked), view=view)
     with service.showing.sending(entries):
         policy = CONTENT_SECURITY_POLICY if own is None else _MEDIA_POLICY
         return await _send(request, around, entries, policy)
@@ -81,7 +81,7 @@ _ENTRIES: Final = "<!--entries-->"
 """Where they stand on the page; no value in a template comes out as that."""
 
 
-async def _send(request: web.Request, around: str, entries: Page, policy: str) -> web.StreamResponse:
+async def _send(request: web.Request, around: str, entries: RenderedPage, policy: str) -> web.StreamResponse:
     before, _, behind = around.encode("utf-8", "replace").partition(_ENTRIES.encode())
     body = entries.body or b""
     response = web.StreamResponse(headers={**PAGE_FIELDS, "Content-Security-Policy": policy})
@@ -90,11 +90,11 @@ async def _send(request: web.Request, around: str, entries: Page, policy: str) -
     return await send(request, response, None if is_head else in_pieces(before, body, behind))
 
 
-def _own_places(request: web.Request, asked: Asked) -> Places:
+def _own_places(request: web.Request, asked: Asked) -> UrlPlaces:
     """Return where the proxy is, by its own name and by the one that was used."""
     base = base_url(request, asked)
     is_asked_so = request.host.lower() == urlsplit(base).netloc.lower()
-    return Places.of([base, "" if is_asked_so else f"http://{request.host}"])
+    return UrlPlaces.of([base, "" if is_asked_so else f"http://{request.host}"])
 
 
 async def _view_of(
@@ -111,10 +111,10 @@ async def _view_of(
     number = int(page_asked) if _NUMBER.fullmatch(page_asked) else 0
     if not 1 <= number <= pages:
         raise NoSuchPageError(f"expected page as a number from 1 to {pages}, got {page_asked[:40]!r}")
-    head = await described(feed)
+    head = await describe(feed)
     site = plain_url(head.site or feed.via_url)
     return {
-        "title": plain(unmarked(head.title), _LONGEST_TITLE) or _host(feed.via_url),
+        "title": plain(strip_markup(head.title), _LONGEST_TITLE) or _host(feed.via_url),
         "site": site,
         "site_name": _host(site),
         "state": reconstruction.state,
@@ -148,7 +148,7 @@ def _host(url: str) -> str:
 
 def _articles(articles: Sequence[Article], first: int) -> bytes:
     entries = [_entry(each, number) for number, each in enumerate(articles, first)]
-    return rendered("entries.html", {"entries": entries}).encode("utf-8", "replace")
+    return render("entries.html", {"entries": entries}).encode("utf-8", "replace")
 
 
 def _entry(article: Article, number: int) -> dict[str, Any]:

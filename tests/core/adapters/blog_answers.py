@@ -16,14 +16,14 @@ from urllib.parse import urlsplit
 from tests.publishers.blog import NOW, Blog, Post
 from tests.publishers.wordpress_query import Query, parse_target
 from wholefeed.core.adapters.base import (
-    Answer,
-    Ask,
+    AdapterJob,
+    AdapterOutcome,
+    AdapterPage,
     Asking,
     Collection,
-    Job,
     Marks,
-    Outcome,
-    Page,
+    PageQuestion,
+    PageResponse,
     Refused,
     There,
 )
@@ -64,27 +64,27 @@ class Site:
         """Whether HEAD is answered well whatever it asks for."""
         self.rest_blog = blog
         """What the REST API counts."""
-        self.refuses: Callable[[Ask], bool] = lambda _ask: False
+        self.refuses: Callable[[PageQuestion], bool] = lambda _ask: False
         """Which questions get 503."""
-        self.refuses_gone: Callable[[Ask], bool] = lambda _ask: False
+        self.refuses_gone: Callable[[PageQuestion], bool] = lambda _ask: False
         """Which questions get 404."""
         self.before: Callable[[int], object] = lambda _number: None
         """Called before each answer with its number, the subscription document's being 1."""
-        self.asked: list[Ask] = []
+        self.asked: list[PageQuestion] = []
         self.kept: set[EntryId] = set()
         """What stands on pages that were asked for as pages of the feed."""
-        self._held: dict[str, Answer] = {}
+        self._held: dict[str, PageResponse] = {}
         self.stored: set[EntryId] = set()
         self.known = Collection(adapter="wordpress")
         self.now = float(NOW + 1000)
 
     # ---- What a test does
 
-    def collect(self) -> Outcome:
+    def collect(self) -> AdapterOutcome:
         """Ask for all pages; return what it comes to."""
         return self._run(WordPress().collect)
 
-    def look(self, *, is_daily: bool = True) -> Outcome:
+    def look(self, *, is_daily: bool = True) -> AdapterOutcome:
         """Ask for what is new."""
         return self._run(WordPress().look, is_daily=is_daily)
 
@@ -108,14 +108,16 @@ class Site:
 
     # ---- What it answers
 
-    def _run(self, begin: Callable[[Job], Asking[Outcome]], *, is_daily: bool = True) -> Outcome:
+    def _run(
+        self, begin: Callable[[AdapterJob], Asking[AdapterOutcome]], *, is_daily: bool = True
+    ) -> AdapterOutcome:
         self.asked.clear()
         self._held.clear()
         self.before(1)
         url = f"{ROOT}{self.path}"
         page = self._page(url)
-        assert isinstance(page, Page)
-        job = Job(
+        assert isinstance(page, AdapterPage)
+        job = AdapterJob(
             asked_url=url, url=url, page=page, now=self.now, has_news=page.news > 0, is_daily=is_daily,
             known=self.known,
         )  # fmt: skip
@@ -125,20 +127,20 @@ class Site:
             while True:
                 asks = asking.send([self._answer(ask) for ask in asks])
         except StopIteration as end:
-            outcome: Outcome = end.value
+            outcome: AdapterOutcome = end.value
             self.known = outcome.known
             return outcome
 
-    def _answer(self, ask: Ask) -> Answer:
+    def _answer(self, ask: PageQuestion) -> PageResponse:
         held = self._held.pop(ask.url, None)
         answer = self._new_answer(ask) if held is None or ask.is_again else held
         if ask.is_held:
             self._held[ask.url] = answer
-        elif isinstance(answer, Page) and not ask.is_probe:
+        elif isinstance(answer, AdapterPage) and not ask.is_probe:
             self.kept.update(answer.identities)
         return answer
 
-    def _new_answer(self, ask: Ask) -> Answer:
+    def _new_answer(self, ask: PageQuestion) -> PageResponse:
         self.asked.append(ask)
         assert len(self.asked) < MOST_QUESTIONS, "it asks without an end"
         self.before(1 + len(self.asked))
@@ -152,12 +154,12 @@ class Site:
         if ask.is_head and self.is_head_always_there:
             return There({})
         answer = self._page(ask.url)
-        return There({}) if ask.is_head and isinstance(answer, Page) else answer
+        return There({}) if ask.is_head and isinstance(answer, AdapterPage) else answer
 
     def _query(self, url: str) -> Query:
         return parse_target(url.removeprefix(ROOT))
 
-    def _page(self, url: str) -> Answer:
+    def _page(self, url: str) -> PageResponse:
         parts, asked_url = urlsplit(url), url
         if "*" in self.ignored:
             url = f"{ROOT}{parts.path}"
@@ -176,7 +178,7 @@ class Site:
         self.stored.update(identities)
         modified = formatdate(self.blog.modified, usegmt=True)
         etag = hashlib.md5(modified.encode(), usedforsecurity=False).hexdigest()
-        return Page(
+        return AdapterPage(
             url=asked_url,
             family=Family.RSS,
             identities=identities,

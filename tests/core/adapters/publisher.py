@@ -16,14 +16,14 @@ from urllib.parse import parse_qsl, urlsplit
 
 from wholefeed.core.adapters.base import (
     Adapter,
-    Answer,
-    Ask,
+    AdapterJob,
+    AdapterOutcome,
+    AdapterPage,
     Asking,
     Collection,
-    Job,
     Marks,
-    Outcome,
-    Page,
+    PageQuestion,
+    PageResponse,
     Refused,
     Sight,
 )
@@ -49,11 +49,11 @@ class Entries(ABC):
     def __init__(self, names: Iterable[object], page: int) -> None:
         self.names = [str(name) for name in names]
         self.page = page
-        self.asked: list[Ask] = []
+        self.asked: list[PageQuestion] = []
         self.given: set[EntryId] = set()
         self.stored: set[EntryId] = set()
         """What counts as known when it is said how much news a page has."""
-        self.held: dict[str, Answer] = {}
+        self.held: dict[str, PageResponse] = {}
         """What was given and waits to be asked for once more, as it is now."""
         self.refusals: dict[int, Refused] = {}
         """Answers by the number of the question, counted from 1."""
@@ -77,7 +77,7 @@ class Entries(ABC):
 
     # What a test does
 
-    def collect(self, known: Collection | None = None, **more: Any) -> Outcome:
+    def collect(self, known: Collection | None = None, **more: Any) -> AdapterOutcome:
         """Ask for all pages."""
         self.asked.clear()
         return self.play(self.adapter.collect(self.job(known, **more)))
@@ -88,7 +88,7 @@ class Entries(ABC):
         self.stored = set(self.given)
         return known
 
-    def look(self, known: Collection) -> Outcome:
+    def look(self, known: Collection) -> AdapterOutcome:
         """Ask for what is new."""
         self.asked.clear()
         return self.play(self.adapter.look(self.job(known)))
@@ -108,10 +108,10 @@ class Entries(ABC):
 
     # What the adapter is told
 
-    def document(self, url: str, names: Sequence[str]) -> Page:
+    def document(self, url: str, names: Sequence[str]) -> AdapterPage:
         identities = tuple(self.identity(name) for name in names)
         last_id = self.guid(names[-1]) if names else ""
-        return Page(
+        return AdapterPage(
             url=url,
             family=self.family,
             identities=identities,
@@ -128,14 +128,14 @@ class Entries(ABC):
     def identities(self, names: Iterable[object] | None = None) -> set[EntryId]:
         return {self.identity(str(name)) for name in (self.names if names is None else names)}
 
-    def job(self, known: Collection | None = None, **more: Any) -> Job:
+    def job(self, known: Collection | None = None, **more: Any) -> AdapterJob:
         """Begin with the subscription document as it is now."""
         page = self.document(self.url, self.names[: self.page])
         self.given.update(page.identities)
         self.stored.update(page.identities)
         known = Collection() if known is None else known
         more.setdefault("is_daily", known.looked_at is None or NOW - known.looked_at >= DAY_SECONDS)
-        return Job(
+        return AdapterJob(
             asked_url=self.url, url=self.url, page=page, now=NOW, site_id=self.site_id, known=known, **more
         )
 
@@ -155,7 +155,7 @@ class Entries(ABC):
 
     # How it answers
 
-    def answer(self, ask: Ask) -> Answer:
+    def answer(self, ask: PageQuestion) -> PageResponse:
         self.asked.append(ask)
         if self.on_ask is not None:
             self.on_ask(len(self.asked))
@@ -169,14 +169,14 @@ class Entries(ABC):
         self.given.update(page.identities)
         return page
 
-    def _answer(self, ask: Ask) -> Answer:
+    def _answer(self, ask: PageQuestion) -> PageResponse:
         held = self.held.pop(ask.url, None)
         answer = self.answer(ask) if held is None or ask.is_again else held
         if ask.is_held:
             self.held[ask.url] = answer
         return answer
 
-    def play(self, asking: Asking[Outcome]) -> Outcome:
+    def play(self, asking: Asking[AdapterOutcome]) -> AdapterOutcome:
         """Answer an adapter until it has come to something; a thousand questions are an error."""
         try:
             self.held.clear()
@@ -184,7 +184,7 @@ class Entries(ABC):
             while len(self.asked) < 1000:
                 asks = asking.send([self._answer(ask) for ask in asks])
         except StopIteration as end:
-            outcome: Outcome = end.value
+            outcome: AdapterOutcome = end.value
             return outcome
         raise AssertionError("a thousand questions")
 
@@ -194,6 +194,6 @@ class Entries(ABC):
         return [urlsplit(ask.url).query for ask in self.asked]
 
 
-def looked(outcome: Outcome, seconds_ago: float = 60.0) -> Collection:
+def looked(outcome: AdapterOutcome, seconds_ago: float = 60.0) -> Collection:
     """What is known after a collection, as the driver keeps it."""
     return replace(outcome.known, looked_at=NOW - seconds_ago, ended_at=NOW - seconds_ago)

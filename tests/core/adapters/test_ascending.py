@@ -11,7 +11,16 @@ import pytest
 
 from tests.core.adapters.publisher import Entries
 from wholefeed.core.adapters.ascending import DiscourseTopics, Lemmy
-from wholefeed.core.adapters.base import Answer, Ask, Collection, Job, Marks, Outcome, Page, Refused
+from wholefeed.core.adapters.base import (
+    AdapterJob,
+    AdapterOutcome,
+    AdapterPage,
+    Collection,
+    Marks,
+    PageQuestion,
+    PageResponse,
+    Refused,
+)
 from wholefeed.core.model import Family
 from wholefeed.core.refresh.collecting_pages import is_downward
 from wholefeed.core.text.dates import DAY_SECONDS
@@ -30,7 +39,7 @@ class Numbered(Entries):
 
     def __init__(self, count: int = 420, page: int | None = None) -> None:
         super().__init__(range(count, 0, -1), page=page or self.size)
-        self.kept: dict[str, Page] = {}
+        self.kept: dict[str, AdapterPage] = {}
         """Pages that the driver has stored, by their URLs."""
         self.repeats_last = False
         self.has_end = False
@@ -38,7 +47,7 @@ class Numbered(Entries):
         self.is_order_read = True
         self.is_page_read = True
 
-    def collect(self, known: Collection | None = None, **more: Any) -> Outcome:
+    def collect(self, known: Collection | None = None, **more: Any) -> AdapterOutcome:
         """Ask for all pages; what came is stored until the end of that."""
         outcome = super().collect(known, **more)
         self.kept.clear()
@@ -47,15 +56,15 @@ class Numbered(Entries):
     def page_url(self, number: int) -> str:
         return self.adapter.url_of(self.job(), number)
 
-    def answer(self, ask: Ask) -> Answer:
+    def answer(self, ask: PageQuestion) -> PageResponse:
         if ask.url in self.kept and not ask.is_again:
             return replace(self.kept[ask.url], is_stored=True)
         answer = super().answer(ask)
-        if isinstance(answer, Page) and not ask.is_probe:
+        if isinstance(answer, AdapterPage) and not ask.is_probe:
             self.kept[ask.url] = answer
         return answer
 
-    def document(self, url: str, names: Sequence[str]) -> Page:
+    def document(self, url: str, names: Sequence[str]) -> AdapterPage:
         dates = [float(name) for name in names]
         page = super().document(url, names)
         return replace(page, dates=tuple(dates), is_ascending=is_downward(dates))
@@ -125,7 +134,7 @@ class HotPosts(Posts):
     url = "https://lemmy.example.org/feeds/c/some.xml"
     is_oldest_first = True
 
-    def job(self, known: Any = None, **more: Any) -> Job:
+    def job(self, known: Any = None, **more: Any) -> AdapterJob:
         names, self.names = self.names, [each for each in self.names if int(each) % 2 == 0]
         self.names.sort(key=int, reverse=not self.is_oldest_first)
         job = super().job(known, **more)
@@ -215,7 +224,7 @@ def without_pages(feed: Numbered, numbers: AbstractCollection[int]) -> None:
     answer, counting = feed.answer, {feed.page_url(1)}
     urls = set(map(feed.page_url, numbers))
 
-    def answered(ask: Ask) -> Answer:
+    def answered(ask: PageQuestion) -> PageResponse:
         is_counted = ask.is_probe or ask.url in counting
         counting.discard(ask.url)
         return GONE if ask.url in urls and not is_counted else answer(ask)
@@ -367,7 +376,7 @@ def test_pages_of_before_a_walk_was_cut_off_serve_while_they_are_the_same(delete
     feed = Topics()
     urls = [DiscourseTopics().url_of(feed.job(), number) for number in range(6, 15)]
     for url in urls:
-        feed.answer(Ask(url))
+        feed.answer(PageQuestion(url))
     feed.delete(*deleted)
     assert feed.collect().is_whole
     assert feed.has_given_all
@@ -379,10 +388,10 @@ def test_the_first_page_is_asked_for_again_whatever_is_stored() -> None:
     """R28: it was the first one to be had, and deletions in it moved what is newer there."""
     feed = Topics()
     urls = [DiscourseTopics().url_of(feed.job(), number) for number in (1, *range(6, 15))]
-    feed.answer(Ask(urls.pop(0)))
+    feed.answer(PageQuestion(urls.pop(0)))
     feed.delete(1)
     for url in urls:
-        feed.answer(Ask(url))
+        feed.answer(PageQuestion(url))
     assert feed.collect().is_whole
     assert feed.has_given_all
 

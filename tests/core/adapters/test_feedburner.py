@@ -11,19 +11,19 @@ import pytest
 from tests.core.adapters.publisher import NOW
 from tests.core.adapters.test_others import BlogPosts
 from wholefeed.core.adapters.base import (
-    Answer,
-    Ask,
+    AdapterJob,
+    AdapterOutcome,
+    AdapterPage,
     Asking,
     Collection,
-    Job,
     Marks,
-    Outcome,
-    Page,
+    PageQuestion,
+    PageResponse,
     Refused,
     Sight,
 )
 from wholefeed.core.adapters.feedburner import COPIES, FeedBurner
-from wholefeed.core.adapters.table import fitting
+from wholefeed.core.adapters.table import find_adapter
 from wholefeed.core.model import Family
 
 BURNED = "https://feeds.feedburner.com/some"
@@ -53,15 +53,15 @@ class Copy(BlogPosts):
         self.leads_to = ""
         """Where the source's URL leads."""
 
-    def job(self, known: Collection | None = None, **more: Any) -> Job:
+    def job(self, known: Collection | None = None, **more: Any) -> AdapterJob:
         job = super().job(known, **more)
         page = self.document(self.url, self.copy(self.names))
         self.stored.update(page.identities)
         return replace(job, page=page)
 
-    def answer(self, ask: Ask) -> Answer:
+    def answer(self, ask: PageQuestion) -> PageResponse:
         answer = super().answer(ask)
-        if isinstance(answer, Page):
+        if isinstance(answer, AdapterPage):
             marks = replace(self.source_marks, last_id=answer.marks.last_id)
             url = self.leads_to if self.leads_to and "start-index" not in ask.url else ask.url
             return replace(answer, marks=marks, url=url)
@@ -98,7 +98,7 @@ def test_a_copy_is_known_by_its_host_or_by_feedburners_element(adapter: Any, cha
     """R26: and by the generator of its source."""
     one = sight(GENERATORS[adapter.name], **changes)
     assert adapter.fits(one)
-    found = fitting(one.asked_url, one.url, one.family, one.site_id, one.marks.written())
+    found = find_adapter(one.asked_url, one.url, one.family, one.site_id, one.marks.written())
     assert found is adapter
 
 
@@ -124,7 +124,7 @@ def test_others_are_left_alone(adapter: Any, changes: dict[str, Any]) -> None:
 def test_a_blog_that_leads_to_its_copy_is_asked_itself() -> None:
     """R26: at the URL that it is asked for by, with `redirect=false`."""
     url = "https://some.blogspot.com/feeds/posts/default?alt=rss"
-    found = fitting(url, BURNED, Family.RSS, "http://some.blogspot.com/", '{"generator": "Blogger"}')
+    found = find_adapter(url, BURNED, Family.RSS, "http://some.blogspot.com/", '{"generator": "Blogger"}')
     assert found is not None
     assert found.name == "blogger"
 
@@ -267,15 +267,15 @@ class Told:
     name = "told"
 
     def __init__(self) -> None:
-        self.jobs: list[Job] = []
+        self.jobs: list[AdapterJob] = []
 
     def fits(self, sight: Sight) -> bool:
         return True
 
-    def look(self, job: Job) -> Asking[Outcome]:
+    def look(self, job: AdapterJob) -> Asking[AdapterOutcome]:
         self.jobs.append(job)
         yield from ()
-        return job.looked()
+        return job.report_look()
 
     collect = look
 

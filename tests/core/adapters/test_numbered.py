@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from tests.core.adapters.publisher import NOW, Entries
-from wholefeed.core.adapters.base import Marks, Page, Refused
+from wholefeed.core.adapters.base import AdapterPage, Marks, Refused
 from wholefeed.core.adapters.numbered import GitLab, Joomla, Redmine, Squarespace
 from wholefeed.core.model import Family
 from wholefeed.core.text.dates import DAY_SECONDS
@@ -31,7 +31,7 @@ class Dated(Entries):
         """When an entry was published."""
         return NOW - 10_000 * HOUR + int(name) * HOUR + 0.5
 
-    def document(self, url: str, names: Sequence[str]) -> Page:
+    def document(self, url: str, names: Sequence[str]) -> AdapterPage:
         dates = tuple(float(int(self.at(name))) for name in names)
         return replace(super().document(url, names), dates=dates)
 

@@ -16,7 +16,7 @@ import pytest
 
 from tests.core.adapters.blog_answers import ROOT, Site
 from tests.publishers.blog import Blog
-from wholefeed.core.adapters.base import Ask, Collection, Outcome
+from wholefeed.core.adapters.base import AdapterOutcome, Collection, PageQuestion
 from wholefeed.core.adapters.wordpress_pages import BY_ID, FROM_FRONT
 from wholefeed.core.adapters.wordpress_walk import BY_DATE
 from wholefeed.core.text.dates import DAY_SECONDS
@@ -34,7 +34,7 @@ class Story:
 
     site: Site
     changes: int
-    outcome: Outcome
+    outcome: AdapterOutcome
     published: dict[int, int] = field(default_factory=dict)
     """By the ID of a post the question before whose answer it was published."""
 
@@ -336,7 +336,7 @@ def test_a_look_that_is_refused_does_not_count_as_one() -> None:
     assert (outcome.is_whole, outcome.known.scanned_date) == (False, before)
 
 
-def needed(asks: Sequence[Ask]) -> list[str]:
+def needed(asks: Sequence[PageQuestion]) -> list[str]:
     return [ask.url for ask in asks if ask.is_needed]
 
 

@@ -25,7 +25,7 @@ from wholefeed.core.compose.compose import (
     newest_first,
     stored_heading,
 )
-from wholefeed.core.compose.views import HEALED, Missing, compose_warning, told_missing
+from wholefeed.core.compose.views import HEALED, MissingRange, compose_warning, told_missing
 from wholefeed.core.jobs import compose
 from wholefeed.core.model import (
     RDF_NS,
@@ -154,7 +154,7 @@ def test_it_says_complete_exactly_when_it_is(make: Make, is_complete: bool) -> N
 def a_warning(document: FeedDocument, *reasons: str, url: str = "http://o.test/1?a&b") -> bytes:
     return compose_warning(
         document.family,
-        told_missing([Missing(url, reason) for reason in reasons or ("timeout",)]),
+        told_missing([MissingRange(url, reason) for reason in reasons or ("timeout",)]),
         identifier="urn:uuid:1",
         url="http://p.test/status?url=a&b",
         dated_at=1795255200.0,

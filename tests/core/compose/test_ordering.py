@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from wholefeed.core.compose.ordering import Block, Homes, Pair, Slots, is_descending, key_of, sequence
-from wholefeed.core.compose.weaving import UNDATED, Member, Members, Spot
+from wholefeed.core.compose.weaving import UNDATED, Members, Spot, WovenMember
 
 INDEX = {1: 0, 2: 1, 3: 2, 4: 3}
 """A subscription document, a memory document, two archives."""
@@ -68,11 +68,11 @@ def test_a_segment_is_parted_where_something_stands_within() -> None:
     segment = (2, 3)
     blocks = [a_block(0, 90, 100), Block(2, 75, 85, (2,), segment), Block(3, 50, 70, (3,), segment)]
     slots = Slots(blocks, 4)
-    assert slots.parted(87.0) is None
-    assert slots.parted(80.0) == blocks[1]
-    assert slots.parted(72.0) == blocks[2]
+    assert slots.find_parted(87.0) is None
+    assert slots.find_parted(80.0) == blocks[1]
+    assert slots.find_parted(72.0) == blocks[2]
     assert not blocks[2].is_in(72.0)
-    assert slots.parted(10.0) is None
+    assert slots.find_parted(10.0) is None
 
 
 @pytest.mark.parametrize(("remembered", "expected"), [((60, 80), True), ((60, 95), False), ((40, 80), False)])
@@ -88,14 +88,14 @@ def test_keys_sort_entries_as_they_stand() -> None:
     """R20: in a document by place; beside them what stands by its date."""
     slots = Slots([Block(0, 90, 100, (1,)), Block(2, 50, 70, (3,))], 4)
     held = [
-        Member(1, 0, 1, 100.0, Spot(1, 0)),
-        Member(2, 5, 1, 90.0, Spot(1, 1)),
-        Member(2, 1, 1, UNDATED, Spot(None, 0)),
-        Member(2, 2, 1, 80.0, Spot(None, 0)),
-        Member(3, 0, 1, 70.0, Spot(3, 0)),
-        Member(2, 3, 1, 60.0, Spot(None, 0)),
-        Member(3, 1, 1, 50.0, Spot(3, 1)),
-        Member(2, 4, 1, 10.0, Spot(None, 0)),
+        WovenMember(1, 0, 1, 100.0, Spot(1, 0)),
+        WovenMember(2, 5, 1, 90.0, Spot(1, 1)),
+        WovenMember(2, 1, 1, UNDATED, Spot(None, 0)),
+        WovenMember(2, 2, 1, 80.0, Spot(None, 0)),
+        WovenMember(3, 0, 1, 70.0, Spot(3, 0)),
+        WovenMember(2, 3, 1, 60.0, Spot(None, 0)),
+        WovenMember(3, 1, 1, 50.0, Spot(3, 1)),
+        WovenMember(2, 4, 1, 10.0, Spot(None, 0)),
     ]
     keys = [key_of(member, INDEX, slots) for member in held]
     assert keys == sorted(keys)
@@ -104,7 +104,7 @@ def test_keys_sort_entries_as_they_stand() -> None:
 def test_members_with_spots_are_read_as_they_were_written() -> None:
     """A segment says where its entries stand, also by documents that have no text in it."""
     stamps = {1: b"a" * 16, 2: b"b" * 16, 3: b"c" * 16}
-    held = [Member(2, 4, 100, 17.5, Spot(3, 2)), Member(2, 0, 7, UNDATED, Spot(None, 0))]
+    held = [WovenMember(2, 4, 100, 17.5, Spot(3, 2)), WovenMember(2, 0, 7, UNDATED, Spot(None, 0))]
     members = Members.read(Members.of(held, stamps).written())
     assert (list(members), list(members.stamps), members.has_spots) == (held, [2, 3], True)
     assert members.ends == tuple(held)

@@ -7,10 +7,10 @@ from html import escape
 
 import pytest
 
-from wholefeed.core.compose.reading import ENTRIES_BYTES, Article, Begun, show_entries
+from wholefeed.core.compose.reading import ENTRIES_BYTES, Article, EntryText, show_entries
 from wholefeed.core.compose.sanitising import Cut
 from wholefeed.core.model import ATOM_NS, Family
-from wholefeed.core.text.urls import Places
+from wholefeed.core.text.urls import UrlPlaces
 
 ENTRIES = 50
 SLOW_MACHINE = 5.0
@@ -18,19 +18,19 @@ SLOW_MACHINE = 5.0
 BASE = "http://site.test/blog/"
 
 
-def an_entry(content: str, *, inside: str = "", kind: str = "html") -> Begun:
+def an_entry(content: str, *, inside: str = "", kind: str = "html") -> EntryText:
     """An entry of Atom; its beginning, where it is longer than what is read of one."""
     written = escape(content, quote=False) if kind == "html" else content
     text = (
         f'<entry><id>urn:a</id><title>A title</title><link href="{BASE}a.html"/>{inside}'
         f'<content type="{kind}" xml:base="{BASE}">{written}</content></entry>'
     ).encode()
-    return Begun(text[: 1 << 18], is_cut=len(text) > 1 << 18)
+    return EntryText(text[: 1 << 18], is_cut=len(text) > 1 << 18)
 
 
-def show(entries: list[Begun], *, has_media: bool = False) -> list[Article]:
+def show(entries: list[EntryText], *, has_media: bool = False) -> list[Article]:
     """The entries of a page."""
-    own = Places.of(["http://proxy.test"]) if has_media else None
+    own = UrlPlaces.of(["http://proxy.test"]) if has_media else None
     return show_entries(entries, Family.ATOM, namespace=ATOM_NS, base=BASE, loads_all_but=own)
 
 
@@ -92,7 +92,7 @@ def test_titles_links_and_files_count() -> None:
         f"<entry><id>urn:a</id><title>{'&amp;' * 500}</title><author><name>{'&lt;' * 500}</name></author>"
         f'<link href="{escape(link)}"/>{files}<content type="html">{"&amp;amp;" * 5000}</content></entry>'
     )
-    articles = show([Begun(entry.encode(), is_cut=False)] * ENTRIES)
+    articles = show([EntryText(entry.encode(), is_cut=False)] * ENTRIES)
     shown = [
         escape(each.title + each.link + each.author)
         + each.content

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from wholefeed.core.compose.sanitising import Allowance, Cut, plain, sanitised
-from wholefeed.core.text.urls import Places
+from wholefeed.core.compose.sanitising import Allowance, Cut, plain, sanitise
+from wholefeed.core.text.urls import UrlPlaces
 
 BASE = "https://site.test/blog/post.html"
 LINK = 'rel="noopener noreferrer nofollow"'
@@ -21,8 +21,8 @@ MOST_BYTES = 1 << 20
 
 
 def made(content: str, *, has_media: bool = False, base: str = BASE, most_bytes: int = MOST_BYTES) -> str:
-    own = Places.of([]) if has_media else None
-    return sanitised(content, base, Allowance(), most_bytes=most_bytes, loads_all_but=own).html
+    own = UrlPlaces.of([]) if has_media else None
+    return sanitise(content, base, Allowance(), most_bytes=most_bytes, loads_all_but=own).html
 
 
 @pytest.mark.parametrize(
@@ -193,12 +193,12 @@ def test_little_cannot_be_made_much_and_costs_little_time(content: str, base: st
 def test_what_one_page_may_have_is_shared_by_its_entries() -> None:
     """Once it is used up, entries are shown as text, and say so."""
     left = Allowance(tags=4)
-    first = sanitised("<p>a <b>b</b></p>", BASE, left, most_bytes=MOST_BYTES)
+    first = sanitise("<p>a <b>b</b></p>", BASE, left, most_bytes=MOST_BYTES)
     assert first == ("<p>a <strong>b</strong></p>", Cut.NOTHING)
-    second = sanitised("<p>a &amp; <b>b</b></p><script>x</script>", BASE, left, most_bytes=MOST_BYTES)
+    second = sanitise("<p>a &amp; <b>b</b></p><script>x</script>", BASE, left, most_bytes=MOST_BYTES)
     assert second == ("<p>a &amp;  b   x</p>", Cut.MARKUP)
     few = Allowance(urls=1)
-    links = sanitised("<a href=a>a</a><a href=b>b</a>", BASE, few, most_bytes=MOST_BYTES).html
+    links = sanitise("<a href=a>a</a><a href=b>b</a>", BASE, few, most_bytes=MOST_BYTES).html
     assert re.findall('href="([^"]*)"', links) == ["https://site.test/blog/a"]
 
 
@@ -207,7 +207,7 @@ def test_what_one_page_may_have_is_shared_by_its_entries() -> None:
 )
 def test_of_what_is_too_long_the_beginning_is_shown(content: str) -> None:
     """As text, within what the entry may come to."""
-    found = sanitised(content, BASE, Allowance(), most_bytes=3000)
+    found = sanitise(content, BASE, Allowance(), most_bytes=3000)
     assert found.cut in (Cut.END, Cut.MARKUP)
     assert 500 < len(found.html.encode()) <= 3000
     assert found.html.endswith("…</p>") == (found.cut is Cut.END)

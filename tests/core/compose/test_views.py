@@ -16,8 +16,8 @@ from wholefeed.core.compose.views import (
     Cut,
     FeedPage,
     Take,
-    Turn,
     View,
+    ViewTurn,
     Warned,
     entries_of,
 )
@@ -230,29 +230,29 @@ def test_entries_are_found_in_a_segment_s_text() -> None:
     assert entries_of(Family.RSS, b"") == []
 
 
-NONE = Turn(Warned.NONE, None)
+NONE = ViewTurn(Warned.NONE, None)
 
 
 @pytest.mark.parametrize(
     ("before", "first_failed_at", "is_lost", "expected"),
     [
         (NONE, None, False, NONE),
-        (NONE, 10.0, False, Turn(Warned.UNSENT, 10.0)),
-        (Turn(Warned.UNSENT, 10.0), 10.0, False, Turn(Warned.UNSENT, 10.0)),
-        (Turn(Warned.UNSENT, 10.0), None, False, Turn(Warned.NONE, 10.0)),
-        (Turn(Warned.SENT, 10.0), 50.0, False, Turn(Warned.SENT, 10.0)),
-        (Turn(Warned.SENT, 10.0), None, False, Turn(Warned.HEALED, 100.0)),
-        (Turn(Warned.SENT, 100.0), None, False, Turn(Warned.HEALED, 101.0)),
-        (Turn(Warned.SENT, 10.0), None, True, Turn(Warned.NONE, 10.0)),
-        (Turn(Warned.SENT, 10.0), 50.0, True, Turn(Warned.LOST, 10.0)),
-        (Turn(Warned.LOST, 10.0), None, False, Turn(Warned.NONE, 10.0)),
-        (Turn(Warned.HEALED, 90.0), None, False, Turn(Warned.HEALED, 90.0)),
-        (Turn(Warned.HEALED, 90.0), 50.0, False, Turn(Warned.UNSENT, 91.0)),
-        (Turn(Warned.NONE, 90.0), 50.0, False, Turn(Warned.UNSENT, 91.0)),
+        (NONE, 10.0, False, ViewTurn(Warned.UNSENT, 10.0)),
+        (ViewTurn(Warned.UNSENT, 10.0), 10.0, False, ViewTurn(Warned.UNSENT, 10.0)),
+        (ViewTurn(Warned.UNSENT, 10.0), None, False, ViewTurn(Warned.NONE, 10.0)),
+        (ViewTurn(Warned.SENT, 10.0), 50.0, False, ViewTurn(Warned.SENT, 10.0)),
+        (ViewTurn(Warned.SENT, 10.0), None, False, ViewTurn(Warned.HEALED, 100.0)),
+        (ViewTurn(Warned.SENT, 100.0), None, False, ViewTurn(Warned.HEALED, 101.0)),
+        (ViewTurn(Warned.SENT, 10.0), None, True, ViewTurn(Warned.NONE, 10.0)),
+        (ViewTurn(Warned.SENT, 10.0), 50.0, True, ViewTurn(Warned.LOST, 10.0)),
+        (ViewTurn(Warned.LOST, 10.0), None, False, ViewTurn(Warned.NONE, 10.0)),
+        (ViewTurn(Warned.HEALED, 90.0), None, False, ViewTurn(Warned.HEALED, 90.0)),
+        (ViewTurn(Warned.HEALED, 90.0), 50.0, False, ViewTurn(Warned.UNSENT, 91.0)),
+        (ViewTurn(Warned.NONE, 90.0), 50.0, False, ViewTurn(Warned.UNSENT, 91.0)),
     ],
 )
 def test_what_a_publication_makes_of_a_turn(
-    before: Turn, first_failed_at: float | None, is_lost: bool, expected: Turn
+    before: ViewTurn, first_failed_at: float | None, is_lost: bool, expected: ViewTurn
 ) -> None:
     """R16: who was warned is told when all was had, and never of what was merely unlinked."""
     after = before.next(first_failed_at, is_lost=is_lost, now=100.0)
@@ -274,4 +274,4 @@ def test_each_turn_is_dated_later_than_the_last(history: list[tuple[int | None, 
             assert after.dated_at is not None
             assert after.dated_at > turn.dated_at
         assert (after.warned is Warned.HEALED) <= (turn.warned in (Warned.SENT, Warned.HEALED))
-        turn = Turn(Warned.SENT, after.dated_at) if is_sent and after.warned is Warned.UNSENT else after
+        turn = ViewTurn(Warned.SENT, after.dated_at) if is_sent and after.warned is Warned.UNSENT else after

@@ -14,10 +14,10 @@ from tests.feeds import BASE_AT, an_item, atom, rss
 from wholefeed.core.compose.segments import Build, Keep
 from wholefeed.core.compose.weaving import (
     UNDATED,
-    Member,
     Members,
     Strand,
     Weave,
+    WovenMember,
     compare,
     publication_dates,
     weave,
@@ -102,9 +102,9 @@ class Feed:
         self.segments, self.dirty = segments, set()
         return steps
 
-    def _members(self, document: int, ordinals: Sequence[int]) -> list[Member]:
+    def _members(self, document: int, ordinals: Sequence[int]) -> list[WovenMember]:
         texts = self.documents[document]
-        return [Member(document, n, texts[n].size, texts[n].published_at) for n in ordinals]
+        return [WovenMember(document, n, texts[n].size, texts[n].published_at) for n in ordinals]
 
     @property
     def names(self) -> list[str]:
@@ -237,7 +237,11 @@ def test_segments_are_of_about_one_size() -> None:
 def test_members_are_read_as_they_were_written() -> None:
     """Documents with their stamps, entries with their dates, also none."""
     stamps = {7: b"s" * 16, 1 << 40: b"t" * 16, 8: b"u" * 16}
-    entries = [Member(1 << 40, 0, 100, 17.5), Member(7, 3, 1, UNDATED), Member(1 << 40, 1, 2, 0.0)]
+    entries = [
+        WovenMember(1 << 40, 0, 100, 17.5),
+        WovenMember(7, 3, 1, UNDATED),
+        WovenMember(1 << 40, 1, 2, 0.0),
+    ]
     members = Members.read(Members.of(entries, stamps).written())
     assert list(members) == entries
     assert members.ends == (entries[0], entries[-1])

@@ -1,4 +1,4 @@
-"""wholefeed.core.listing.dates: days, months and years as people write them."""
+"""wholefeed.core.listing.page_dates: days, months and years as people write them."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wholefeed.core.listing.dates import Day, Slashed, day_in, read_date, read_heading, read_slashed
+from wholefeed.core.listing.page_dates import Day, Slashed, day_in, read_date, read_heading, read_slashed
 
 
 @pytest.mark.parametrize(

@@ -24,8 +24,8 @@ from tests.core.listing.web import (
     path_of,
     title_of,
 )
-from wholefeed.core.listing.finding import MOST_LOOKS, WHY, Known, why_in_words
-from wholefeed.core.listing.links import link_key
+from wholefeed.core.listing.finding import MOST_LOOKS, WHY, LookMemory, why_in_words
+from wholefeed.core.listing.page_links import link_key
 
 ALL = list(range(30))
 
@@ -680,7 +680,7 @@ def seen(count: int = 30, page_posts: int = 6) -> Looking:
 def test_only_the_first_page_is_read_again() -> None:
     """H8: where its top joins what is known; what was kept is JSON."""
     before = seen()
-    known = Known.of(json.loads(json.dumps(asdict(before.found.known))))
+    known = LookMemory.of(json.loads(json.dumps(asdict(before.found.known))))
     assert known == before.found.known
     keys = {link_key(link) for link in before.links}
     again = look_in(in_pages(35, 6), a_feed(), known=known, known_keys=keys)
@@ -726,7 +726,7 @@ def test_a_first_page_that_fails_changes_nothing() -> None:
     again = look_in({"/": 503}, known=before.found.known)
     assert (again.asked, again.found.known, again.found.pages) == (["/"], before.found.known, ())
     assert [each.status for each in again.found.missing] == [503]
-    assert look_in({"/": 410}, known=before.found.known).found.known == Known()
+    assert look_in({"/": 410}, known=before.found.known).found.known == LookMemory()
 
 
 # Always

@@ -9,10 +9,10 @@ from collections.abc import Callable
 import pytest
 
 from tests.core.listing.web import HOST, NOW, a_feed, a_list, an_item, look_in, name_of, site_of
-from wholefeed.core.listing.finding import Ask, Job, look
+from wholefeed.core.listing.finding import ListJob, PageRequest, look
 from wholefeed.core.listing.kept import MOST_BYTES, Keeping
-from wholefeed.core.listing.lists import Feed
-from wholefeed.core.listing.reading import MAX_KEPT_BYTES, ListPage, read_page
+from wholefeed.core.listing.lists import ListedFeedEntries
+from wholefeed.core.listing.page_reading import MAX_KEPT_BYTES, ListPage, read_page
 
 SEARCH_BYTES = 32_000_000
 """What a look may take (H9)."""
@@ -23,7 +23,7 @@ def a_page(body: str, url: str = f"{HOST}/") -> ListPage:
 
 
 def keeping() -> Keeping:
-    return Keeping(Feed.of(a_feed(), lambda _: True))
+    return Keeping(ListedFeedEntries.of(a_feed(), lambda _: True))
 
 
 def test_links_that_lead_nowhere_are_not_kept() -> None:
@@ -98,7 +98,7 @@ def test_no_search_takes_more_memory_than_it_may() -> None:
 
     pages = [read(number) for number in range(1, 4)]
     looking = look(
-        Job(feed_url=f"{HOST}/feed", home_urls=(f"{HOST}/",), entries=a_feed(), site_of=site_of, now=NOW)
+        ListJob(feed_url=f"{HOST}/feed", home_urls=(f"{HOST}/",), entries=a_feed(), site_of=site_of, now=NOW)
     )
     next(looking)
     tracemalloc.start()
@@ -154,13 +154,13 @@ def test_a_search_of_many_pages_takes_no_more_memory_than_it_may(answer: Callabl
 def search(answer: Callable[[str], str], read: dict[str, bytes]) -> list[str]:
     """Let a look ask for up to 30 pages, which are read once and kept as a worker sends them."""
     looking = look(
-        Job(feed_url=f"{HOST}/feed", home_urls=(f"{HOST}/",), entries=a_feed(), site_of=site_of, now=NOW)
+        ListJob(feed_url=f"{HOST}/feed", home_urls=(f"{HOST}/",), entries=a_feed(), site_of=site_of, now=NOW)
     )
     asked: list[str] = []
     try:
         ask = next(looking)
         while len(asked) < 30:
-            assert isinstance(ask, Ask)
+            assert isinstance(ask, PageRequest)
             asked.append(ask.url)
             if ask.url not in read:
                 read[ask.url] = pickle.dumps(a_page(answer(ask.url.removeprefix(HOST)), ask.url))

@@ -1,4 +1,4 @@
-"""wholefeed.core.listing.links: one link, however it is written."""
+"""wholefeed.core.listing.page_links: one link, however it is written."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wholefeed.core.listing.links import clean_link, link_key, link_variants
+from wholefeed.core.listing.page_links import clean_link, link_key, link_variants
 
 SPELLINGS = (
     "https://a.example/2009/03/post",

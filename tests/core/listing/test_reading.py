@@ -1,4 +1,4 @@
-"""wholefeed.core.listing.reading: what a page has of links, whatever it is made of."""
+"""wholefeed.core.listing.page_reading: what a page has of links, whatever it is made of."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from wholefeed.core.jobs import JOBS
-from wholefeed.core.listing.reading import MAX_LINKS, MAX_TEXT_CHARACTERS, ListPage, PageLink, read_page
+from wholefeed.core.listing.page_reading import MAX_LINKS, MAX_TEXT_CHARACTERS, ListPage, PageLink, read_page
 
 URL = "https://a.example/blog/"
 

@@ -9,9 +9,9 @@ from functools import lru_cache
 from typing import Final
 from urllib.parse import urljoin, urlsplit
 
-from wholefeed.core.listing.finding import Ask, Found, Job, Known, NotHad, look
+from wholefeed.core.listing.finding import FoundLists, ListJob, LookMemory, NotHad, PageRequest, look
 from wholefeed.core.listing.lists import FeedEntry
-from wholefeed.core.listing.reading import ListPage, read_page
+from wholefeed.core.listing.page_reading import ListPage, read_page
 
 HOST: Final = "https://a.example"
 NOW: Final = datetime(2024, 6, 1, tzinfo=UTC).timestamp()
@@ -71,7 +71,7 @@ def in_pages(
 class Looking:
     """What came of a look."""
 
-    found: Found
+    found: FoundLists
     asked: list[str]
     """The paths that were asked for, in order."""
 
@@ -98,25 +98,25 @@ def look_in(
     home_urls: tuple[str, ...] = (f"{HOST}/",),
     feed_url: str = f"{HOST}/feed.xml",
     most_pages: int = 200,
-    known: Known | None = None,
+    known: LookMemory | None = None,
     known_keys: Container[str] = frozenset(),
 ) -> Looking:
     """Look in a site: pages by their paths; a number is the status of an error, `->` a redirect."""
-    job = Job(
+    job = ListJob(
         feed_url=feed_url,
         home_urls=home_urls,
         entries=a_feed() if entries is None else tuple(entries),
         site_of=site_of,
         most_pages=most_pages,
         now=NOW,
-        known=known or Known(),
+        known=known or LookMemory(),
         known_keys=known_keys,
     )
     steps, asked = look(job), list[str]()
     try:
         ask = next(steps)
         while True:
-            assert isinstance(ask, Ask)
+            assert isinstance(ask, PageRequest)
             asked.append(ask.url.removeprefix(HOST))
             ask = steps.send(answer(pages, ask.url))
     except StopIteration as stop:

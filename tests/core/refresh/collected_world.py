@@ -17,13 +17,13 @@ from tests.core.refresh.talking import Conversation, play
 from tests.makers import FEED, a_key, an_arrival
 from wholefeed.core.adapters.base import (
     Adapter,
-    Answer,
-    Ask,
+    AdapterJob,
+    AdapterOutcome,
     Asking,
     Collection,
-    Job,
     Marks,
-    Outcome,
+    PageQuestion,
+    PageResponse,
     Sight,
     page_url,
 )
@@ -31,10 +31,11 @@ from wholefeed.core.merge import Copy
 from wholefeed.core.model import EntryId, Family, Kind, Role, State
 from wholefeed.core.refresh.arrivals import Failure, FreshDocument, KnownEntries, Placement, Response
 from wholefeed.core.refresh.asking import (
-    Came,
+    CoreRequest,
     Drop,
-    Early,
+    EarlyLink,
     EndWalk,
+    FetchEnded,
     FetchPage,
     FindKnown,
     KeepDocument,
@@ -42,12 +43,11 @@ from wholefeed.core.refresh.asking import (
     NoteFeed,
     PauseHost,
     ReadEntries,
-    Request,
     Rows,
     TakeTurn,
     Touch,
 )
-from wholefeed.core.refresh.basis import Basis, RefreshRequest, Settings, Walked
+from wholefeed.core.refresh.basis import Basis, RefreshRequest, Settings, WalkResult
 from wholefeed.core.refresh.collecting import Collecting
 from wholefeed.core.refresh.stored import Attempt, StoredDocument
 from wholefeed.core.walk.chain import Arrival
@@ -94,9 +94,9 @@ def a_page(
     return a_fresh(arrival, order=tuple(dates) or (None,) * len(names))
 
 
-def an_outcome(**found: Any) -> Outcome:
+def an_outcome(**found: Any) -> AdapterOutcome:
     """What an adapter comes to: all is read, unless told otherwise."""
-    return Outcome(**{"is_honoured": True, **found})
+    return AdapterOutcome(**{"is_honoured": True, **found})
 
 
 class Script:
@@ -107,23 +107,25 @@ class Script:
 
     name = "script"
 
-    def __init__(self, *rounds: Sequence[Ask], outcome: Outcome | None = None) -> None:
+    def __init__(self, *rounds: Sequence[PageQuestion], outcome: AdapterOutcome | None = None) -> None:
         self.rounds = rounds
         self.outcome = outcome or an_outcome()
-        self.news: tuple[tuple[Sequence[Ask], ...], Outcome] | None = None
-        self.jobs: list[Job] = []
-        self.answers: list[Answer] = []
+        self.news: tuple[tuple[Sequence[PageQuestion], ...], AdapterOutcome] | None = None
+        self.jobs: list[AdapterJob] = []
+        self.answers: list[PageResponse] = []
 
     def fits(self, sight: Sight) -> bool:
         return sight.marks.generator == self.name
 
-    def collect(self, job: Job) -> Asking[Outcome]:
+    def collect(self, job: AdapterJob) -> Asking[AdapterOutcome]:
         return self._ask(job, self.rounds, self.outcome)
 
-    def look(self, job: Job) -> Asking[Outcome]:
+    def look(self, job: AdapterJob) -> Asking[AdapterOutcome]:
         return self._ask(job, *(self.news or (self.rounds, self.outcome)))
 
-    def _ask(self, job: Job, rounds: Iterable[Sequence[Ask]], outcome: Outcome) -> Asking[Outcome]:
+    def _ask(
+        self, job: AdapterJob, rounds: Iterable[Sequence[PageQuestion]], outcome: AdapterOutcome
+    ) -> Asking[AdapterOutcome]:
         self.jobs.append(job)
         for questions in rounds:
             self.answers += yield questions
@@ -214,7 +216,7 @@ class CollectedWorld(Generic[_A]):
         values = {"kind": Kind.PLAIN, "relation": "", "changed_at": self.now, **changes}
         return Collecting.of(self.basis, self.rows, a_subscription(**values))
 
-    def collect(self, **changes: Any) -> Conversation[Walked]:
+    def collect(self, **changes: Any) -> Conversation[WalkResult]:
         """Collect what is due, and keep what that comes to."""
         collecting = self.attempt(**changes)
         assert collecting is not None, "no adapter fits"
@@ -245,7 +247,7 @@ class CollectedWorld(Generic[_A]):
 
     # What it answers
 
-    def answer(self, request: Request[Any]) -> Any:
+    def answer(self, request: CoreRequest[Any]) -> Any:
         """Return the answer to a request of the conversation."""
         match request:
             case NextEvent():
@@ -261,7 +263,7 @@ class CollectedWorld(Generic[_A]):
             case _:
                 return self._do(request)
 
-    def _do(self, request: Request[Any]) -> None:
+    def _do(self, request: CoreRequest[Any]) -> None:
         """Do what has no answer."""
         match request:
             case FetchPage(url=url):
@@ -281,7 +283,7 @@ class CollectedWorld(Generic[_A]):
             case _:
                 assert isinstance(request, TakeTurn | PauseHost), request
 
-    def _next_event(self) -> Came | Early | None:
+    def _next_event(self) -> FetchEnded | EarlyLink | None:
         if len(self.fetched) >= self.most_responses:
             return None
         url = self.under_way.pop(self.order(len(self.under_way)))
@@ -291,7 +293,7 @@ class CollectedWorld(Generic[_A]):
         self.fetched.append(url)
         if isinstance(response, FreshDocument):
             self.come[url] = response
-        return Came(url, response)
+        return FetchEnded(url, response)
 
     def _known(self, arrival: Arrival) -> KnownEntries:
         asked = {identity for identity, _ in arrival.keys or ()}

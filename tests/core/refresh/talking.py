@@ -11,10 +11,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final, Generic, TypeVar
 
-from wholefeed.core.refresh.asking import Request, Talk
+from wholefeed.core.refresh.asking import CoreRequest, Talk
 
 _T = TypeVar("_T")
-_R = TypeVar("_R", bound=Request[Any])
+_R = TypeVar("_R", bound=CoreRequest[Any])
 MOST_REQUESTS: Final = 10_000
 LATER: Final = object()
 """In place of an answer: the test gives it itself."""
@@ -23,8 +23,8 @@ LATER: Final = object()
 class Conversation(Generic[_T]):
     """A conversation that goes on until its end, or until a request that is answered later."""
 
-    def __init__(self, talk: Talk[_T], answer: Callable[[Request[Any]], Any]) -> None:
-        self.requests: list[Request[Any]] = []
+    def __init__(self, talk: Talk[_T], answer: Callable[[CoreRequest[Any]], Any]) -> None:
+        self.requests: list[CoreRequest[Any]] = []
         """All that it has asked for, in their order."""
         self.is_over = False
         self._talk = talk
@@ -54,7 +54,7 @@ class Conversation(Generic[_T]):
             self._results.append(end.value)
 
 
-def play(talk: Talk[_T], answer: Callable[[Request[Any]], Any]) -> Conversation[_T]:
+def play(talk: Talk[_T], answer: Callable[[CoreRequest[Any]], Any]) -> Conversation[_T]:
     """Answer each request of a conversation until it ends."""
     conversation = Conversation(talk, answer)
     assert conversation.is_over, "no answer is left to the test"

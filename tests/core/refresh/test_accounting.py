@@ -12,7 +12,7 @@ from tests.core.refresh.world import Page, Publisher, World
 from tests.makers import FEED
 from tests.patching import set_constant
 from wholefeed.core.model import EntryId, State, entry_id
-from wholefeed.core.refresh.accounting import Accounting, Departure, Shifts, Verdict
+from wholefeed.core.refresh.accounting import Accounting, AccountVerdict, Departure, Shifts
 from wholefeed.core.refresh.arrivals import Failure
 from wholefeed.core.text.dates import DAY_SECONDS, WEEK_SECONDS
 
@@ -39,25 +39,25 @@ class Account:
     ) -> None:
         self.account = Accounting(shifts or Shifts(), ids(doubtful), now=now, **how)
 
-    def changed(self, number: int, *, left: str, held: str, gap: bool = False) -> Verdict:
-        return self.account.changed(url(number), Departure(ids(left), gap), ids(held))
+    def changed(self, number: int, *, left: str, held: str, gap: bool = False) -> AccountVerdict:
+        return self.account.account_changed(url(number), Departure(ids(left), gap), ids(held))
 
-    def added(self, number: int, *, held: str) -> Verdict:
-        return self.account.added(url(number), ids(held))
+    def added(self, number: int, *, held: str) -> AccountVerdict:
+        return self.account.account_added(url(number), ids(held))
 
-    def unchanged(self, number: int, fetched_at: float = OLD) -> Verdict:
-        return self.account.unchanged(url(number), fetched_at)
+    def unchanged(self, number: int, fetched_at: float = OLD) -> AccountVerdict:
+        return self.account.account_unchanged(url(number), fetched_at)
 
-    def passed(self, number: int, checked_at: float = OLD, fetched_at: float = OLD) -> Verdict:
-        return self.account.passed(url(number), checked_at, fetched_at)
+    def passed(self, number: int, checked_at: float = OLD, fetched_at: float = OLD) -> AccountVerdict:
+        return self.account.account_skipped(url(number), checked_at, fetched_at)
 
-    def missed(self, number: int, next_at: float = NOW + 60) -> Verdict:
-        return self.account.missed(url(number), next_at)
+    def missed(self, number: int, next_at: float = NOW + 60) -> AccountVerdict:
+        return self.account.account_missing(url(number), next_at)
 
     def asks(self, number: int, checked_at: float = OLD) -> bool:
         return self.account.asks(url(number), checked_at)
 
-    def end(self, *, is_true_end: bool = True) -> Verdict:
+    def end(self, *, is_true_end: bool = True) -> AccountVerdict:
         return self.account.end(is_true_end=is_true_end)
 
     @property
@@ -71,21 +71,21 @@ class Account:
 def test_a_document_that_loses_nothing_asks_for_no_other() -> None:
     """R13, R35: an archive that grows is no sign of anything."""
     account = Account()
-    assert account.changed(1, left="", held="ab") is Verdict.IDLE
+    assert account.changed(1, left="", held="ab") is AccountVerdict.IDLE
     assert not account.asks(2)
-    assert account.passed(2) is Verdict.IDLE
-    assert account.end() is Verdict.IDLE
+    assert account.passed(2) is AccountVerdict.IDLE
+    assert account.end() is AccountVerdict.IDLE
     assert account.shifts == Shifts()
 
 
 def test_the_next_older_document_tells_where_an_entry_is() -> None:
     """R35: one after the other, while each has changed and loses entries in its turn."""
     account = Account()
-    assert account.changed(1, left="c", held="ed") is Verdict.OPEN
+    assert account.changed(1, left="c", held="ed") is AccountVerdict.OPEN
     assert account.asks(2)
-    assert account.changed(2, left="a", held="cb") is Verdict.OPEN
+    assert account.changed(2, left="a", held="cb") is AccountVerdict.OPEN
     assert account.asks(3)
-    assert account.changed(3, left="", held="a") is Verdict.CLOSED
+    assert account.changed(3, left="", held="a") is AccountVerdict.CLOSED
     assert not account.asks(4)
     assert not account.account.settles
     assert account.shifts == Shifts(passed_at=NOW, runs=1, ran_at=NOW)
@@ -94,36 +94,36 @@ def test_the_next_older_document_tells_where_an_entry_is() -> None:
 def test_a_document_that_is_as_it_was_ends_the_search() -> None:
     """R8, R35: nothing has moved into it, nor past it: what it does not hold was deleted."""
     account = Account()
-    assert account.changed(1, left="c", held="ed") is Verdict.OPEN
-    assert account.unchanged(2) is Verdict.CLOSED
+    assert account.changed(1, left="c", held="ed") is AccountVerdict.OPEN
+    assert account.unchanged(2) is AccountVerdict.CLOSED
     assert account.shifts == Shifts(passed_at=NOW)
 
 
 def test_the_end_of_the_chain_ends_the_search() -> None:
     """R8, R35: the oldest archive has lost an entry, so it was deleted."""
     account = Account()
-    assert account.changed(1, left="a", held="b") is Verdict.OPEN
-    assert account.end() is Verdict.CLOSED
+    assert account.changed(1, left="a", held="b") is AccountVerdict.OPEN
+    assert account.end() is AccountVerdict.CLOSED
     assert account.shifts == Shifts(), "nothing was asked for"
 
 
 def test_what_several_documents_lose_may_stand_far_behind() -> None:
     """R35: of more new entries than an archive holds, none stays where it was, nor in the next one."""
     account = Account()
-    assert account.changed(1, left="fe", held="hg", gap=True) is Verdict.OPEN
-    assert account.changed(2, left="dc", held="ji", gap=True) is Verdict.OPEN
-    assert account.changed(3, left="ba", held="fe", gap=True) is Verdict.OPEN
-    assert account.added(4, held="dc") is Verdict.OPEN
-    assert account.added(5, held="ba") is Verdict.CLOSED
+    assert account.changed(1, left="fe", held="hg", gap=True) is AccountVerdict.OPEN
+    assert account.changed(2, left="dc", held="ji", gap=True) is AccountVerdict.OPEN
+    assert account.changed(3, left="ba", held="fe", gap=True) is AccountVerdict.OPEN
+    assert account.added(4, held="dc") is AccountVerdict.OPEN
+    assert account.added(5, held="ba") is AccountVerdict.CLOSED
 
 
 def test_what_moved_up_is_accounted_for() -> None:
     """R35: after a deletion each archive takes the newest entry of the next one."""
     account = Account()
-    assert account.changed(1, left="e", held="fd") is Verdict.OPEN
-    assert account.changed(2, left="d", held="cb") is Verdict.OPEN
-    assert account.changed(3, left="b", held="a") is Verdict.OPEN
-    assert account.end() is Verdict.CLOSED
+    assert account.changed(1, left="e", held="fd") is AccountVerdict.OPEN
+    assert account.changed(2, left="d", held="cb") is AccountVerdict.OPEN
+    assert account.changed(3, left="b", held="a") is AccountVerdict.OPEN
+    assert account.end() is AccountVerdict.CLOSED
     assert account.shifts.runs == 0, "no archive took over what a newer one had lost"
 
 
@@ -134,8 +134,8 @@ def test_what_cannot_be_had_breaks_the_pass_off() -> None:
     """R14, R35: the entries stay; it is tried again in its time, and what was looked at is not."""
     account = Account()
     account.changed(1, left="c", held="ed")
-    assert account.changed(2, left="b", held="c") is Verdict.OPEN
-    assert account.missed(3, NOW + 60) is Verdict.BROKEN
+    assert account.changed(2, left="b", held="c") is AccountVerdict.OPEN
+    assert account.missed(3, NOW + 60) is AccountVerdict.BROKEN
     assert not account.asks(4)
     shifts = account.shifts
     assert (shifts.left, shifts.missed, shifts.attempts) == (url(2), url(3), 1)
@@ -143,10 +143,10 @@ def test_what_cannot_be_had_breaks_the_pass_off() -> None:
     assert shifts.is_due(NOW + 60)
     again = Account(shifts, "b", now=NOW + 60)
     assert not again.asks(1, NOW + 1)
-    assert again.passed(1, NOW + 1, NOW + 1) is Verdict.OPEN
-    assert again.passed(2, NOW + 2, NOW + 2) is Verdict.OPEN
+    assert again.passed(1, NOW + 1, NOW + 1) is AccountVerdict.OPEN
+    assert again.passed(2, NOW + 2, NOW + 2) is AccountVerdict.OPEN
     assert again.asks(3, NOW + 3), "though an answer of 404 counts as a look"
-    assert again.changed(3, left="", held="ba") is Verdict.CLOSED
+    assert again.changed(3, left="", held="ba") is AccountVerdict.CLOSED
     assert again.shifts.left == ""
     assert not again.shifts.is_due(NOW + 10 * DAY)
 
@@ -173,12 +173,12 @@ def test_what_leaves_while_a_pass_waits_is_looked_for_everywhere() -> None:
     first.missed(3, NOW + DAY_SECONDS)
     later = NOW + 3600
     second = Account(first.shifts, "b", now=later)
-    assert second.changed(1, left="d", held="fe") is Verdict.OPEN
+    assert second.changed(1, left="d", held="fe") is AccountVerdict.OPEN
     assert not second.asks(2), "the pass waits (R14)"
-    assert second.passed(2, NOW + 2, NOW + 2) is Verdict.BROKEN
+    assert second.passed(2, NOW + 2, NOW + 2) is AccountVerdict.BROKEN
     assert second.shifts.left == url(2), "the oldest that lost any"
     third = Account(second.shifts, "bd", now=NOW + DAY_SECONDS)
-    assert third.passed(1, later, later) is Verdict.OPEN
+    assert third.passed(1, later, later) is AccountVerdict.OPEN
     assert third.asks(2, NOW + 2)
 
 
@@ -186,27 +186,27 @@ def test_an_unchanged_document_tells_nothing_of_what_left_an_older_one() -> None
     """R35: it ends the search behind the oldest document that lost what is looked for."""
     account = Account(Shifts(left=url(2), since=NOW - DAY, passed_at=NOW - DAY), "c")
     assert account.asks(1)
-    assert account.unchanged(1) is Verdict.OPEN
-    assert account.unchanged(2) is Verdict.OPEN
-    assert account.unchanged(3) is Verdict.CLOSED
+    assert account.unchanged(1) is AccountVerdict.OPEN
+    assert account.unchanged(2) is AccountVerdict.OPEN
+    assert account.unchanged(3) is AccountVerdict.CLOSED
     assert account.account.settles
 
 
 def test_a_document_that_was_read_after_an_entry_had_left_tells_nothing_of_it() -> None:
     """R35: it may have been moved past in between."""
     account = Account(Shifts(left=url(1), since=NOW - DAY, passed_at=NOW - DAY), "c")
-    assert account.changed(1, left="", held="ed") is Verdict.OPEN
-    assert account.unchanged(2, NOW - 3600) is Verdict.OPEN
-    assert account.changed(3, left="", held="c") is Verdict.CLOSED
+    assert account.changed(1, left="", held="ed") is AccountVerdict.OPEN
+    assert account.unchanged(2, NOW - 3600) is AccountVerdict.OPEN
+    assert account.changed(3, left="", held="c") is AccountVerdict.CLOSED
     assert not account.account.settles
 
 
 def test_a_chain_that_was_renamed_is_asked_to_its_end() -> None:
     """R35: where no document of the path is known to have lost anything."""
     account = Account(Shifts(left="http://o.test/old"), "c")
-    assert account.unchanged(1) is Verdict.OPEN
-    assert account.unchanged(2) is Verdict.OPEN
-    assert account.end() is Verdict.CLOSED
+    assert account.unchanged(1) is AccountVerdict.OPEN
+    assert account.unchanged(2) is AccountVerdict.OPEN
+    assert account.end() is AccountVerdict.CLOSED
     assert account.account.settles
 
 
@@ -223,13 +223,13 @@ def test_too_much_that_waits_is_stored_meanwhile() -> None:
     """R35: what leaves it is doubtful until the pass has ended; a kill in between costs no request twice."""
     account = Account()
     account.changed(1, left="c", held="ed")
-    account.account.doubt()
+    account.account.mark_doubtful()
     halfway = account.shifts
     assert (halfway.left, halfway.is_due(NOW)) == (url(1), True)
     resumed = Account(halfway, "c", now=NOW + 10)
-    assert resumed.passed(1, NOW + 1, NOW + 1) is Verdict.OPEN
+    assert resumed.passed(1, NOW + 1, NOW + 1) is AccountVerdict.OPEN
     assert resumed.asks(2)
-    assert account.unchanged(2) is Verdict.CLOSED
+    assert account.unchanged(2) is AccountVerdict.CLOSED
     assert account.account.settles
     assert account.shifts.left == ""
 
@@ -240,9 +240,9 @@ def test_too_much_that_waits_is_stored_meanwhile() -> None:
 def test_a_pass_is_made_once_a_day() -> None:
     """R35: what leaves an archive in between stays as remembered."""
     account = Account(Shifts(passed_at=NOW - DAY_SECONDS + 1))
-    assert account.changed(1, left="c", held="ed") is Verdict.OPEN
+    assert account.changed(1, left="c", held="ed") is AccountVerdict.OPEN
     assert not account.asks(2)
-    assert account.passed(2) is Verdict.BROKEN
+    assert account.passed(2) is AccountVerdict.BROKEN
     assert account.shifts.left == url(1)
     assert not account.shifts.is_due(NOW)
     assert account.shifts.is_due(NOW + 1)
@@ -280,10 +280,10 @@ def test_a_pass_in_which_nothing_moves_ends_that_knowledge() -> None:
 def test_new_entries_behind_a_gap_are_not_waited_for() -> None:
     """R35: an archive that has none of its entries any more is followed by others that nobody has seen."""
     account = Account(KNOWN, "x", now=NOW + DAY)
-    assert account.changed(1, left="cb", held="ed", gap=True) is Verdict.OPEN
+    assert account.changed(1, left="cb", held="ed", gap=True) is AccountVerdict.OPEN
     assert account.asks(2)
     today = Account(KNOWN, now=NOW + 60)
-    assert today.changed(1, left="cb", held="ed", gap=True) is Verdict.OPEN
+    assert today.changed(1, left="cb", held="ed", gap=True) is AccountVerdict.OPEN
     assert not today.asks(2)
 
 
@@ -292,8 +292,8 @@ def test_a_full_refresh_is_no_pass() -> None:
     account = Account(Shifts(passed_at=NOW, left=url(1), since=NOW), "c", is_full=True)
     assert account.asks(1)
     account.changed(1, left="d", held="e")
-    assert account.changed(2, left="", held="d") is Verdict.OPEN
-    assert account.end() is Verdict.CLOSED
+    assert account.changed(2, left="", held="d") is AccountVerdict.OPEN
+    assert account.end() is AccountVerdict.CLOSED
     assert account.account.settles
     assert account.shifts == Shifts(passed_at=NOW)
 

@@ -18,7 +18,7 @@ def attempted(
 ) -> Attempt:
     basis = a_basis(settings=Settings(limits=LIMITS, retry_missing_seconds=HOUR), now=at)
     reason = DocumentTruncated.slug if failure is None else failure.slug
-    return basis.attempted(url, earlier, failure, reason=reason)
+    return basis.count_attempt(url, earlier, failure, reason=reason)
 
 
 def test_failures_count_up_and_keep_the_time_of_the_first() -> None:

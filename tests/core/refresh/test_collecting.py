@@ -28,13 +28,23 @@ from tests.core.refresh.collected_world import (
 )
 from tests.makers import FEED
 from wholefeed.core.adapters import table
-from wholefeed.core.adapters.base import Ask, Asking, Collection, Job, Outcome, Page, Refused, There, one
+from wholefeed.core.adapters.base import (
+    AdapterJob,
+    AdapterOutcome,
+    AdapterPage,
+    Asking,
+    Collection,
+    PageQuestion,
+    Refused,
+    There,
+    one,
+)
 from wholefeed.core.model import Family, Role, State
 from wholefeed.core.notes import End
 from wholefeed.core.refresh.arrivals import Failure, LedBack, Response
 from wholefeed.core.refresh.asking import (
     Drop,
-    Early,
+    EarlyLink,
     EndWalk,
     FetchPage,
     KeepDocument,
@@ -56,7 +66,7 @@ def world(monkeypatch: pytest.MonkeyPatch) -> Callable[..., CollectedWorld[Scrip
     """Makes a world whose feed is of an adapter that asks these questions, round by round."""
 
     def make(
-        *rounds: Sequence[Ask], outcome: Outcome | None = None, **settings: Any
+        *rounds: Sequence[PageQuestion], outcome: AdapterOutcome | None = None, **settings: Any
     ) -> CollectedWorld[Script]:
         made = CollectedWorld(Script(*rounds, outcome=outcome), **settings)
         monkeypatch.setattr(table, "ADAPTERS", (made.adapter,))
@@ -68,12 +78,12 @@ def world(monkeypatch: pytest.MonkeyPatch) -> Callable[..., CollectedWorld[Scrip
 Make = Callable[..., CollectedWorld[Script]]
 
 
-def asks(*numbers: int, **more: Any) -> list[Ask]:
+def asks(*numbers: int, **more: Any) -> list[PageQuestion]:
     """Questions for pages at once."""
-    return [Ask(page(number), place=number, **more) for number in numbers]
+    return [PageQuestion(page(number), place=number, **more) for number in numbers]
 
 
-def in_turn(*numbers: int, **more: Any) -> list[list[Ask]]:
+def in_turn(*numbers: int, **more: Any) -> list[list[PageQuestion]]:
     """Questions for one page after the other."""
     return [asks(number, **more) for number in numbers]
 
@@ -123,7 +133,7 @@ class Told:
 HONOURED = an_outcome(is_whole=False, reason="why")
 NOT = an_outcome(is_honoured=False, reason="ignored")
 UNFINISHED, MISSING, DENIED = ("history-unfinished",), ("unavailable",), ("history-not-offered",)
-ENDINGS: dict[str, tuple[str, Outcome | None, dict[int, Response], Told]] = {
+ENDINGS: dict[str, tuple[str, AdapterOutcome | None, dict[int, Response], Told]] = {
     # was it collected before, what the adapter comes to, what its pages are, what follows
     "all is read": ("no", an_outcome(), {}, Told(
         state=State.COLLECTED, walk=5, retry_seconds=None, end=End.READ,
@@ -192,7 +202,7 @@ ENDINGS: dict[str, tuple[str, Outcome | None, dict[int, Response], Told]] = {
 
 @pytest.mark.parametrize(("before", "outcome", "responses", "told"), ENDINGS.values(), ids=ENDINGS)
 def test_an_attempt_comes_to(
-    world: Make, before: str, outcome: Outcome | None, responses: dict[int, Response], told: Told
+    world: Make, before: str, outcome: AdapterOutcome | None, responses: dict[int, Response], told: Told
 ) -> None:
     """R27, R31, R32: the table of the module `collecting_result`, after pages 1 and 2."""
     feed = world(*in_turn(1, 2), outcome=outcome or an_outcome())
@@ -446,7 +456,7 @@ def test_answers_come_in_the_order_of_the_questions(world: Make, seed: int) -> N
     feed.collect()
     assert feed.most_under_way == 2
     assert sorted(feed.fetched) == [page(number) for number in range(1, 9)]
-    assert [answer.url for answer in feed.adapter.answers if isinstance(answer, Page)] == [
+    assert [answer.url for answer in feed.adapter.answers if isinstance(answer, AdapterPage)] == [
         page(number) for number in range(1, 9)
     ]
 
@@ -458,7 +468,9 @@ def test_early_links_of_an_earlier_walk_are_no_answers(world: Make) -> None:
     answer, early = feed.answer, iter([True, True, False] * 4)
 
     def also_early(request: Any) -> Any:
-        return Early(page(1), page(9)) if isinstance(request, NextEvent) and next(early) else answer(request)
+        return (
+            EarlyLink(page(1), page(9)) if isinstance(request, NextEvent) and next(early) else answer(request)
+        )
 
     feed.answer = also_early  # type: ignore[method-assign]
     feed.collect()
@@ -537,7 +549,7 @@ def test_a_walk_that_was_cut_off_goes_on_where_it_was(world: Make) -> None:
     feed.adapter.answers.clear()
     feed.collect()
     assert feed.fetched == [page(3)]
-    assert [answer.is_stored for answer in feed.adapter.answers if isinstance(answer, Page)] == [
+    assert [answer.is_stored for answer in feed.adapter.answers if isinstance(answer, AdapterPage)] == [
         True,
         True,
         False,
@@ -589,7 +601,7 @@ def test_detached_pages_do_not_serve(world: Make) -> None:
 
 def test_a_page_with_news_is_kept(world: Make) -> None:
     """R6, R29: as a page in its place, and told to those who wait."""
-    feed = world([Ask(page(4), place=9)])
+    feed = world([PageQuestion(page(4), place=9)])
     feed.responses[page(4)] = a_page(page(4), "x", "y", dates=(NOW - 2, NOW - 1))
     (keep,) = feed.collect().of(KeepDocument)
     placement = keep.placement
@@ -598,7 +610,7 @@ def test_a_page_with_news_is_kept(world: Make) -> None:
     progress = feed.basis.progress
     assert (progress.documents, progress.entries, progress.fetched, progress.urls) == (2, 2, 1, [page(4)])
     (answer,) = feed.adapter.answers
-    assert isinstance(answer, Page)
+    assert isinstance(answer, AdapterPage)
     assert (answer.news, answer.is_ascending, answer.dates, answer.had_at) == (
         2,
         True,
@@ -664,7 +676,7 @@ def test_a_probe_is_not_kept(world: Make) -> None:
     has_pages(feed, 1)
     assert feed.collect().of(Drop) == [Drop(page(1))]
     assert feed.pages == []
-    assert isinstance(feed.adapter.answers[0], Page)
+    assert isinstance(feed.adapter.answers[0], AdapterPage)
 
 
 def test_a_held_page_is_kept_once_it_is_asked_for_again(world: Make) -> None:
@@ -852,14 +864,14 @@ def test_a_page_whose_time_has_not_come_is_not_asked_for(world: Make) -> None:
 
 def test_a_source_that_must_not_be_asked_is_refused(world: Make) -> None:
     """R26: by the configuration; the feed itself may be."""
-    feed = world([Ask(SOURCE), *asks(1)], may_collect=lambda url: url != SOURCE)
+    feed = world([PageQuestion(SOURCE), *asks(1)], may_collect=lambda url: url != SOURCE)
     feed.collect()
     assert (feed.fetched, feed.adapter.answers[0]) == ([page(1)], Refused("destination-forbidden"))
 
 
 def test_a_source_that_wants_a_pause_ends_the_requests(world: Make) -> None:
     """R32: the feed is remembered and tried again sooner than after a week."""
-    feed = world([Ask(SOURCE)], asks(1), is_collect_paused=lambda url: url == SOURCE)
+    feed = world([PageQuestion(SOURCE)], asks(1), is_collect_paused=lambda url: url == SOURCE)
     walked = feed.collect().result
     assert (feed.fetched, walked.state) == ([], State.REMEMBERED)
     assert (feed.collection.reason, feed.collection.retry_at) == ("the publisher wants a pause", NOW + HOUR)
@@ -912,9 +924,9 @@ class Endless:
     def fits(self, sight: object) -> bool:
         return True
 
-    def collect(self, job: Job) -> Asking[Outcome]:
+    def collect(self, job: AdapterJob) -> Asking[AdapterOutcome]:
         for number in count(1):
-            yield from one(Ask(page(self._number_of(number)), place=number, is_again=True))
+            yield from one(PageQuestion(page(self._number_of(number)), place=number, is_again=True))
         raise AssertionError("it goes on")
 
     look = collect

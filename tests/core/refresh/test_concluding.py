@@ -37,8 +37,8 @@ from wholefeed.core.notes import (
     PageStale,
 )
 from wholefeed.core.origins import Origin
-from wholefeed.core.refresh.asking import Attach, Detach, Publish, Request, Rows
-from wholefeed.core.refresh.basis import Basis, Walked
+from wholefeed.core.refresh.asking import Attach, CoreRequest, Detach, Publish, Rows
+from wholefeed.core.refresh.basis import Basis, WalkResult
 from wholefeed.core.refresh.concluding import conclude
 from wholefeed.core.refresh.stored import Attempt, StoredDocument
 from wholefeed.core.refresh.subscription import SubscriptionState
@@ -52,13 +52,13 @@ def unavailable(number: int) -> Note:
     return DocumentUnavailable(archive(number), reason="publisher-status")
 
 
-def a_partial_end(*notes: Note) -> Walked:
+def a_partial_end(*notes: Note) -> WalkResult:
     """A walk that has come to its end without these documents."""
-    return Walked(path=[3], notes=list(notes), ending=Ending(None, notes))
+    return WalkResult(path=[3], notes=list(notes), ending=Ending(None, notes))
 
 
 def end(
-    walked: Walked,
+    walked: WalkResult,
     rows: Sequence[StoredDocument] = (FIRST, *CHAIN),
     *,
     basis: Basis | None = None,
@@ -67,7 +67,7 @@ def end(
 ) -> Conversation[None]:
     """End a refresh; `rows_now` are the documents behind the walk, where they have changed."""
 
-    def answer(request: Request[Any]) -> Any:
+    def answer(request: CoreRequest[Any]) -> Any:
         return (rows if rows_now is None else rows_now) if isinstance(request, Rows) else None
 
     basis = a_basis() if basis is None else basis
@@ -88,17 +88,21 @@ def publication(ended: Conversation[None]) -> Publish:
 @pytest.mark.parametrize(
     ("walked", "state"),
     [
-        pytest.param(Walked(path=[3, 2, 1]), State.COMPLETE, id="a whole chain"),
-        pytest.param(Walked(state=State.PAGED, path=[3]), State.PAGED, id="all pages"),
-        pytest.param(Walked(state=State.REMEMBERED), State.REMEMBERED, id="no history"),
+        pytest.param(WalkResult(path=[3, 2, 1]), State.COMPLETE, id="a whole chain"),
+        pytest.param(WalkResult(state=State.PAGED, path=[3]), State.PAGED, id="all pages"),
+        pytest.param(WalkResult(state=State.REMEMBERED), State.REMEMBERED, id="no history"),
         pytest.param(a_partial_end(unavailable(2)), State.PARTIAL, id="no true end"),
         pytest.param(
-            Walked(path=[3], notes=[unavailable(2)]), State.PARTIAL, id="something is missing all the same"
+            WalkResult(path=[3], notes=[unavailable(2)]),
+            State.PARTIAL,
+            id="something is missing all the same",
         ),
-        pytest.param(Walked(path=[3], notes=[ArchiveChanged(archive(3))]), State.COMPLETE, id="a mere note"),
+        pytest.param(
+            WalkResult(path=[3], notes=[ArchiveChanged(archive(3))]), State.COMPLETE, id="a mere note"
+        ),
     ],
 )
-def test_the_state_says_whether_anything_is_missing(walked: Walked, state: State) -> None:
+def test_the_state_says_whether_anything_is_missing(walked: WalkResult, state: State) -> None:
     """R2, R6, R7, R16."""
     published = publication(end(walked))
     assert (published.state, published.ending) == (state, walked.ending)
@@ -108,7 +112,7 @@ def test_what_is_noted_of_the_subscription_document_counts() -> None:
     """R3, R16: and comes first."""
     broken_off = DocumentTruncated(FEED, breaks_off=True)
     changed = ArchiveChanged(archive(3))
-    walked = Walked(path=[3, 2, 1], notes=[changed])
+    walked = WalkResult(path=[3, 2, 1], notes=[changed])
     published = publication(end(walked, subscription=a_subscription(notes=(broken_off,))))
     assert (published.state, published.notes) == (State.PARTIAL, (broken_off, changed))
 
@@ -116,9 +120,9 @@ def test_what_is_noted_of_the_subscription_document_counts() -> None:
 def test_copies_of_the_subscription_document_are_noted_unless_it_is_all() -> None:
     """R33, R1."""
     copy = dataclasses.replace(FIRST, origin=Origin.MEMENTO, memento="http://archive.test/feed")
-    published = publication(end(Walked(path=[3, 2, 1]), [copy, *CHAIN]))
+    published = publication(end(WalkResult(path=[3, 2, 1]), [copy, *CHAIN]))
     assert (published.notes, published.state) == ((copy.as_memento(),), State.PARTIAL)
-    whole = end(Walked(), [copy], subscription=a_subscription(kind=Kind.COMPLETE))
+    whole = end(WalkResult(), [copy], subscription=a_subscription(kind=Kind.COMPLETE))
     assert publication(whole).notes == ()
 
 
@@ -133,8 +137,8 @@ def test_other_formats_are_noted_where_something_of_them_is_stored() -> None:
         a_row(an_arrival(archive(7), keys=None), 7, detached_at=9 * DAY, **{**left, "entries": 0}),
     ]
     note = FormatChanged(FEED, found=Family.ATOM, other=Family.RSS, last_had="1970-01-02T00:00:00Z")
-    assert publication(end(Walked(state=State.PAGED), rows)).notes == (note,)
-    assert publication(end(Walked(path=[3, 2, 1]), rows)).notes == ()
+    assert publication(end(WalkResult(state=State.PAGED), rows)).notes == (note,)
+    assert publication(end(WalkResult(path=[3, 2, 1]), rows)).notes == ()
 
 
 # What leaves
@@ -162,25 +166,25 @@ def test_what_leaves_a_chain(
     changes: dict[str, Any],
     subscription: dict[str, Any],
     basis: dict[str, Any],
-    requests: list[Request[Any]],
+    requests: list[CoreRequest[Any]],
 ) -> None:
     """R14, R15, R25."""
-    walked = Walked(**{"path": [3, 1], **changes})
+    walked = WalkResult(**{"path": [3, 1], **changes})
     ended = end(walked, basis=a_basis(**basis), subscription=a_subscription(**subscription))
     assert ended.of(Detach) == requests
 
 
 def test_what_takes_another_place_is_ranked_anew() -> None:
     """R15, R20: the order is the path's."""
-    ended = end(Walked(path=[2, 3, 1]))
+    ended = end(WalkResult(path=[2, 3, 1]))
     assert ended.of(Attach) == [Attach({2: 0, 3: 1, 1: 2})]
-    assert end(Walked(path=[3, 2, 1])).of(Attach) == []
+    assert end(WalkResult(path=[3, 2, 1])).of(Attach) == []
 
 
 def test_nothing_leaves_a_feed_of_pages() -> None:
     """R6: their order is compared with the one that is stored by now."""
     pages = [dataclasses.replace(row, role=Role.PAGE) for row in CHAIN]
-    paged, walked = a_subscription(kind=Kind.PAGED), Walked(state=State.PAGED, path=[3, 1])
+    paged, walked = a_subscription(kind=Kind.PAGED), WalkResult(state=State.PAGED, path=[3, 1])
     ended = end(walked, [FIRST, *pages], subscription=paged)
     assert (ended.of(Detach), ended.of(Attach), len(ended.of(Rows))) == ([], [], 1)
     turned = end(walked, [FIRST, *pages], subscription=paged, rows_now=[FIRST, *pages[::-1]])
@@ -193,14 +197,14 @@ def test_copies_of_earlier_subscription_documents_have_no_place_in_the_chain() -
     capture = a_row(an_arrival(url), 7, role=Role.PAGE, rank=1 << 39, memento=url)
     pages = [dataclasses.replace(row, role=Role.PAGE) for row in CHAIN]
     paged = a_subscription(kind=Kind.PAGED)
-    ended = end(Walked(state=State.PAGED, path=[1, 2, 3]), [FIRST, *pages, capture], subscription=paged)
+    ended = end(WalkResult(state=State.PAGED, path=[1, 2, 3]), [FIRST, *pages, capture], subscription=paged)
     assert ended.of(Attach) == [Attach({1: 0, 2: 1, 3: 2})]
 
 
 # Documents that are missing
 
 
-def missing_after(walked: Walked, *before: Attempt, **options: Any) -> dict[str, Attempt]:
+def missing_after(walked: WalkResult, *before: Attempt, **options: Any) -> dict[str, Attempt]:
     """Return what is missing behind a walk, by URL."""
     asked = {name: options.pop(name) for name in ("is_forced",) if name in options}
     published = publication(end(walked, basis=a_basis(missing=before, **asked), **options))
@@ -251,7 +255,7 @@ def test_an_older_copy_of_a_page_is_asked_for_with_the_next_refresh() -> None:
 
 def test_what_was_missing_is_so_no_longer_when_the_chain_is_whole() -> None:
     """R14."""
-    assert missing_after(Walked(path=[3, 2, 1]), an_attempt(archive(2))) == {}
+    assert missing_after(WalkResult(path=[3, 2, 1]), an_attempt(archive(2))) == {}
 
 
 BROKEN_OFF = an_attempt(archive(1), reason=DocumentTruncated.slug)

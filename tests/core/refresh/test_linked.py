@@ -40,14 +40,14 @@ from wholefeed.core.refresh.linked import find_ascent, is_followed, linked_histo
 from wholefeed.core.refresh.stored import StoredDocument, StoredFeed
 from wholefeed.core.text.dates import DAY_SECONDS
 from wholefeed.core.text.urls import document_key
-from wholefeed.core.walk.chain import Arrival, Span
+from wholefeed.core.walk.chain import Arrival, DateSpan
 
 
 def page(n: int) -> str:
     return f"{O}/feed?page={n}"
 
 
-def a_page(n: int, *entries: str, span: Span | None = None, **links: int) -> Arrival:
+def a_page(n: int, *entries: str, span: DateSpan | None = None, **links: int) -> Arrival:
     """A page with an entry of its own, if no others are named; page 0 is the one that was asked for."""
     targets = {name: page(target) if target else FEED for name, target in links.items()}
     names = entries or (f"e{n}",)
@@ -129,8 +129,8 @@ def test_what_is_missing_on_one_trail_does_not_end_the_others() -> None:
 
 def test_pages_that_get_newer_are_turned_round() -> None:
     """R6, R20: the newest first, whatever the publisher counts from."""
-    documents = a_publisher(a_page(2, span=Span(20, 29), next=3), a_page(3, span=Span(30, 39)))
-    player = walk_along(a_page(0, span=Span(10, 19), next=2), documents)
+    documents = a_publisher(a_page(2, span=DateSpan(20, 29), next=3), a_page(3, span=DateSpan(30, 39)))
+    player = walk_along(a_page(0, span=DateSpan(10, 19), next=2), documents)
     assert player.walked.path == [1002, 1001]
     assert player.walked.notes == [PagesAscend(page(2))]
 
@@ -199,9 +199,9 @@ def test_another_format_is_collected_from_the_start() -> None:
 
 def supposed(**options: Any) -> FetchPlayer:
     """A bare `prev` that leads to a newer document."""
-    asked = a_page(0, span=Span(10, 19), prev=2)
+    asked = a_page(0, span=DateSpan(10, 19), prev=2)
     player = begin(asked, kind=Kind.LEGACY, relation="prev", is_tentative=True, **options)
-    player.came(a_page(2, span=Span(20, 29)))
+    player.came(a_page(2, span=DateSpan(20, 29)))
     return player
 
 

@@ -6,9 +6,16 @@ from dataclasses import replace
 
 import pytest
 
-from wholefeed.core.listing.finding import Found, Known, ListedEntry, ListedPage, Looked, Missing
+from wholefeed.core.listing.finding import (
+    FoundLists,
+    ListedEntry,
+    ListedPage,
+    LookMemory,
+    LookOutcome,
+    MissingPage,
+)
 from wholefeed.core.model import Family, State
-from wholefeed.core.refresh.listing import LOOK_AGAIN_SECONDS, NOTHING_LISTED, Listing
+from wholefeed.core.refresh.listing_state import LOOK_AGAIN_SECONDS, NOTHING_LISTED, ListingState
 from wholefeed.core.text.dates import DAY_SECONDS
 
 NOW = 1_700_000_000.0
@@ -24,33 +31,33 @@ def a_page(url: str = FIRST, *dated_by: str) -> ListedPage:
     )
 
 
-def found(*pages: ListedPage, missing: tuple[Missing, ...] = (), is_cut: bool = False) -> Found:
-    known = Known(first_url=FIRST, way="next") if pages else Known()
-    looked = (Looked(url="https://a.example/", why="no-list"),)
-    return Found(pages=pages, missing=missing, looked=looked, known=known, is_cut=is_cut)
+def found(*pages: ListedPage, missing: tuple[MissingPage, ...] = (), is_cut: bool = False) -> FoundLists:
+    known = LookMemory(first_url=FIRST, way="next") if pages else LookMemory()
+    looked = (LookOutcome(url="https://a.example/", why="no-list"),)
+    return FoundLists(pages=pages, missing=missing, looked=looked, known=known, is_cut=is_cut)
 
 
-def listing(what: Found, before: Listing | None = None, limit: int = 200) -> Listing:
-    return Listing.of(what, before=before or Listing(), family=Family.RSS, now=NOW, limit=limit)
+def listing(what: FoundLists, before: ListingState | None = None, limit: int = 200) -> ListingState:
+    return ListingState.of(what, before=before or ListingState(), family=Family.RSS, now=NOW, limit=limit)
 
 
 def test_it_is_read_as_it_was_written() -> None:
     """H7: with all that it has; what nobody has looked at takes two characters."""
-    missing = (Missing(url=f"{FIRST}2", slug="timeout", status=None),)
+    missing = (MissingPage(url=f"{FIRST}2", slug="timeout", status=None),)
     made = listing(found(a_page(FIRST, "page", "month"), missing=missing, is_cut=True))
-    assert Listing.read(made.written()) == made
-    assert Listing().written() == NOTHING_LISTED
-    assert Listing.read(NOTHING_LISTED) == Listing()
+    assert ListingState.read(made.written()) == made
+    assert ListingState().written() == NOTHING_LISTED
+    assert ListingState.read(NOTHING_LISTED) == ListingState()
 
 
 def test_what_a_later_version_knew_more_is_left_out() -> None:
     """A store may have been written by one."""
-    assert Listing.read('{"looked_at": 5.0, "moon": "full"}') == Listing(looked_at=5.0)
+    assert ListingState.read('{"looked_at": 5.0, "moon": "full"}') == ListingState(looked_at=5.0)
 
 
 def test_pages_that_could_not_be_had_make_the_feed_partial() -> None:
     """H7: each with why; a list that is longer than may be asked for, too (R18). Dates alone do not."""
-    missing = (Missing(url=f"{FIRST}2", slug="publisher-status", status=503),)
+    missing = (MissingPage(url=f"{FIRST}2", slug="publisher-status", status=503),)
     notes = list(listing(found(a_page(FIRST, "year"), missing=missing, is_cut=True), limit=7).notes())
     said = [(note.code, note.url, note.partial) for note in notes]
     assert said == [
@@ -71,15 +78,15 @@ def test_it_is_looked_again_in_a_month() -> None:
 
 def test_a_publisher_that_refuses_is_left_in_peace() -> None:
     """R32: whatever is missing."""
-    made = listing(found(a_page(FIRST, "page"))).unfinished(Listing(), NOW + DAY_SECONDS, now=NOW)
+    made = listing(found(a_page(FIRST, "page"))).postpone(ListingState(), NOW + DAY_SECONDS, now=NOW)
     assert made.next_at([NOW + 20], now=NOW) == NOW + DAY_SECONDS
 
 
 def test_where_nothing_was_found_because_something_failed_the_pauses_grow() -> None:
     """H8: a day, two, four, and never more than a month; a look that came to its end counts anew."""
-    made, pauses = Listing(), []
+    made, pauses = ListingState(), []
     for _ in range(8):
-        made = listing(found(), made).unfinished(made, None, now=NOW)
+        made = listing(found(), made).postpone(made, None, now=NOW)
         pauses.append((made.next_at([], now=NOW) - NOW) / DAY_SECONDS)
     assert pauses == [1, 2, 4, 8, 16, 30, 30, 30]
     assert listing(found(), made).failed == 0
@@ -90,13 +97,13 @@ def test_a_later_look_adds_to_what_is_known_of_the_same_list() -> None:
     before = listing(found(a_page(FIRST, "page", "month"), a_page(f"{FIRST}2", "year")))
     later = listing(found(a_page(FIRST, "month")), before)
     assert (later.pages, later.guessed) == (2, 3)
-    elsewhere = replace(found(a_page(FIRST, "month")), known=Known(first_url="https://a.example/posts/"))
+    elsewhere = replace(found(a_page(FIRST, "month")), known=LookMemory(first_url="https://a.example/posts/"))
     assert (listing(elsewhere, before).pages, listing(elsewhere, before).guessed) == (1, 1)
 
 
-PAGE_OF_LIST = Missing(url=f"{FIRST}2", slug="timeout", status=None)
-ARCHIVE = Missing(url="https://a.example/feed/1", slug="timeout", status=None)
-ITSELF = Missing(url="https://a.example/feed", slug="truncated", status=None)
+PAGE_OF_LIST = MissingPage(url=f"{FIRST}2", slug="timeout", status=None)
+ARCHIVE = MissingPage(url="https://a.example/feed/1", slug="timeout", status=None)
+ITSELF = MissingPage(url="https://a.example/feed", slug="truncated", status=None)
 
 
 @pytest.mark.parametrize(
@@ -113,7 +120,7 @@ ITSELF = Missing(url="https://a.example/feed", slug="truncated", status=None)
     ],
 )
 def test_a_feed_without_its_lists_lacks_none_of_their_pages(
-    state: State, missing: tuple[Missing, ...], expected: tuple[State, tuple[Missing, ...]]
+    state: State, missing: tuple[MissingPage, ...], expected: tuple[State, tuple[MissingPage, ...]]
 ) -> None:
     """H1, H7: only what is missing beside the lists makes it partial."""
     made = listing(found(a_page(), missing=(PAGE_OF_LIST,)))
@@ -123,5 +130,5 @@ def test_a_feed_without_its_lists_lacks_none_of_their_pages(
 def test_a_list_that_is_longer_than_it_may_be_is_none_of_the_feed_without_lists() -> None:
     """H1, H7: the limit of pages is no reason then."""
     made = listing(found(a_page(), is_cut=True))
-    cut = Missing(url=FIRST, slug="limit", status=None)
+    cut = MissingPage(url=FIRST, slug="limit", status=None)
     assert made.without_lists(State.PARTIAL, (cut,)) == (State.REMEMBERED, ())

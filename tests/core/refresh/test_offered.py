@@ -30,17 +30,17 @@ from wholefeed.core.origins import Origin
 from wholefeed.core.refresh.arrivals import FreshDocument, Offer
 from wholefeed.core.refresh.asking import (
     Attach,
+    CoreRequest,
     Detach,
     Drop,
     FindKnown,
     KeepDocument,
     NoteListing,
     Remove,
-    Request,
     Talk,
 )
-from wholefeed.core.refresh.basis import Basis, Settings, Walked
-from wholefeed.core.refresh.listing import Listing
+from wholefeed.core.refresh.basis import Basis, Settings, WalkResult
+from wholefeed.core.refresh.listing_state import ListingState
 from wholefeed.core.refresh.offered import (
     BEHIND_ALL,
     add_lists,
@@ -84,7 +84,7 @@ def converse(talk: Talk[Any], basis: Basis | None = None, known: Sequence[str] =
     offers = () if basis is None else basis.offers
     store.come = {offer.copy_url: offer.document for offer in offers}
 
-    def answer(request: Request[Any]) -> Any:
+    def answer(request: CoreRequest[Any]) -> Any:
         if isinstance(request, Remove | NoteListing | Detach):
             return None
         return store.answer(request)
@@ -136,7 +136,7 @@ def test_nothing_is_stored_where_nothing_is_offered() -> None:
     ],
 )
 def test_what_was_added_stands_behind_all_else(
-    changes: dict[str, Any], options: dict[str, Any], requests: list[Request[Any]]
+    changes: dict[str, Any], options: dict[str, Any], requests: list[CoreRequest[Any]]
 ) -> None:
     """I1, H7: the newest import first."""
     values = {"family": Family.ATOM, "kind": Kind.PLAIN, "state": State.REMEMBERED, **options}
@@ -224,9 +224,9 @@ def test_copies_of_the_subscription_document_are_noted_together() -> None:
 
 # Lists in a publisher's pages (H7, H8)
 
-LISTING = Listing(family=Family.ATOM, looked_at=NOW)
+LISTING = ListingState(family=Family.ATOM, looked_at=NOW)
 LISTED = a_page(LIST)
-WALKED = Walked(state=State.REMEMBERED)
+WALKED = WalkResult(state=State.REMEMBERED)
 
 
 @pytest.mark.parametrize(
@@ -242,7 +242,7 @@ WALKED = Walked(state=State.REMEMBERED)
     ],
 )
 def test_lists_are_the_history_of_a_feed(
-    listing: Listing, rows: list[StoredDocument], is_listed: bool
+    listing: ListingState, rows: list[StoredDocument], is_listed: bool
 ) -> None:
     """H7."""
     basis = a_basis(feed=a_feed(listing=listing.written()))
@@ -255,7 +255,7 @@ def test_lists_are_the_history_of_a_feed(
 
 def looked(at: float, family: Family = Family.ATOM) -> dict[str, Any]:
     """Fields of a feed whose publisher's pages were looked at."""
-    return {"listing": Listing(family=family, looked_at=at).written()}
+    return {"listing": ListingState(family=family, looked_at=at).written()}
 
 
 LATER = {"list_at": NOW + 2 * DAY}

@@ -22,11 +22,11 @@ from wholefeed.core.notes import (
     PagesRepeat,
     PageStale,
 )
-from wholefeed.core.refresh.answers import Answers
 from wholefeed.core.refresh.arrivals import Failure
 from wholefeed.core.refresh.asking import Attach, Drop, Fetch, FindKnown, Touch
+from wholefeed.core.refresh.responses import Responses
 from wholefeed.core.refresh.stored import Attempt, StoredDocument
-from wholefeed.core.walk.chain import Arrival, Span, Trail
+from wholefeed.core.walk.chain import Arrival, DateSpan, Trail
 
 END, CIRCLE, COLLECTED = Ending(End.OLDEST), Ending(End.CIRCLE), Ending(End.COLLECTED)
 CLOSING = dataclasses.replace(PAGES, is_closing=True)
@@ -37,7 +37,7 @@ def page(n: int) -> str:
     return f"{O}/feed?page={n}"
 
 
-def a_page(n: int, *entries: str, span: Span | None = None, **links: int) -> Arrival:
+def a_page(n: int, *entries: str, span: DateSpan | None = None, **links: int) -> Arrival:
     """A page with an entry of its own, if no others are named; page 0 is the subscription document."""
     targets = {name: page(target) for name, target in links.items()}
     names = entries or (f"e{n}",)
@@ -279,7 +279,7 @@ def test_a_copy_serves_until_its_time_and_makes_the_feed_partial(
 def test_a_page_that_another_trail_has_fetched_by_another_spelling_is_dropped_by_that() -> None:
     """R6: a stale one, whose entries all stand on other pages."""
     fresh = a_fresh(a_page(2, "e2"))
-    store, answers = WalkStore(), Answers()
+    store, answers = WalkStore(), Responses()
     answers.take(page(2), fresh)
     store.come[page(2)] = fresh
     store.add(known("e2"), Role.PAGE)
@@ -297,7 +297,9 @@ def test_a_page_that_another_trail_has_fetched_by_another_spelling_is_dropped_by
 def walk_to_stale(page_two: Arrival | None, **options: Any) -> WalkPlayer:
     """Walk a closing trail behind a subscription document that was new throughout; None: unchanged."""
     begun = {"trail": CLOSING, "stored": STORED, "is_new_throughout": True, **options}
-    walk = a_walk(a_page(0, "n1", "n2", span=Span(50, 60), next=2), known=[*ENTRIES, *known("only")], **begun)
+    walk = a_walk(
+        a_page(0, "n1", "n2", span=DateSpan(50, 60), next=2), known=[*ENTRIES, *known("only")], **begun
+    )
     walk.store.on_pages.update(map(entry_id, ("e2", "e3", "e4")))
     if page_two is None:
         walk.unchanged(page(2))
@@ -315,7 +317,7 @@ STALE = Ending(None, (PageStale(page(2)),))
         pytest.param(None, id="as it was"),
         pytest.param(a_page(2, "e2", next=3), id="the same entries"),
         pytest.param(a_page(2, "e3", "e4", next=3), id="entries of other pages"),
-        pytest.param(a_page(2, "e2", span=Span(1, 49), next=3), id="and older dates"),
+        pytest.param(a_page(2, "e2", span=DateSpan(1, 49), next=3), id="and older dates"),
     ],
 )
 def test_a_page_that_leaves_a_gap_is_an_older_copy(page_two: Arrival | None) -> None:
@@ -330,7 +332,9 @@ def test_a_page_that_leaves_a_gap_is_an_older_copy(page_two: Arrival | None) -> 
     [
         pytest.param(a_page(2, "new", "e2", next=3), id="an entry that was not stored"),
         pytest.param(a_page(2, "only", "e2", next=3), id="an entry that only the page before had"),
-        pytest.param(a_page(2, "e2", span=Span(1, 50), next=3), id="dates that reach up to the page before"),
+        pytest.param(
+            a_page(2, "e2", span=DateSpan(1, 50), next=3), id="dates that reach up to the page before"
+        ),
         pytest.param(an_arrival(page(2), links={"next": page(3)}, keys=[]), id="no entry at all"),
     ],
 )

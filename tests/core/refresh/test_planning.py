@@ -27,7 +27,7 @@ from wholefeed.core.notes import PagesAscend
 from wholefeed.core.parse.limits import PARSER_VERSION
 from wholefeed.core.refresh.accounting import Shifts
 from wholefeed.core.refresh.basis import Settings
-from wholefeed.core.refresh.refreshing import Way, is_at_rest, plan_refresh
+from wholefeed.core.refresh.refreshing import HistoryWay, is_at_rest, plan_refresh
 from wholefeed.core.refresh.stored import StoredDocument
 
 NO_PAGES = Settings(limits=LIMITS, follows_pages=False)
@@ -36,23 +36,23 @@ NO_PAGES = Settings(limits=LIMITS, follows_pages=False)
 @pytest.mark.parametrize(
     ("kind", "options", "way"),
     [
-        pytest.param(Kind.COMPLETE, {}, Way.WHOLE, id="R1 complete"),
-        pytest.param(Kind.COMPLETE, {"may_walk": False}, Way.WHOLE, id="for which nothing is walked"),
-        pytest.param(Kind.ARCHIVED, {}, Way.LINKS, id="R2 a chain"),
-        pytest.param(Kind.LEGACY, {}, Way.LINKS, id="R4 a supposed one"),
-        pytest.param(Kind.PAGED, {}, Way.LINKS, id="R6 pages"),
-        pytest.param(Kind.PAGED, {"settings": NO_PAGES}, Way.NOWHERE, id="that are not followed"),
-        pytest.param(Kind.PLAIN, {}, Way.NOWHERE, id="R7 no links"),
-        pytest.param(Kind.PLAIN, {"may_walk": False}, Way.NOWHERE, id="for which nothing is put off"),
-        pytest.param(Kind.ARCHIVED, {"may_walk": False}, Way.PUT_OFF, id="a chain, without a walk"),
-        pytest.param(Kind.PAGED, {"may_walk": False}, Way.PUT_OFF, id="pages, without a walk"),
+        pytest.param(Kind.COMPLETE, {}, HistoryWay.WHOLE, id="R1 complete"),
+        pytest.param(Kind.COMPLETE, {"may_walk": False}, HistoryWay.WHOLE, id="for which nothing is walked"),
+        pytest.param(Kind.ARCHIVED, {}, HistoryWay.LINKS, id="R2 a chain"),
+        pytest.param(Kind.LEGACY, {}, HistoryWay.LINKS, id="R4 a supposed one"),
+        pytest.param(Kind.PAGED, {}, HistoryWay.LINKS, id="R6 pages"),
+        pytest.param(Kind.PAGED, {"settings": NO_PAGES}, HistoryWay.NOWHERE, id="that are not followed"),
+        pytest.param(Kind.PLAIN, {}, HistoryWay.NOWHERE, id="R7 no links"),
+        pytest.param(Kind.PLAIN, {"may_walk": False}, HistoryWay.NOWHERE, id="for which nothing is put off"),
+        pytest.param(Kind.ARCHIVED, {"may_walk": False}, HistoryWay.PUT_OFF, id="a chain, without a walk"),
+        pytest.param(Kind.PAGED, {"may_walk": False}, HistoryWay.PUT_OFF, id="pages, without a walk"),
     ],
 )
-def test_where_the_history_is(kind: Kind, options: dict[str, Any], way: Way) -> None:
+def test_where_the_history_is(kind: Kind, options: dict[str, Any], way: HistoryWay) -> None:
     """R1, R2, R4 to R7."""
     plan = plan_refresh(a_basis(**options), [], a_subscription(kind=kind, relation="prev"))
     assert (plan.way, plan.collecting) == (way, None)
-    assert plan.is_walk is (way is Way.LINKS)
+    assert plan.is_walk is (way is HistoryWay.LINKS)
 
 
 @pytest.fixture
@@ -67,24 +67,24 @@ def world(monkeypatch: pytest.MonkeyPatch) -> CollectedWorld[Script]:
 @pytest.mark.parametrize(
     ("changes", "way"),
     [
-        pytest.param({}, Way.ADAPTER, id="its publisher is there"),
-        pytest.param({"is_confirmed": False}, Way.NOWHERE, id="its publisher is not there"),
-        pytest.param({"kind": Kind.ARCHIVED}, Way.LINKS, id="it has links"),
+        pytest.param({}, HistoryWay.ADAPTER, id="its publisher is there"),
+        pytest.param({"is_confirmed": False}, HistoryWay.NOWHERE, id="its publisher is not there"),
+        pytest.param({"kind": Kind.ARCHIVED}, HistoryWay.LINKS, id="it has links"),
     ],
 )
 def test_an_adapter_asks_a_publisher_that_links_nothing(
-    world: CollectedWorld[Script], changes: dict[str, Any], way: Way
+    world: CollectedWorld[Script], changes: dict[str, Any], way: HistoryWay
 ) -> None:
     """R26."""
     plan = plan_refresh(world.basis, world.rows, a_subscription(**{"kind": Kind.PLAIN, **changes}))
     assert plan.way is way
-    assert (plan.collecting is not None) is (way is Way.ADAPTER)
+    assert (plan.collecting is not None) is (way is HistoryWay.ADAPTER)
 
 
 def test_an_adapter_that_wants_all_waits_for_a_request_that_may_walk(world: CollectedWorld[Script]) -> None:
     """R26: the first time it wants every page."""
     basis = dataclasses.replace(world.basis, request=dataclasses.replace(world.basis.request, may_walk=False))
-    assert plan_refresh(basis, world.rows, a_subscription(kind=Kind.PLAIN)).way is Way.PUT_OFF
+    assert plan_refresh(basis, world.rows, a_subscription(kind=Kind.PLAIN)).way is HistoryWay.PUT_OFF
 
 
 # What is due though nothing is new

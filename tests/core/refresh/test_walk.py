@@ -41,7 +41,7 @@ from wholefeed.core.refresh.arrivals import Failure, FreshDocument
 from wholefeed.core.refresh.asking import Attach, Depart, Fetch, KeepDocument, Rest, TakeTurn
 from wholefeed.core.refresh.stored import StoredDocument
 from wholefeed.core.text.urls import document_key
-from wholefeed.core.walk.chain import NO_PROGRESS_DOCUMENTS, Arrival, Span, Trail, WalkLimits
+from wholefeed.core.walk.chain import NO_PROGRESS_DOCUMENTS, Arrival, DateSpan, Trail, WalkLimits
 
 TRUE_END = Ending(End.OLDEST)
 ITSELF = Ending(End.ITSELF)
@@ -812,11 +812,11 @@ def test_a_chain_that_turns_round_behind_a_hole_asks_for_nothing_twice() -> None
 
 # Chains that are supposed (R4)
 
-NEW, OLD = Span(10, 20), Span(1, 9)
+NEW, OLD = DateSpan(10, 20), DateSpan(1, 9)
 SUPPOSED = Trail(relation="prev", is_tentative=True)
 
 
-def a_dated(url: str, span: Span | None, **links: str) -> Arrival:
+def a_dated(url: str, span: DateSpan | None, **links: str) -> Arrival:
     """A document whose entries have these dates."""
     return dataclasses.replace(an_arrival(url, links=links), span=span)
 
@@ -826,14 +826,14 @@ def a_dated(url: str, span: Span | None, **links: str) -> Arrival:
     [
         pytest.param(NEW, OLD, True, id="older"),
         pytest.param(OLD, NEW, False, id="newer"),
-        pytest.param(NEW, Span(1, 30), True, id="an old entry was updated"),
+        pytest.param(NEW, DateSpan(1, 30), True, id="an old entry was updated"),
         pytest.param(NEW, NEW, True, id="as old"),
         pytest.param(None, NEW, True, id="undated"),
         pytest.param(OLD, None, True, id="undated target"),
     ],
 )
 def test_a_bare_link_counts_only_if_what_it_leads_to_is_not_newer(
-    subscription: Span | None, target: Span | None, is_chain: bool
+    subscription: DateSpan | None, target: DateSpan | None, is_chain: bool
 ) -> None:
     """R4."""
     walk = a_walk(a_dated(FEED, subscription, prev=archive(2)), trail=SUPPOSED)
@@ -845,7 +845,7 @@ def test_a_bare_link_counts_only_if_what_it_leads_to_is_not_newer(
 def test_only_the_first_document_of_a_tentative_chain_is_doubted() -> None:
     """R4."""
     walk = a_walk(a_dated(FEED, NEW, prev=archive(2)), trail=SUPPOSED)
-    documents = [a_dated(archive(2), OLD, prev=archive(1)), a_dated(archive(1), Span(5, 30))]
+    documents = [a_dated(archive(2), OLD, prev=archive(1)), a_dated(archive(1), DateSpan(5, 30))]
     assert (finish(walk, a_publisher(*documents)), len(walk.path)) == (TRUE_END, 3)
 
 

@@ -20,7 +20,6 @@ from wholefeed.core.merge import Copy
 from wholefeed.core.model import EntryId, Role
 from wholefeed.core.notes import Ending
 from wholefeed.core.refresh.accounting import Departure
-from wholefeed.core.refresh.answers import Answers
 from wholefeed.core.refresh.arrivals import (
     Failure,
     FreshDocument,
@@ -32,28 +31,29 @@ from wholefeed.core.refresh.arrivals import (
 )
 from wholefeed.core.refresh.asking import (
     Attach,
-    Came,
+    CoreRequest,
     Depart,
     Doubtful,
     Drop,
-    Early,
+    EarlyLink,
     Fetch,
+    FetchEnded,
     FindKnown,
     KeepDocument,
     KeepTogether,
     NextEvent,
     NoteFeed,
-    Request,
     Rest,
     SettleDoubtful,
     TakeTurn,
     Talk,
     Touch,
 )
-from wholefeed.core.refresh.basis import Basis, Settings, Walked
+from wholefeed.core.refresh.basis import Basis, Settings, WalkResult
+from wholefeed.core.refresh.responses import Responses
 from wholefeed.core.refresh.stored import Attempt, StoredDocument, StoredFeed
 from wholefeed.core.refresh.subscription import SubscriptionState
-from wholefeed.core.refresh.walk import Walk, walk_archives, walk_pages
+from wholefeed.core.refresh.walk import TrailWalk, walk_archives, walk_pages
 from wholefeed.core.text.urls import document_key
 from wholefeed.core.walk.chain import Arrival, Key, Trail, WalkLimits
 
@@ -110,7 +110,7 @@ class WalkStore:
         on_pages = frozenset(identity for identity in keys if identity in self.on_pages)
         return KnownEntries({identity: self.entries[identity] for identity in keys}, live, None, on_pages)
 
-    def answer(self, request: Request[Any]) -> Any:
+    def answer(self, request: CoreRequest[Any]) -> Any:
         """Answer a request that is about what is stored."""
         answer: Any = None
         match request:
@@ -138,7 +138,7 @@ FIRST_NUMBER: Final = 1001
 class FetchPlayer:
     """A conversation that ends with what walks came to; its fetches end as a test wants it, in any order."""
 
-    def __init__(self, talk: Talk[Walked], store: WalkStore) -> None:
+    def __init__(self, talk: Talk[WalkResult], store: WalkStore) -> None:
         self.store = store
         self.fetched: list[str] = []
         """The URLs that were asked for, in the order in which that began."""
@@ -150,12 +150,12 @@ class FetchPlayer:
     # What the walk does
 
     @property
-    def requests(self) -> list[Request[Any]]:
+    def requests(self) -> list[CoreRequest[Any]]:
         """All that the walk has asked for, in the order of it."""
         return self._talk.requests
 
     @property
-    def told(self) -> list[type[Request[Any]]]:
+    def told(self) -> list[type[CoreRequest[Any]]]:
         """The kinds of these requests but `NextEvent`."""
         return [type(request) for request in self.requests if not isinstance(request, NextEvent)]
 
@@ -175,7 +175,7 @@ class FetchPlayer:
         return self._talk.result.ending if self._talk.is_over else None
 
     @property
-    def walked(self) -> Walked:
+    def walked(self) -> WalkResult:
         """What the walk came to."""
         return self._talk.result
 
@@ -210,7 +210,7 @@ class FetchPlayer:
     def early(self, url: str, older: str) -> None:
         """Let the head of a document come, with its older link; the rest still arrives."""
         assert url in self._under_way
-        self._talk.reply(Early(url, older))
+        self._talk.reply(EarlyLink(url, older))
 
     def end_time(self) -> None:
         """Let the time of the walk be over."""
@@ -218,9 +218,9 @@ class FetchPlayer:
 
     def _end(self, url: str, response: Response) -> None:
         del self._under_way[url]
-        self._talk.reply(Came(url, response))
+        self._talk.reply(FetchEnded(url, response))
 
-    def _answer(self, request: Request[Any]) -> Any:
+    def _answer(self, request: CoreRequest[Any]) -> Any:
         match request:
             case NextEvent(needed=needed):
                 assert needed in self._under_way, "it waits for what nobody fetches"
@@ -243,7 +243,7 @@ class FetchPlayer:
 class WalkPlayer(FetchPlayer):
     """A walk along one trail."""
 
-    def __init__(self, walk: Walk, store: WalkStore, answers: Answers) -> None:
+    def __init__(self, walk: TrailWalk, store: WalkStore, answers: Responses) -> None:
         self.walk = walk
         self.answers = answers
         """The responses that have come, for other walks of the same refresh."""
@@ -267,7 +267,7 @@ def a_walk(
     trail: Trail = CHAIN,
     known: Iterable[Key] = (),
     store: WalkStore | None = None,
-    answers: Answers | None = None,
+    answers: Responses | None = None,
     passed: Iterable[Arrival] = (),
     ascends: bool = False,
     is_unwatched: bool = False,
@@ -291,7 +291,7 @@ def a_walk(
     store = WalkStore() if store is None else store
     store.add(known)
     store.documents |= {document_key(row.url): row for row in stored}
-    answers = Answers() if answers is None else answers
+    answers = Responses() if answers is None else answers
     return WalkPlayer(
         _begin(
             basis,
@@ -313,9 +313,9 @@ def _begin(
     subscription: SubscriptionState,
     stored: Mapping[str, StoredDocument],
     trail: Trail,
-    answers: Answers,
+    answers: Responses,
     **pages: Any,
-) -> Walk:
+) -> TrailWalk:
     if trail.is_paged:
         return walk_pages(basis, subscription, stored, trail, answers, **pages)
     return walk_archives(basis, subscription, stored, trail, answers)

@@ -36,7 +36,7 @@ from wholefeed.core.refresh.arrivals import (
     SubscriptionPlacement,
     Unchanged,
 )
-from wholefeed.core.refresh.asking import Came, Early, Request
+from wholefeed.core.refresh.asking import CoreRequest, EarlyLink, FetchEnded
 from wholefeed.core.refresh.basis import Basis, RefreshRequest, Settings
 from wholefeed.core.refresh.refreshing import refresh
 from wholefeed.core.refresh.stored import Attempt, StoredDocument
@@ -294,7 +294,7 @@ class WorldIO:
             offers=tuple(offers),
         )
         self.documents = world.ordered()
-        self.early: list[Early] = []
+        self.early: list[EarlyLink] = []
         """Early links that the refresh has not heard of."""
         self.needed = ""
         """The URL that the path has come to."""
@@ -309,7 +309,7 @@ class WorldIO:
             failed: SubscriptionFailed | None = end.value
             return failed
 
-    def perform(self, request: Request[Any]) -> Any:
+    def perform(self, request: CoreRequest[Any]) -> Any:
         name = re.sub(r"(?<!^)([A-Z])", r"_\1", type(request).__name__).lower()
         self.call(name)
         values = {each.name: getattr(request, each.name) for each in dataclasses.fields(request)}
@@ -509,9 +509,9 @@ class WorldIO:
             if self.chance.random() < 0.5:
                 self.heads.append((url, relation))
             elif (older := page.links.get(relation)) is not None:
-                self.early.append(Early(url, older))
+                self.early.append(EarlyLink(url, older))
 
-    def next_event(self, needed: str) -> Came | Early:
+    def next_event(self, needed: str) -> FetchEnded | EarlyLink:
         self.needed = needed
         if self.early:
             return self.early.pop(0)
@@ -522,12 +522,12 @@ class WorldIO:
         stored = self.pending.pop(url)
         page = self.world.publisher.answer(url)
         if isinstance(page, Failure):
-            return Came(url, page)
+            return FetchEnded(url, page)
         fresh = page.fresh(url)
         if is_validated(stored) and stored.digest == fresh.arrival.digest:
-            return Came(url, Unchanged())
+            return FetchEnded(url, Unchanged())
         self.held[url] = page
-        return Came(url, fresh)
+        return FetchEnded(url, fresh)
 
     def rest(self) -> None:
         """Nobody else is there."""

@@ -16,8 +16,8 @@ from wholefeed.core.walk.chain import (
     FILTER_BITS,
     SAME_DOCUMENT,
     Chain,
+    DateSpan,
     SeenKeys,
-    Span,
     Trail,
     first_ascent,
     is_ascending,
@@ -154,7 +154,7 @@ def test_a_first_page_of_which_nothing_was_stored_is_the_document_itself() -> No
 
 def test_tells_pages_that_get_newer() -> None:
     """R6: `next` that leads to newer entries."""
-    a, b, c = Span(1, 2), Span(3, 4), Span(5, 6)
+    a, b, c = DateSpan(1, 2), DateSpan(3, 4), DateSpan(5, 6)
     assert (first_ascent([c, b, a]), is_ascending([c, b, a])) == (None, False)
     assert (first_ascent([a, b, c]), is_ascending([a, b, c])) == (1, True)
     assert (first_ascent([c, None, b, a]), is_ascending([None])) == (None, False)

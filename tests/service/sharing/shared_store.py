@@ -11,10 +11,10 @@ from typing import Any, cast
 
 from wholefeed.core.model import Family, Kind
 from wholefeed.store.base import Database, fetch_value, run
-from wholefeed.store.opening import open_shared
+from wholefeed.store.engine_choice import open_shared
 from wholefeed.store.rows import FeedRow
 from wholefeed.store.store import Store
-from wholefeed.store.tables import feeds, leases
+from wholefeed.store.tables import feed_table, leases
 from wholefeed.store.tables.leases import LeaseRow
 
 _AGE_REPLICAS = "UPDATE replica SET beat_at = beat_at - :seconds WHERE :name IN ('', name)"
@@ -88,14 +88,14 @@ class SharedStore:
         url = "https://o.test/feed"
 
         def make(db: Database) -> FeedRow:
-            feed = feeds.create(db, url=url, fetch_url=url, family=Family.ATOM, kind=Kind.PLAIN, now=1.0)
+            feed = feed_table.create(db, url=url, fetch_url=url, family=Family.ATOM, kind=Kind.PLAIN, now=1.0)
             run(db, _PUBLISHED, {"feed": feed.id, "digest": b"\1"})
-            return feeds.require(db, feed.id)
+            return feed_table.require(db, feed.id)
 
         return await self.own.write(make)
 
     async def lease(self, name: str) -> LeaseRow | None:
-        return await self.own.read(partial(leases.look, name=name))
+        return await self.own.read(partial(leases.read_lease, name=name))
 
     async def has_none(self) -> bool:
         """Whether nothing is leased, and nothing failed lately."""

@@ -16,7 +16,7 @@ from tests.patching import set_constant
 from tests.service.sharing.shared_hosts import Asking, replicas
 from tests.service.sharing.shared_store import SharedStore, until
 from wholefeed.errors import PublisherError, StoreError
-from wholefeed.fetch.memento import Turns
+from wholefeed.fetch.web_archive import Turns
 from wholefeed.service.replica import CUT_OFF_SECONDS
 from wholefeed.service.sharing_hosts import ReplicaTurns, next_turn
 from wholefeed.store.tables.leases import DEAD_SECONDS
@@ -59,7 +59,7 @@ class Host:
                 await asyncio.sleep(self.seconds)
             finally:
                 self.running -= 1
-            slot.answered(is_strained=rest_seconds is not None, rest_seconds=rest_seconds)
+            slot.note_answer(is_strained=rest_seconds is not None, rest_seconds=rest_seconds)
 
 
 async def test_a_host_gets_no_more_at_once_than_it_may_whoever_asks(store: SharedStore) -> None:
@@ -215,7 +215,7 @@ async def test_the_turn_of_a_replica_that_died_goes_on_with_what_it_has_told(sto
     host = Host(60.0)
     async with replicas(store, per_host=2) as (one, other, _):
         async with one.gate.slot("example.org", 443, url=URL) as slot:
-            slot.answered(is_strained=True)
+            slot.note_answer(is_strained=True)
         asked = asyncio.create_task(host.serve(one))
         await until(lambda: host.running > 0)
         await one.replica.beat()

@@ -35,7 +35,7 @@ class Beats:
         if self.is_given:
             await asyncio.Event().wait()
         self.is_given = True
-        return Beat(was_known=True, held={}, replicas=1)
+        return Beat(was_known=True, lease_tokens={}, replicas=1)
 
     def write_in_thread(self, _: object) -> bool:
         self.has_come.set()

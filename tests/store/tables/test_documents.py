@@ -20,8 +20,8 @@ from wholefeed.core.facts import CopyDates
 from wholefeed.core.model import Family, Role, Tombstone, entry_id
 from wholefeed.errors import StoreError
 from wholefeed.store.rows import NewDocument, NewEntry
-from wholefeed.store.tables import documents
-from wholefeed.store.tables.documents import encode_body, moved_documents
+from wholefeed.store.tables import document_table
+from wholefeed.store.tables.document_table import encode_body, moved_documents
 
 DAY = 86400.0
 
@@ -288,7 +288,7 @@ async def test_entries_come_back_as_they_were_put(store: NamedStore, count: int)
 
     for rank, number in enumerate(numbers):
         put = entries[rank:]
-        found = await store.read(partial(documents.dated_entries, document=number))
+        found = await store.read(partial(document_table.dated_entries, document=number))
         assert found == [(each.identity, each.order_at) for each in put]
         copies = tuple(
             CopyDates(each.updated_at, each.document_updated_at, each.fullness, each.made_at, each.identity)

@@ -14,7 +14,7 @@ from wholefeed.core.model import Kind, Role
 from wholefeed.core.refresh.stored import SUBSCRIPTION_ATTEMPT, Attempt
 from wholefeed.store.rows import FeedRow
 from wholefeed.store.tables import failures
-from wholefeed.store.tables.failures import Search
+from wholefeed.store.tables.failures import MementoSearch
 
 WEEK = 7 * 86_400
 COPY = "http://archive.test/web/20190501120000id_/http://o.test/1"
@@ -32,7 +32,7 @@ async def lacking(store: NamedStore, *attempts: Attempt, url: str = URL) -> Feed
     return feed
 
 
-async def found(store: NamedStore, now: float = NOW, feed: int | None = None) -> list[Search]:
+async def found(store: NamedStore, now: float = NOW, feed: int | None = None) -> list[MementoSearch]:
     return await store.read(partial(failures.list_open_searches, now=now, horizon=now + WEEK, feed=feed))
 
 

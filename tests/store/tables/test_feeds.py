@@ -17,8 +17,8 @@ from wholefeed.core.refresh.stored import SUBSCRIPTION_ATTEMPT, Attempt
 from wholefeed.core.schedule import Times, poll_due_at
 from wholefeed.errors import UnknownFeedError
 from wholefeed.store.rows import FeedChanges, FeedRow
-from wholefeed.store.tables import feeds
-from wholefeed.store.tables.feeds import version_of
+from wholefeed.store.tables import feed_table
+from wholefeed.store.tables.feed_table import version_of
 
 ALIAS = "http://o.test/alias"
 
@@ -99,11 +99,11 @@ async def test_titles_that_were_not_kept_are_kept_later(store: NamedStore) -> No
         await publish(store, feed, now=NOW)
     assert [(row.title, row.site) for row in await store.feeds()] == [("A feed", "http://o.test/")] * 2
     unkept: Any = {"title": None, "site": ""}
-    await store.write(partial(feeds.update, feed=ids[0], changes=unkept))
-    unnamed = [await store.read(partial(feeds.find_unnamed, feed=feed)) for feed in (*ids, 99)]
+    await store.write(partial(feed_table.update, feed=ids[0], changes=unkept))
+    unnamed = [await store.read(partial(feed_table.find_unnamed, feed=feed)) for feed in (*ids, 99)]
     assert [row and row.head for row in unnamed] == [b"<feed>", None, None]
     headings = {feed: Heading("Kept later", "http://site.test/") for feed in (*ids, 99)}
-    await store.write(partial(feeds.keep_headings, headings=headings))
+    await store.write(partial(feed_table.keep_headings, headings=headings))
     assert [row.title for row in await store.feeds()] == ["Kept later", "A feed"]
     assert [row.site for row in await store.feeds()] == ["http://site.test/", "http://o.test/"]
 
@@ -192,16 +192,16 @@ async def test_the_failure_of_the_subscription_document_is_no_missing_document(s
 
 async def listed(store: NamedStore, name: str, **changes: Any) -> None:
     """Let the store know a feed, asked for after those before, with such columns."""
-    before = await store.read(partial(feeds.list_feeds, limit=9, offset=0))
+    before = await store.read(partial(feed_table.list_feeds, limit=9, offset=0))
     url, now = f"http://o.test/{name}", NOW + len(before)
     feed = await store.create_feed(url, fetch_url=url, family=Family.ATOM, kind=Kind.PLAIN, now=now)
-    await store.write(partial(feeds.update, feed=feed.id, changes=cast("Any", changes)), feed=feed.id)
+    await store.write(partial(feed_table.update, feed=feed.id, changes=cast("Any", changes)), feed=feed.id)
 
 
 async def found(store: NamedStore, *search: str, limit: int = 9, offset: int = 0) -> tuple[str, int]:
     """The last words of the URLs of what is looked for, and how many there are."""
-    wanted = feeds.Search(*search)
-    rows, total = await store.read(partial(feeds.search, search=wanted, limit=limit, offset=offset))
+    wanted = feed_table.FeedSearch(*search)
+    rows, total = await store.read(partial(feed_table.search, search=wanted, limit=limit, offset=offset))
     return " ".join(row.url.rpartition("/")[2] for row in rows), total
 
 
@@ -234,7 +234,7 @@ async def test_feeds_are_sorted_and_chosen_by_what_is_shown_of_them(store: Named
         "state": "1 3 4 2",
         "entries": "2 3 1 4",
     }
-    assert tuple(orders) == feeds.ORDERS
+    assert tuple(orders) == feed_table.ORDERS
     for sort, expected in orders.items():
         assert await found(store, "", "", sort) == (expected, 4), sort
     assert await found(store, "", "partial", "title") == ("4 2", 2)
@@ -246,7 +246,7 @@ async def test_feeds_are_sorted_and_chosen_by_what_is_shown_of_them(store: Named
 
 
 async def a_row(store: NamedStore, feed: int) -> FeedRow:
-    row = await store.read(partial(feeds.find, feed=feed))
+    row = await store.read(partial(feed_table.find, feed=feed))
     assert row is not None
     return row
 
@@ -259,7 +259,7 @@ async def test_they_are_those_of_the_rows(store: NamedStore) -> None:
     revision, _ = await store.placed(other)
     await store.publish(other, publication, revision=revision, now=NOW + 0.123456)
     changes: FeedChanges = {"is_stale": True, "fresh_until": NOW + 0.1, "checked_at": 1763770000.12}
-    await store.write(partial(feeds.update, feed=other, changes=changes), feed=other)
+    await store.write(partial(feed_table.update, feed=other, changes=changes), feed=other)
 
     found = await store.versions([new, other, 77])
     assert found == {each: version_of(await a_row(store, each)) for each in (new, other)}
@@ -286,7 +286,7 @@ async def test_times_alone_make_no_other_one(
     """What nothing depends on that is made of a feed is told beside its version."""
     feed = (await a_feed(store)).id
     before = (await store.versions([feed]))[feed]
-    await store.write(partial(feeds.update, feed=feed, changes=changes), feed=feed)
+    await store.write(partial(feed_table.update, feed=feed, changes=changes), feed=feed)
     after = (await store.versions([feed]))[feed]
     assert (after.published != before.published) is is_another
 

@@ -23,7 +23,7 @@ from wholefeed.core.model import EntryId, EntryKeys, Family, Kind, Role
 from wholefeed.core.parse.documents import parse
 from wholefeed.store.base import Database, fetch_value
 from wholefeed.store.rows import NewDocument
-from wholefeed.store.tables import documents, feeds
+from wholefeed.store.tables import document_table, feed_table
 from wholefeed.store.tables.live import TEMPORARY_TABLES
 
 Item = tuple[str, str, str]
@@ -108,14 +108,14 @@ def a_document(number: int, body: Sequence[Item], channel: str = "") -> NewDocum
 
 
 def a_feed(db: Database) -> int:
-    made = feeds.create(db, url=URL, fetch_url=URL, family=Family.RSS, kind=Kind.ARCHIVED, now=NOW)
+    made = feed_table.create(db, url=URL, fetch_url=URL, family=Family.RSS, kind=Kind.ARCHIVED, now=NOW)
     return made.id
 
 
 def put(db: Database, new: Sequence[NewDocument]) -> int:
     feed = a_feed(db)
     for each in new:
-        documents.put(db, feed, [each], NOW)
+        document_table.put(db, feed, [each], NOW)
     return feed
 
 
@@ -175,7 +175,7 @@ def test_items_only_ever_split(a_database: Databases, found: list[list[Item]]) -
     with a_database() as db:
         feed = a_feed(db)
         for number, body in enumerate(found):
-            documents.put(db, feed, [a_document(number, body)], NOW)
+            document_table.put(db, feed, [a_document(number, body)], NOW)
             named = identities(db, feed)
             pairs = set(itertools.permutations(named, 2))
             assert all(named[one] != named[other] for one, other in apart)
@@ -193,7 +193,7 @@ def test_what_is_settled_or_deleted_stays_so_when_it_splits(a_database: Database
         db.execute(
             "INSERT INTO tombstone (feed, identity, when_at, ref) VALUES (?, ?, ?, '')", (feed, before, NOW)
         )
-        documents.put(db, feed, [other], NOW)
+        document_table.put(db, feed, [other], NOW)
         after = identities(db, feed)["http://o.test/0", 0]
         assert after != before
         for table in ("settled", "tombstone"):
@@ -207,8 +207,8 @@ def test_a_document_that_goes_takes_its_keys_with_it(a_database: Databases) -> N
     with a_database() as db:
         page = replace(a_document(0, [("/a", "/1.mp3", "x")]), role=Role.PAGE)
         feed = put(db, [page])
-        documents.put(db, feed, [replace(a_document(0, [("", "", "y")]), role=Role.PAGE)], NOW)
-        documents.put(db, feed, [a_document(1, [("/a", "/2.mp3", "x")])], NOW)
+        document_table.put(db, feed, [replace(a_document(0, [("", "", "y")]), role=Role.PAGE)], NOW)
+        document_table.put(db, feed, [a_document(1, [("/a", "/2.mp3", "x")])], NOW)
         assert fetch_value(db, "SELECT count(*) FROM ambiguous_key") == 0
 
 
@@ -224,7 +224,7 @@ def test_items_of_one_link_and_enclosure_are_not_compared_with_each_other() -> N
         with of_sqlite() as db:
             feed = put(db, [first])
             db.set_progress_handler(lambda: next(counted) and None, 100)
-            documents.put(db, feed, [second], NOW)
+            document_table.put(db, feed, [second], NOW)
         return next(counted)
 
     assert steps(600) < 3 * steps(300)

@@ -13,13 +13,13 @@ import pytest
 from wholefeed.core.model import Family, Kind
 from wholefeed.service.replica import Replica
 from wholefeed.store.base import Database, run
-from wholefeed.store.opening import open_shared
+from wholefeed.store.engine_choice import open_shared
 from wholefeed.store.store import Store
-from wholefeed.store.tables import feeds, leases
+from wholefeed.store.tables import feed_table, leases
 from wholefeed.store.tables.leases import (
     DEAD_SECONDS,
     Beat,
-    Looked,
+    LeaseResult,
     feed_lease,
 )
 
@@ -44,11 +44,11 @@ async def die(store: Store, name: str) -> None:
     await store.write(lambda db: run(db, _AGE, {"name": name, "seconds": DEAD_SECONDS}))
 
 
-async def take(store: Store, replica: str, name: str = NAME, **how: Any) -> Looked:
+async def take(store: Store, replica: str, name: str = NAME, **how: Any) -> LeaseResult:
     return await store.write(partial(leases.take, name=name, replica=replica, **how))
 
 
-def is_anothers(looked: Looked) -> bool:
+def is_anothers(looked: LeaseResult) -> bool:
     """Whether somebody is at it."""
     return not looked.token and looked.before is not None and looked.before.is_live
 
@@ -60,7 +60,7 @@ async def is_held(store: Store, token: str, name: str = NAME) -> bool:
 async def a_feed(store: Store) -> int:
     made = await store.write(
         partial(
-            feeds.create,
+            feed_table.create,
             url="https://o.test/feed",
             fetch_url="https://o.test/feed",
             family=Family.ATOM,
@@ -95,13 +95,13 @@ async def test_a_lease_is_held_until_it_ends_or_its_replica_is_dead(store: Store
     assert await store.write(partial(leases.beat_replica_again, name="other"))
     await beat(store, "one")
     held = await store.write(partial(leases.beat, replica="one", progress=[]))
-    assert (held.was_known, held.held, held.replicas) == (True, {}, 2)
+    assert (held.was_known, held.lease_tokens, held.replicas) == (True, {}, 2)
     assert not await is_held(store, first.token)
     assert await is_held(store, second.token)
     await store.write(partial(leases.end, ends=[(NAME, first.token, "")]))
-    assert await store.read(partial(leases.look, name=NAME)) is not None
+    assert await store.read(partial(leases.read_lease, name=NAME)) is not None
     await store.write(partial(leases.end, ends=[(NAME, second.token, "")]))
-    assert await store.read(partial(leases.look, name=NAME)) is None
+    assert await store.read(partial(leases.read_lease, name=NAME)) is None
 
 
 async def test_what_a_replica_has_itself_is_begun_anew_or_left_alone(store: Store) -> None:
@@ -126,7 +126,7 @@ async def test_what_a_dead_replica_has_left_and_nobody_wants_is_done(store: Stor
     await die(store, "one")
     for name in (NAME, "open:2"):
         assert not (await take(store, "other", name, wants=lambda before, row: False)).token
-    assert set(await store.read(partial(leases.look_all, names=[NAME, "open:2"]))) == {"open:2"}
+    assert set(await store.read(partial(leases.read_leases, names=[NAME, "open:2"]))) == {"open:2"}
 
 
 async def test_who_takes_a_lease_is_alive_before_its_next_sign_of_life(store: Store) -> None:
@@ -135,7 +135,7 @@ async def test_who_takes_a_lease_is_alive_before_its_next_sign_of_life(store: St
     assert is_anothers(await take(store, "other"))
     for was_known in (False, True):
         found = await store.write(partial(leases.beat, replica="one", progress=[]))
-        assert (found.was_known, found.held) == (was_known, {NAME: token})
+        assert (found.was_known, found.lease_tokens) == (was_known, {NAME: token})
 
 
 async def test_how_it_failed_and_how_far_it_is_stands_in_a_lease(store: Store) -> None:
@@ -143,13 +143,13 @@ async def test_how_it_failed_and_how_far_it_is_stands_in_a_lease(store: Store) -
     await beat(store, "one")
     token = (await take(store, "one")).token
     telling = partial(leases.beat, replica="one", progress=[("half", NAME, token), ("no", NAME, "earlier")])
-    assert (await store.write(telling)).held == {NAME: token}
-    lease = await store.read(partial(leases.look, name=NAME))
+    assert (await store.write(telling)).lease_tokens == {NAME: token}
+    lease = await store.read(partial(leases.read_lease, name=NAME))
     assert lease is not None
     assert (lease.progress, lease.is_live, lease.ended_seconds) == ("half", True, None)
     assert 0 <= (lease.silent_seconds or 0.0) < DEAD_SECONDS
     await store.write(partial(leases.end, ends=[(NAME, token, "failed")]))
-    lease = await store.read(partial(leases.look, name=NAME))
+    lease = await store.read(partial(leases.read_lease, name=NAME))
     assert lease is not None
     assert (lease.outcome, lease.is_live) == ("failed", False)
     assert 0 <= (lease.ended_seconds or 0.0) < DEAD_SECONDS
@@ -164,7 +164,7 @@ async def test_the_lease_on_a_feed_waits_for_who_is_changing_it(store: Store) ->
     loop = asyncio.get_running_loop()
 
     def change(db: Database) -> None:
-        feeds.update(db, feed, {"is_stale": True})
+        feed_table.update(db, feed, {"is_stale": True})
         loop.call_soon_threadsafe(began.set)
         asyncio.run_coroutine_threadsafe(may_end.wait(), loop).result(10)
 
@@ -191,15 +191,15 @@ async def test_what_a_dead_replica_has_left_is_found(store: Store) -> None:
     await beat(store, "one", "other")
     await take(store, "one", feed_lease(feed), feed=feed)
     await take(store, "one")
-    await store.write(partial(feeds.begin_walk, feed=feed, now=2.0), feed=feed)
-    assert await store.read(partial(leases.orphans, limit=8)) == []
-    assert await store.read(leases.unfinished) == []
+    await store.write(partial(feed_table.begin_walk, feed=feed, now=2.0), feed=feed)
+    assert await store.read(partial(leases.list_orphans, limit=8)) == []
+    assert await store.read(leases.list_unfinished) == []
     await store.write(partial(leases.leave_replicas, name="one"))
-    assert await store.read(partial(leases.orphans, limit=8)) == [feed]
-    assert await store.read(leases.unfinished) == [feed]
+    assert await store.read(partial(leases.list_orphans, limit=8)) == [feed]
+    assert await store.read(leases.list_unfinished) == [feed]
     await take(store, "other", feed_lease(feed), feed=feed)
-    assert await store.read(partial(leases.orphans, limit=8)) == []
-    assert await store.read(leases.unfinished) == []
+    assert await store.read(partial(leases.list_orphans, limit=8)) == []
+    assert await store.read(leases.list_unfinished) == []
 
 
 async def test_what_nobody_asks_for_any_more_is_deleted(store: Store) -> None:
@@ -211,12 +211,12 @@ async def test_what_nobody_asks_for_any_more_is_deleted(store: Store) -> None:
     ]
     await store.write(partial(leases.end, ends=[("failed", failed.token, "so")]))
     await store.write(leases.forget_old)
-    assert len(await store.read(partial(leases.look_all, names=["failed", "held", "left"]))) == 3
+    assert len(await store.read(partial(leases.read_leases, names=["failed", "held", "left"]))) == 3
     await store.write(lambda db: run(db, _AGE, {"name": "one", "seconds": 1000.0}))
     await store.write(lambda db: run(db, _AGE_LEASES))
     for _ in range(2):  # first the replicas, then what they held
         await store.write(leases.forget_old)
-    assert set(await store.read(partial(leases.look_all, names=["failed", "held", "left"]))) == {"held"}
+    assert set(await store.read(partial(leases.read_leases, names=["failed", "held", "left"]))) == {"held"}
     assert await store.read(leases.count_live_replicas) == 1
 
 

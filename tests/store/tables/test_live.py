@@ -15,11 +15,11 @@ from hypothesis import strategies as st
 from tests.named_store import NamedStore
 from tests.store.makers import NOW, URL, a_document, a_feed, an_entry, publish, text_of
 from wholefeed.core.compose.segments import inflate
-from wholefeed.core.merge import FALLEN_OUT, Burial, Copy, Fullness, Standing, choose, place_of
+from wholefeed.core.merge import FALLEN_OUT, Burial, Copy, CopyStanding, Fullness, choose, place_of
 from wholefeed.core.model import IMPORT_URL, Role, Tombstone, entry_id
 from wholefeed.store.base import Database
 from wholefeed.store.rows import NewDocument, NewEntry
-from wholefeed.store.tables.live import doubtful, settle_doubtful
+from wholefeed.store.tables.live import find_doubtful, settle_doubtful
 
 ARCHIVE = "http://o.test/1"
 OLDER = "http://o.test/2"
@@ -372,7 +372,7 @@ class Expected:
                     document_updated_at=entry.document_updated_at if is_memory else document.updated_at,
                     fetched_at=document.fetched_at,
                     fullness=self.fullness.get((number, ordinal), entry.fullness),
-                    standing=Standing.IMPORTED if document.memento else Standing.OWN,
+                    standing=CopyStanding.IMPORTED if document.memento else CopyStanding.OWN,
                 )
                 copies[entry.identity].append(copy)
                 places.append((number, ordinal))
@@ -446,7 +446,7 @@ async def _take(store: NamedStore, feed: int, expected: Expected, step: Sequence
                 store, await in_output_order(store, feed)
             )
         case ("settle doubtful",):
-            assert await store.read(partial(doubtful, feed=feed)) == expected.doubtful
+            assert await store.read(partial(find_doubtful, feed=feed)) == expected.doubtful
             await store.write(partial(settle_doubtful, feed=feed), feed=feed)
             expected.settled |= expected.doubtful
             expected.doubtful.clear()

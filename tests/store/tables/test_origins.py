@@ -12,8 +12,8 @@ from wholefeed.core.model import Role, entry_id
 from wholefeed.core.origins import Origin, find_origins
 from wholefeed.store.base import Database, fetch_value
 from wholefeed.store.rows import NewDocument
-from wholefeed.store.tables import documents, live
-from wholefeed.store.tables.documents import KEEP_DETACHED_SECONDS
+from wholefeed.store.tables import document_table, live
+from wholefeed.store.tables.document_table import KEEP_DETACHED_SECONDS
 
 ENTRY = entry_id("a")
 
@@ -44,7 +44,7 @@ async def test_its_entries_count_as_its_row_says(store: NamedStore, origin: Orig
     (row,) = [each for each in await store.documents(feed) if each.id == number]
     assert row.origin is origin
     assert bool(await store.known(feed, [ENTRY])) is policy.makes_known
-    served = await store.read(partial(live.served, feed=feed, identities=[ENTRY]))
+    served = await store.read(partial(live.find_served_copies, feed=feed, identities=[ENTRY]))
     assert [copy.standing for copy in served.values()] == [policy.standing] * policy.holds
 
 
@@ -71,5 +71,5 @@ async def test_it_expires_as_its_row_says(store: NamedStore, origin: Origin) -> 
     feed, number = await a_feed_with(store, origin)
     await store.detach(feed, [number], now=NOW)
     later = NOW + KEEP_DETACHED_SECONDS + 1
-    await store.write(lambda db: documents.purge(db, later), feed=feed)
+    await store.write(lambda db: document_table.purge(db, later), feed=feed)
     assert (number not in {row.id for row in await store.documents(feed)}) is origin.policy.expires

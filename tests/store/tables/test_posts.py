@@ -13,7 +13,7 @@ from tests.store.makers import NOW, URL, a_document, a_feed, an_entry
 from wholefeed.core.model import EntryId, Role, Tombstone, Traits, entry_id
 from wholefeed.store.base import fetch_all
 from wholefeed.store.rows import NewDocument
-from wholefeed.store.tables import documents, posts
+from wholefeed.store.tables import document_table, posts
 
 DAY = 86_400.0
 
@@ -83,7 +83,7 @@ async def test_an_archive_can_bring_other_ids(store: NamedStore) -> None:
     assert row is not None
     assert (row.renamed, row.renaming_at) == (1, NOW + DAY)
     again = a_document("http://o.test/1", an_entry("b"), rank=1)
-    await store.write(lambda db: documents.put_again(db, feed, [again], NOW), feed=feed)
+    await store.write(lambda db: document_table.put_again(db, feed, [again], NOW), feed=feed)
     found = await ids_in(store, f"SELECT identity, own FROM entry WHERE document = {number}")
     assert found == [(id_of("a"), id_of("b"))]
 

@@ -22,8 +22,8 @@ from wholefeed.core.compose.segments import Placed, inflate
 from wholefeed.core.model import State
 from wholefeed.errors import StoreError, UnknownFeedError
 from wholefeed.store.base import Database
-from wholefeed.store.tables import segments
-from wholefeed.store.tables.segments import Pins, months, spread
+from wholefeed.store.tables import segment_table
+from wholefeed.store.tables.segment_table import Pins, months, spread
 
 OTHER = "http://o.test/other"
 
@@ -151,12 +151,12 @@ async def test_segments_of_entries_say_which_they_are(store: NamedStore) -> None
     with pytest.raises(StoreError, match="expected 2 live entries in segments, got 1"):
         await store.publish(feed, woven(entries=1), revision=revision, now=NOW)
     assert await store.publish(feed, woven(entries=2), revision=revision, now=NOW) is not None
-    ((number, members),) = (await store.read(partial(segments.members, feed=feed))).items()
+    ((number, members),) = (await store.read(partial(segment_table.members, feed=feed))).items()
     assert members == b"which"
     _, (placed,) = await store.placed(feed)
     assert (placed.segment, placed.is_clean) == (None, True)
     await publish(store, feed)  # it is no collected feed any more
-    assert number not in await store.read(partial(segments.members, feed=feed))
+    assert number not in await store.read(partial(segment_table.members, feed=feed))
 
 
 async def test_last_modified_moves_forward_only_with_the_digest(store: NamedStore) -> None:
@@ -225,7 +225,7 @@ class Overtaking(Pins):
     def _go_on(self) -> None:
         found, self._found = self._found, (0, [])
         if found[0]:
-            self._holds.enter_context(self.held(*found))
+            self._holds.enter_context(self.hold(*found))
             self._reads.close()
 
     @property
@@ -249,7 +249,7 @@ async def test_a_reader_that_goes_on_during_a_removal_keeps_its_segments(store: 
     await store.put_documents(feed, [a_document(f"{URL}/0", an_entry("n"))], now=NOW)
     await publish(store, feed)
 
-    await store.write(partial(segments.sweep_retired, pins=Overtaking(feed, old)))
+    await store.write(partial(segment_table.sweep_retired, pins=Overtaking(feed, old)))
 
     assert await store.block(old)
 
@@ -266,7 +266,7 @@ async def test_two_publications_of_a_feed_that_wait_share_no_commit(store: Named
     def published(text: bytes) -> asyncio.Task[object]:
         publication = a_publication([a_segment(document, text=text)])
         work = partial(
-            segments.publish,
+            segment_table.publish,
             feed=feed,
             publication=publication,
             revision=revision,

@@ -26,12 +26,12 @@ from urllib.parse import parse_qsl, urlsplit
 
 from wholefeed.core.adapters.base import (
     MOST_PAGES,
-    Answer,
-    Ask,
+    AdapterJob,
+    AdapterOutcome,
+    AdapterPage,
     Asking,
-    Job,
-    Outcome,
-    Page,
+    PageQuestion,
+    PageResponse,
     Refused,
     SearchError,
     Sight,
@@ -52,43 +52,43 @@ class _Ascending(ABC):
         """Return whether the document gives evidence of the publisher (R26)."""
 
     @abstractmethod
-    def url_of(self, job: Job, number: int) -> str:
+    def url_of(self, job: AdapterJob, number: int) -> str:
         """Return the URL of a page; number 1 has the oldest entries."""
 
-    def is_by_date(self, job: Job) -> bool:
+    def is_by_date(self, job: AdapterJob) -> bool:
         """Return whether the subscription document has the newest entries."""
         ups, downs = _steps(job.page)
         return downs >= _MOSTLY * ups
 
-    def collect(self, job: Job) -> Asking[Outcome]:
+    def collect(self, job: AdapterJob) -> Asking[AdapterOutcome]:
         if len(job.page.identities) < 2:  # noqa: PLR2004 - one has no order
-            return job.unproven("one entry does not tell whether the order counts")
-        pages = _Pages(job, lambda number: self.url_of(job, number))
+            return job.report_unproven("one entry does not tell whether the order counts")
+        pages = _AscendingPages(job, lambda number: self.url_of(job, number))
         try:
             last = yield from pages.count()
         except SearchError as exc:
-            return job.unproven(exc.refused.slug)
+            return job.report_unproven(exc.refused.slug)
         if last is None:
-            return job.unproven("the publisher does not answer by pages from the oldest entry on")
+            return job.report_unproven("the publisher does not answer by pages from the oldest entry on")
         if not (yield from pages.down(last, is_same=not self.is_by_date(job))):
-            return job.unproven("the pages have other entries than the feed")
-        known = job.collected(
+            return job.report_unproven("the pages have other entries than the feed")
+        known = job.update_collection(
             way="page",
             pages=pages.last,
             page_entries=pages.full,
             collected=len(pages.met),
             top_at=pages.newest_at,
         )
-        return Outcome(is_honoured=True, is_whole=not pages.reason, known=known, reason=pages.reason)
+        return AdapterOutcome(is_honoured=True, is_whole=not pages.reason, known=known, reason=pages.reason)
 
-    def look(self, job: Job) -> Asking[Outcome]:
+    def look(self, job: AdapterJob) -> Asking[AdapterOutcome]:
         is_linked = self.is_by_date(job) and job.is_linked
         if is_linked and not job.is_daily:
-            return job.looked()
-        pages = _Pages(job, lambda number: self.url_of(job, number))
+            return job.report_look()
+        pages = _AscendingPages(job, lambda number: self.url_of(job, number))
         yield from pages.news()
         is_joined = is_linked or pages.is_back
-        outcome = job.looked(pages.reason or ("" if is_joined else _NOT_ANY_MORE))
+        outcome = job.report_look(pages.reason or ("" if is_joined else _NOT_ANY_MORE))
         if not outcome.is_whole or pages.is_disordered:
             return outcome
         known = replace(outcome.known, pages=pages.last, top_at=pages.newest_at)
@@ -98,8 +98,8 @@ class _Ascending(ABC):
 _NOT_ANY_MORE: Final = "the publisher does not answer by pages any more"
 
 
-class _Pages:
-    def __init__(self, job: Job, url_of: Callable[[int], str]) -> None:
+class _AscendingPages:
+    def __init__(self, job: AdapterJob, url_of: Callable[[int], str]) -> None:
         self._job = job
         self._url_of = url_of
         self.met: set[EntryId] = set(job.page.identities)
@@ -121,13 +121,13 @@ class _Pages:
         first = yield from one(self._ask(1, is_held=True))
         if isinstance(first, Refused):
             raise SearchError(first)
-        if not isinstance(first, Page) or not _runs_up(first):
+        if not isinstance(first, AdapterPage) or not _runs_up(first):
             return None
         self.full = len(first.identities)
         second = yield from one(self._ask(2, is_probe=True))
         if isinstance(second, Refused) and not second.is_gone:
             raise SearchError(second)
-        if not isinstance(second, Page) or not second.identities:
+        if not isinstance(second, AdapterPage) or not second.identities:
             self.last = 1
             return 1
         if set(second.identities) <= set(first.identities):
@@ -142,10 +142,10 @@ class _Pages:
         for number in range(last, 0, -1):
             ask = self._ask(number, is_again=number == 1 < last, is_held=not is_same)
             answer = yield from one(ask)
-            if isinstance(answer, Page) and answer.is_stored and not is_steady:
+            if isinstance(answer, AdapterPage) and answer.is_stored and not is_steady:
                 before = answer.identities
                 answer = yield from one(ask._replace(is_again=True))
-                is_steady = isinstance(answer, Page) and answer.identities == before
+                is_steady = isinstance(answer, AdapterPage) and answer.identities == before
             met = len(self.met)
             page = self._take(answer)
             if page is None:
@@ -189,13 +189,13 @@ class _Pages:
         for number in range(self.last - 1, first - 1, -1):
             self._take((yield from one(self._ask(number, is_again=True))))
 
-    def _ask(self, number: int, **how: bool) -> Ask:
-        return Ask(self._url_of(number), place=-number, **how)
+    def _ask(self, number: int, **how: bool) -> PageQuestion:
+        return PageQuestion(self._url_of(number), place=-number, **how)
 
-    def _take(self, answer: Answer) -> Page | None:
+    def _take(self, answer: PageResponse) -> AdapterPage | None:
         if isinstance(answer, Refused) and not answer.is_gone:
             self.reason = answer.slug
-        if not isinstance(answer, Page) or not answer.identities:
+        if not isinstance(answer, AdapterPage) or not answer.identities:
             return None
         if _runs_up(answer) is False:
             self.is_disordered = True
@@ -208,7 +208,7 @@ class _Pages:
         )
         return answer
 
-    def _is_of_feed(self, page: Page) -> bool:
+    def _is_of_feed(self, page: AdapterPage) -> bool:
         """Return whether the feed has all entries of a page that are within the feed's dates."""
         feed = self._job.page
         if feed.oldest_at is None or feed.newest_at is None:
@@ -218,13 +218,13 @@ class _Pages:
         return set(amid) <= set(feed.identities)
 
 
-def _runs_up(page: Page) -> bool | None:
+def _runs_up(page: AdapterPage) -> bool | None:
     """Return whether entries get newer downwards, apart from pinned ones; None if unknown."""
     ups, downs = _steps(page)
     return ups >= _MOSTLY * downs if ups or downs else None
 
 
-def _steps(page: Page) -> tuple[int, int]:
+def _steps(page: AdapterPage) -> tuple[int, int]:
     dates = [at for at in page.dates if at is not None]
     ups = sum(one < two for one, two in pairwise(dates))
     return ups, sum(one > two for one, two in pairwise(dates))
@@ -263,7 +263,7 @@ class DiscourseTopics(_Ascending):
         urls = sight.url, sight.asked_url
         return is_one and not any(has_parameter(name, *urls) for name in ("page", "order", "ascending"))
 
-    def url_of(self, job: Job, number: int) -> str:
+    def url_of(self, job: AdapterJob, number: int) -> str:
         category = _CATEGORY_LINK.fullmatch(job.site_id)
         order: dict[str, str | int] = {"order": "created", "ascending": "true", "page": number - 1}
         if category is None:
@@ -306,10 +306,10 @@ class Lemmy(_Ascending):
         is_page = has_parameter("page", *urls) or any(_sort(url) == "Old" for url in urls)
         return _LEMMY_LINK.fullmatch(sight.site_id) is not None and not is_page
 
-    def url_of(self, job: Job, number: int) -> str:
+    def url_of(self, job: AdapterJob, number: int) -> str:
         return page_url(job.url, sort="Old", limit=50, page=number)
 
-    def is_by_date(self, job: Job) -> bool:
+    def is_by_date(self, job: AdapterJob) -> bool:
         """Return whether the URL sorts by `New`; the default is by votes and age."""
         return _sort(job.url) == "New" and super().is_by_date(job)
 

@@ -35,10 +35,10 @@ class Adapter(Protocol):
     def fits(self, sight: Sight) -> bool:
         """Return whether a subscription document gives evidence of this kind of publisher (R26)."""
 
-    def collect(self, job: Job) -> Asking[Outcome]:
+    def collect(self, job: AdapterJob) -> Asking[AdapterOutcome]:
         """Ask for all pages (R28)."""
 
-    def look(self, job: Job) -> Asking[Outcome]:
+    def look(self, job: AdapterJob) -> Asking[AdapterOutcome]:
         """Ask for new entries since the last look (R30)."""
 
 
@@ -247,7 +247,7 @@ _DEFAULTS: Final = asdict(Collection())
 # Questions and answers
 
 
-class Ask(NamedTuple):
+class PageQuestion(NamedTuple):
     url: str
     place: int = 0
     """Position among the feed's pages: lower is nearer the subscription document."""
@@ -275,7 +275,7 @@ class Ask(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Page:
+class AdapterPage:
     """A fetched feed document, as an adapter sees it."""
 
     url: str
@@ -346,18 +346,18 @@ FORBIDDEN: Final = frozenset({400, 401, 403, 405, 406, 501})
 _OBJECTIONS: Final = frozenset({"redirected", "format", "cross-origin-unconfirmed"})
 """Slugs for responses other than the page asked for (R27)."""
 
-Answer = Page | There | Refused
+PageResponse = AdapterPage | There | Refused
 T = TypeVar("T")
-Asking = Generator[Sequence[Ask], Sequence[Answer], T]
+Asking = Generator[Sequence[PageQuestion], Sequence[PageResponse], T]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Job:
+class AdapterJob:
     asked_url: str
     """The URL by which the feed is requested."""
     url: str
     """The subscription document's URL after redirects."""
-    page: Page
+    page: AdapterPage
     now: float
     site_id: str = ""
     """The same as `Head.site_id`."""
@@ -386,11 +386,11 @@ class Job:
         """Whether the subscription document reaches back to the last look."""
         return self.is_back(self.page)
 
-    def is_back(self, page: Page) -> bool:
+    def is_back(self, page: AdapterPage) -> bool:
         """Return whether a page has the first entry of the last look, or an older one."""
         return self.reach(page) < len(page.identities)
 
-    def reach(self, page: Page) -> int:
+    def reach(self, page: AdapterPage) -> int:
         """Return how many entries of a page stand before those known at the last look; all if it has none."""
         top, top_at = self.known.top, self.known.top_at
         entries = zip_longest(page.identities, page.dates)
@@ -401,22 +401,22 @@ class Job:
         )
         return next(known, len(page.identities))
 
-    def unproven(self, reason: str) -> Outcome:
+    def report_unproven(self, reason: str) -> AdapterOutcome:
         """Return the outcome without any page beyond the subscription document."""
-        return Outcome(is_honoured=False, known=self.known, reason=reason)
+        return AdapterOutcome(is_honoured=False, known=self.known, reason=reason)
 
-    def collected(self, **found: Any) -> Collection:
+    def update_collection(self, **found: Any) -> Collection:
         """Return the state after a walk through all pages."""
         return replace(self.known, top=self.top, retry_at=None, reason="", **found)
 
-    def looked(self, reason: str = "") -> Outcome:
+    def report_look(self, reason: str = "") -> AdapterOutcome:
         """Return the outcome of a look for news; `reason` says why it is incomplete."""
         known = self.known if reason else replace(self.known, top=self.top)
-        return Outcome(is_honoured=True, is_whole=not reason, known=known, reason=reason)
+        return AdapterOutcome(is_honoured=True, is_whole=not reason, known=known, reason=reason)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Outcome:
+class AdapterOutcome:
     is_honoured: bool
     """Whether the responses prove that there is more than the subscription document (R27)."""
     is_whole: bool = True
@@ -431,12 +431,12 @@ class Outcome:
     happens at once, else later."""
 
 
-def one(ask: Ask) -> Asking[Answer]:
+def one(ask: PageQuestion) -> Asking[PageResponse]:
     (answer,) = yield [ask]
     return answer
 
 
-def kept(ask: Ask) -> Asking[Answer]:
+def kept(ask: PageQuestion) -> Asking[PageResponse]:
     """Have a page with `is_held` stored."""
     return (yield from one(ask._replace(is_held=False, is_again=False)))
 
@@ -470,7 +470,7 @@ MOST_PAGES: Final = 65_536
 
 
 def last_page(
-    ask: Callable[[int], Ask], *, low: int, high: int | None = None, uses_head: bool = True
+    ask: Callable[[int], PageQuestion], *, low: int, high: int | None = None, uses_head: bool = True
 ) -> Asking[int]:
     """Return the number of the last page; `MOST_PAGES` if every number brings a page.
 
@@ -483,7 +483,7 @@ def last_page(
     Raises:
         SearchError: A question failed.
     """
-    search = _Search(ask, low, uses_head=uses_head)
+    search = _LastPageSearch(ask, low, uses_head=uses_head)
     while high is None:
         if low >= MOST_PAGES:
             return MOST_PAGES
@@ -509,8 +509,8 @@ class SearchError(Exception):
         self.refused = refused
 
 
-class _Search:
-    def __init__(self, ask: Callable[[int], Ask], low: int, *, uses_head: bool) -> None:
+class _LastPageSearch:
+    def __init__(self, ask: Callable[[int], PageQuestion], low: int, *, uses_head: bool) -> None:
         self._ask = ask
         self.uses_head = uses_head
         self.proven = low
@@ -530,7 +530,7 @@ class _Search:
                 raise SearchError(answer)
             self.uses_head = is_there
         answer = yield from one(ask)
-        if isinstance(answer, Page) and answer.identities:
+        if isinstance(answer, AdapterPage) and answer.identities:
             self.proven = number
             return True
         self.uses_head = False

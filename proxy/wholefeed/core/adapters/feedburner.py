@@ -22,7 +22,18 @@ from dataclasses import replace
 from typing import Final
 from urllib.parse import urljoin, urlsplit
 
-from wholefeed.core.adapters.base import Adapter, Ask, Asking, Job, Outcome, Page, Refused, Sight, kept, one
+from wholefeed.core.adapters.base import (
+    Adapter,
+    AdapterJob,
+    AdapterOutcome,
+    AdapterPage,
+    Asking,
+    PageQuestion,
+    Refused,
+    Sight,
+    kept,
+    one,
+)
 from wholefeed.core.adapters.numbered import Blogger
 from wholefeed.core.adapters.wordpress import WordPress
 from wholefeed.core.model import EntryId, Family
@@ -50,22 +61,22 @@ class FeedBurner:
         url = self._urls(sight.site_id)[0]
         return self._source.fits(sight._replace(asked_url=url, url=url))
 
-    def collect(self, job: Job) -> Asking[Outcome]:
-        return (yield from self._at_source(job, self._source.collect, job.unproven))
+    def collect(self, job: AdapterJob) -> Asking[AdapterOutcome]:
+        return (yield from self._at_source(job, self._source.collect, job.report_unproven))
 
-    def look(self, job: Job) -> Asking[Outcome]:
-        return (yield from self._at_source(job, self._source.look, job.looked, is_again=True))
+    def look(self, job: AdapterJob) -> Asking[AdapterOutcome]:
+        return (yield from self._at_source(job, self._source.look, job.report_look, is_again=True))
 
     def _at_source(
         self,
-        job: Job,
-        ask: Callable[[Job], Asking[Outcome]],
-        fail: Callable[[str], Outcome],
+        job: AdapterJob,
+        ask: Callable[[AdapterJob], Asking[AdapterOutcome]],
+        fail: Callable[[str], AdapterOutcome],
         *,
         is_again: bool = False,
-    ) -> Asking[Outcome]:
+    ) -> Asking[AdapterOutcome]:
         url, *further = self._urls(job.site_id)
-        source = Ask(url, place=_PLACE, is_again=is_again, is_held=True)
+        source = PageQuestion(url, place=_PLACE, is_again=is_again, is_held=True)
         answer = yield from one(source)
         while further and isinstance(answer, Refused) and answer.is_gone:
             url = further.pop(0)
@@ -73,7 +84,7 @@ class FeedBurner:
             answer = yield from one(source)
         if isinstance(answer, Refused):
             return fail(f"the source cannot be had at {url}: {answer.slug}")
-        assert isinstance(answer, Page)
+        assert isinstance(answer, AdapterPage)
         sight = Sight(url, answer.url, answer.family, job.site_id, answer.marks)
         if not (_is_copy_of(job.page, answer) and self._source.fits(sight)):
             return fail(f"what stands at {url} is not the source")
@@ -97,7 +108,7 @@ _PLACE: Final = -2_000_000_000
 """Rank of the source's newest entries: before its pages."""
 
 
-def _is_copy_of(copy: Page, source: Page) -> bool:
+def _is_copy_of(copy: AdapterPage, source: AdapterPage) -> bool:
     """Return whether the copy has all entries of the source where they overlap, and both share enough.
 
     A copy may have further entries, added there or gone at the source. A copy that lacks one is of a
@@ -108,7 +119,7 @@ def _is_copy_of(copy: Page, source: Page) -> bool:
     return bool(shared) and shared >= set(_overlap(source, shared)) and 2 * len(shared) >= needed
 
 
-def _overlap(page: Page, shared: set[EntryId]) -> Sequence[EntryId]:
+def _overlap(page: AdapterPage, shared: set[EntryId]) -> Sequence[EntryId]:
     places = [place for place, identity in enumerate(page.identities) if identity in shared]
     return page.identities[places[0] : places[-1] + 1] if places else ()
 

@@ -23,11 +23,11 @@ from urllib.parse import urlsplit, urlunsplit
 
 from wholefeed.core.adapters.base import (
     MOST_PAGES,
-    Ask,
+    AdapterJob,
+    AdapterOutcome,
+    AdapterPage,
     Asking,
-    Job,
-    Outcome,
-    Page,
+    PageQuestion,
     Refused,
     Sight,
     has_parameter,
@@ -57,32 +57,32 @@ class _Numbered(ABC):
         """Return whether a subscription document is such a publisher's, regardless of comments and URL."""
 
     @abstractmethod
-    def behind(self, page: Page, start: int | None) -> int | None:
+    def behind(self, page: AdapterPage, start: int | None) -> int | None:
         """Return the start of the page behind one that began at `start`; None if nothing tells.
 
         The subscription document began at None.
         """
 
-    def first(self, job: Job) -> int | None:
+    def first(self, job: AdapterJob) -> int | None:
         """Return the start of the first page on the first walk, if that is still valid."""
         return None
 
-    def joins(self, page: Page, start: int, before: Page) -> bool:
+    def joins(self, page: AdapterPage, start: int, before: AdapterPage) -> bool:
         """Return whether a page follows the one before it, by default with a common entry."""
         return not set(before.identities).isdisjoint(page.identities)
 
-    def above(self, start: int, step: int, page: Page, job: Job) -> int | None:
+    def above(self, start: int, step: int, page: AdapterPage, job: AdapterJob) -> int | None:
         """Return a place further up for a page that does not follow; `step` counts from 0."""
         return max(self.lowest + 1, start - (_STEP << step)) if step < _STEPS_BACK else None
 
-    def url_of(self, job: Job, start: int) -> str:
+    def url_of(self, job: AdapterJob, start: int) -> str:
         parameters = {self.parameter: start, **self.size}
         return page_url(_without(job.url, parameters), **parameters)
 
-    def total(self, job: Job, pages: _Pages) -> int | None:
+    def total(self, job: AdapterJob, pages: _NumberedPages) -> int | None:
         return None
 
-    def lack(self, job: Job, pages: _Pages) -> str:
+    def lack(self, job: AdapterJob, pages: _NumberedPages) -> str:
         """Return why the entries are incomplete although the publisher gives no more."""
         return ""
 
@@ -96,21 +96,23 @@ class _Numbered(ABC):
         urls = sight.url, sight.asked_url
         return has_parameter(self.parameter, *urls, without=str(self.lowest))
 
-    def collect(self, job: Job) -> Asking[Outcome]:
-        pages, own = _Pages(job, self), self.behind(job.page, None)
+    def collect(self, job: AdapterJob) -> Asking[AdapterOutcome]:
+        pages, own = _NumberedPages(job, self), self.behind(job.page, None)
         if own is None:
-            return job.unproven(f"its entries do not tell whether the publisher answers by {self.parameter}")
+            return job.report_unproven(
+                f"its entries do not tell whether the publisher answers by {self.parameter}"
+            )
         first = self.first(job) or own
         is_honoured = yield from pages.down(first)
         chain = frozenset(pages.on_pages)
         if first != own and not pages.reason and chain.isdisjoint(job.page.identities):
             is_honoured = (yield from pages.down(own, until=chain)) or is_honoured
         if not is_honoured:
-            return job.unproven(pages.reason or f"the publisher does not answer by {self.parameter}")
+            return job.report_unproven(pages.reason or f"the publisher does not answer by {self.parameter}")
         if self.is_read_twice and not pages.reason:
             yield from pages.up()
         total, collected = self.total(job, pages), len(pages.met)
-        known = job.collected(
+        known = job.update_collection(
             way=self.parameter,
             pages=pages.count,
             page_entries=len(job.page.identities),
@@ -122,28 +124,30 @@ class _Numbered(ABC):
         reason = pages.reason or lack
         if not reason and total is not None and total > collected:
             reason = f"the publisher claims {total} entries, and its pages showed {collected}"
-        return Outcome(is_honoured=True, is_whole=not reason, is_final=is_final, known=known, reason=reason)
+        return AdapterOutcome(
+            is_honoured=True, is_whole=not reason, is_final=is_final, known=known, reason=reason
+        )
 
-    def look(self, job: Job) -> Asking[Outcome]:
+    def look(self, job: AdapterJob) -> Asking[AdapterOutcome]:
         """Ask for entries beyond the subscription document, and once a day for the page behind it."""
         if job.is_linked and not job.is_daily:
-            return job.looked()
-        pages = _Pages(job, self, is_look=True)
+            return job.report_look()
+        pages = _NumberedPages(job, self, is_look=True)
         is_joined = (yield from pages.down(self.behind(job.page, None))) or job.is_linked
         if self.is_read_twice and len(pages.starts) > 1 and not pages.reason:
             yield from pages.up()
         lack = "" if is_joined else f"the publisher does not answer by {self.parameter} any more"
-        return job.looked(pages.reason or pages.lack or lack)
+        return job.report_look(pages.reason or pages.lack or lack)
 
 
-class _Pages:
-    def __init__(self, job: Job, adapter: _Numbered, *, is_look: bool = False) -> None:
+class _NumberedPages:
+    def __init__(self, job: AdapterJob, adapter: _Numbered, *, is_look: bool = False) -> None:
         self._job = job
         self._adapter = adapter
         self._is_look = is_look
         self.met: set[EntryId] = set(job.page.identities)
         self.on_pages: set[EntryId] = set()
-        self.last: Page = job.page
+        self.last: AdapterPage = job.page
         self.starts: list[int] = []
         self.reason = ""
         self.lack = ""
@@ -170,7 +174,7 @@ class _Pages:
             if isinstance(answer, Refused):
                 self.reason = answer.slug
                 break
-            assert isinstance(answer, Page)
+            assert isinstance(answer, AdapterPage)
             page = answer.identities
             has_top = not is_up and job.page.identities[0] in page
             if is_first and job.page.identities[0] in page:
@@ -223,15 +227,15 @@ class _Pages:
             if isinstance(answer, Refused):
                 self.reason = answer.slug
                 return
-            assert isinstance(answer, Page)
+            assert isinstance(answer, AdapterPage)
             self.met.update(answer.identities)
 
-    def _ask(self, start: int, *, is_again: bool) -> Ask:
+    def _ask(self, start: int, *, is_again: bool) -> PageQuestion:
         self._asked += 1
         place = -start if self._adapter.is_descending else start
-        return Ask(self._adapter.url_of(self._job, start), place=place, is_again=is_again)
+        return PageQuestion(self._adapter.url_of(self._job, start), place=place, is_again=is_again)
 
-    def _meet(self, page: Page, start: int, *, is_other: bool) -> bool:
+    def _meet(self, page: AdapterPage, start: int, *, is_other: bool) -> bool:
         """Record a page; return whether it has a new entry."""
         met = len(self.met)
         self.last = page
@@ -300,12 +304,12 @@ class Blogger(_Numbered):
         """Return whether the feed is Blogger's and no page. Many blogs have their own domain."""
         return self.is_theirs(sight) and not self._is_page(sight)
 
-    def behind(self, page: Page, start: int | None) -> int | None:
+    def behind(self, page: AdapterPage, start: int | None) -> int | None:
         """Return the number of the page's last entry, counted from 1."""
         number = (start or 1) + len(page.identities) - 1
         return number if number > 1 else None
 
-    def url_of(self, job: Job, start: int) -> str:
+    def url_of(self, job: AdapterJob, start: int) -> str:
         """Return the page's URL at the blog itself, in the feed's format."""
         if _is_at_blog(job.url):
             return super().url_of(job, start)
@@ -314,7 +318,7 @@ class Blogger(_Numbered):
             url = page_url(url, alt="rss" if is_rss else "atom")
         return page_url(url, redirect="false")
 
-    def total(self, job: Job, pages: _Pages) -> int | None:
+    def total(self, job: AdapterJob, pages: _NumberedPages) -> int | None:
         totals = pages.last.marks.total, job.page.marks.total
         return next((total for total in totals if total is not None), None)
 
@@ -350,7 +354,7 @@ class GitLab(_Numbered):
         feed, commit = _GITLAB_FEED.match(sight.site_id), _GITLAB_COMMIT.fullmatch(sight.marks.last_id)
         return sight.family is Family.ATOM and bool(feed and commit and feed[1] == commit[1])
 
-    def behind(self, page: Page, start: int | None) -> int | None:
+    def behind(self, page: AdapterPage, start: int | None) -> int | None:
         """Return the number of the page's last entry, counted from 0."""
         return _number_of_last(page, start)
 
@@ -359,7 +363,7 @@ _GITLAB_FEED: Final = re.compile(r"(https?://[^/?#]+/[^?#]+?)/commits/.")
 _GITLAB_COMMIT: Final = re.compile(r"(https?://[^/?#]+/[^?#]+?)/commit/(?:[0-9a-f]{40}|[0-9a-f]{64})")
 
 
-def _number_of_last(page: Page, start: int | None) -> int | None:
+def _number_of_last(page: AdapterPage, start: int | None) -> int | None:
     number = (start or 0) + len(page.identities) - 1
     return number if number > 0 else None
 
@@ -393,11 +397,11 @@ class Joomla(_Numbered):
             and not has_parameter("start", sight.url, sight.asked_url)
         )
 
-    def behind(self, page: Page, start: int | None) -> int | None:
+    def behind(self, page: AdapterPage, start: int | None) -> int | None:
         """Return the number of the page's last entry, counted from 0."""
         return _number_of_last(page, start)
 
-    def above(self, start: int, step: int, page: Page, job: Job) -> int | None:
+    def above(self, start: int, step: int, page: AdapterPage, job: AdapterJob) -> int | None:
         """Return, for a possible last page, the last start with a full page behind it."""
         size = len(job.page.identities)
         if step == 0 and 0 < len(page.identities) < size:
@@ -436,25 +440,25 @@ class Squarespace(_Numbered):
         is_one = is_one and _SQUARESPACE_GUID.fullmatch(sight.marks.last_id) is not None
         return is_one and sight.family is Family.RSS
 
-    def behind(self, page: Page, start: int | None) -> int | None:
+    def behind(self, page: AdapterPage, start: int | None) -> int | None:
         """Return the second after the page's last date; None if one entry proves nothing."""
         at = page.dates[-1] if page.dates else None
         is_alone = start is None and len(page.identities) == 1
         return None if at is None or is_alone else _second_behind(at)
 
-    def first(self, job: Job) -> int | None:
+    def first(self, job: AdapterJob) -> int | None:
         """Return the second after the last entry of the first walk: nothing below has moved since."""
         return None if job.known.start_at is None else _second_behind(job.known.start_at)
 
-    def joins(self, page: Page, start: int, before: Page) -> bool:
+    def joins(self, page: AdapterPage, start: int, before: AdapterPage) -> bool:
         """Return whether all entries of a page have dates, older than the instant."""
         return all(at is not None and at * 1000 < start for at in page.dates)
 
-    def above(self, start: int, step: int, page: Page, job: Job) -> int | None:
+    def above(self, start: int, step: int, page: AdapterPage, job: AdapterJob) -> int | None:
         """Return None: an instant does not move."""
         return None
 
-    def lack(self, job: Job, pages: _Pages) -> str:
+    def lack(self, job: AdapterJob, pages: _NumberedPages) -> str:
         """Return a reason if a full last page bears one date, which hides entries behind it."""
         page = pages.last
         is_tied = len(page.identities) >= len(job.page.identities) and len({*page.dates}) == 1
@@ -499,19 +503,19 @@ class Redmine(_Numbered):
         is_news = home.rstrip("/") == sight.site_id.rstrip("/") and number.isdecimal()
         return is_one and is_news and sight.family is Family.ATOM
 
-    def behind(self, page: Page, start: int | None) -> int | None:
+    def behind(self, page: AdapterPage, start: int | None) -> int | None:
         return (start or 1) + 1
 
-    def joins(self, page: Page, start: int, before: Page) -> bool:
+    def joins(self, page: AdapterPage, start: int, before: AdapterPage) -> bool:
         """Return whether a page continues with older entries, or shares some."""
         is_older = (page.newest_at or 0.0) <= (before.oldest_at or 0.0)
         return is_older or super().joins(page, start, before)
 
-    def above(self, start: int, step: int, page: Page, job: Job) -> int | None:
+    def above(self, start: int, step: int, page: AdapterPage, job: AdapterJob) -> int | None:
         """Return None: a page number cannot move up."""
         return None
 
-    def lack(self, job: Job, pages: _Pages) -> str:
+    def lack(self, job: AdapterJob, pages: _NumberedPages) -> str:
         """Return a reason if the feed has fewer entries than one of several pages."""
         is_cut = pages.count > 1 and len(job.page.identities) < _REDMINE_PAGE
         return "the publisher leaves out what a page has beyond its feed's entries" if is_cut else ""

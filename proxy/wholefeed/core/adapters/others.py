@@ -25,13 +25,13 @@ from urllib.parse import parse_qsl, quote, urlsplit
 
 from wholefeed.core.adapters.base import (
     MOST_PAGES,
-    Answer,
-    Ask,
+    AdapterJob,
+    AdapterOutcome,
+    AdapterPage,
     Asking,
     Collection,
-    Job,
-    Outcome,
-    Page,
+    PageQuestion,
+    PageResponse,
     Refused,
     Sight,
     has_parameter,
@@ -72,11 +72,11 @@ class _Keyset(ABC):
         is_one = self.is_theirs(sight) and self.key_of(sight.marks.last_id) is not None
         return is_one and not has_parameter(self.parameter, sight.url, sight.asked_url)
 
-    def collect(self, job: Job) -> Asking[Outcome]:
+    def collect(self, job: AdapterJob) -> Asking[AdapterOutcome]:
         pages = _KeysetPages(job, self)
         key = self.key_of(job.page.marks.last_id)
         if key is None:
-            return job.unproven("the last entry bears nothing to ask for more by")
+            return job.report_unproven("the last entry bears nothing to ask for more by")
         first_key = self.key_of(job.known.start_id) or key
         is_honoured = yield from pages.down(first_key)
         chain = frozenset(pages.on_pages)
@@ -84,14 +84,16 @@ class _Keyset(ABC):
             pages.place = _FRONT_PLACE
             is_honoured = (yield from pages.down(key, until=chain)) or is_honoured
         if not is_honoured:
-            return job.unproven(pages.reason or "the publisher does not answer by entries")
+            return job.report_unproven(pages.reason or "the publisher does not answer by entries")
         entries = len(job.page.identities)
-        known = job.collected(
+        known = job.update_collection(
             way=self.parameter, pages=pages.count, page_entries=entries, collected=len(pages.met)
         )
-        return Outcome(is_honoured=True, is_whole=pages.refused is None, known=known, reason=pages.reason)
+        return AdapterOutcome(
+            is_honoured=True, is_whole=pages.refused is None, known=known, reason=pages.reason
+        )
 
-    def look(self, job: Job) -> Asking[Outcome]:
+    def look(self, job: AdapterJob) -> Asking[AdapterOutcome]:
         """Ask for news, if the subscription document does not reach back to the last look.
 
         No news stands below known entries. Even so, the look asks for one page once a day.
@@ -103,7 +105,7 @@ class _Keyset(ABC):
         if key is not None and (not is_joined or job.is_daily):
             is_joined = (yield from pages.down(key, is_look=True)) or is_joined
         lack = "" if is_joined else "the publisher does not answer by entries any more"
-        return job.looked(pages.reason or lack)
+        return job.report_look(pages.reason or lack)
 
 
 _FRONT_PLACE: Final = -1_000_000_000
@@ -111,7 +113,7 @@ _FRONT_PLACE: Final = -1_000_000_000
 
 
 class _KeysetPages:
-    def __init__(self, job: Job, keyset: _Keyset, *, is_again: bool = False) -> None:
+    def __init__(self, job: AdapterJob, keyset: _Keyset, *, is_again: bool = False) -> None:
         self._job = job
         self._keyset = keyset
         self._is_again = is_again
@@ -142,7 +144,7 @@ class _KeysetPages:
             is_look: Whether a page without news is the last too. After an interruption this holds only once
                 known entries are reached.
         """
-        before: Ask | None = None
+        before: PageQuestion | None = None
         is_back = self._job.is_linked or not self._job.is_interrupted
         while key is not None and self._asked < MOST_PAGES:
             ask = self._ask(key)._replace(is_trial=self._keyset.hides_lost and before is not None)
@@ -151,10 +153,10 @@ class _KeysetPages:
             if isinstance(answer, Refused) and not (answer.is_gone or is_hidden):
                 self.refused = answer
                 break
-            is_empty = isinstance(answer, Page) and not answer.identities
+            is_empty = isinstance(answer, AdapterPage) and not answer.identities
             if is_empty and (before is None or self._keyset.is_lasting):
                 return True
-            if isinstance(answer, Page) and self._is_further(answer):
+            if isinstance(answer, AdapterPage) and self._is_further(answer):
                 self._meet(answer)
                 is_back = is_back or self._job.is_back(answer)
                 is_known = is_look and is_back and not answer.news
@@ -170,44 +172,44 @@ class _KeysetPages:
                     self.refused = answer
         return before is not None
 
-    def _ask(self, key: str) -> Ask:
+    def _ask(self, key: str) -> PageQuestion:
         self._asked += 1
         parameters = {**self._keyset.further, self._keyset.parameter: quote(key, safe="")}
         url = page_url(self._job.url, **parameters)
-        return Ask(url, place=self.place + self._asked, is_again=self._is_again)
+        return PageQuestion(url, place=self.place + self._asked, is_again=self._is_again)
 
-    def _answer(self, ask: Ask, key: str) -> Asking[Answer]:
+    def _answer(self, ask: PageQuestion, key: str) -> Asking[PageResponse]:
         """Return the response; an empty page only if further keys bring none either."""
         answer = yield from one(ask)
-        if isinstance(answer, Page) and not answer.identities:
+        if isinstance(answer, AdapterPage) and not answer.identities:
             for further in self._keyset.behind(key):
                 other = yield from one(self._ask(further))
-                if not isinstance(other, Page) or other.identities:
+                if not isinstance(other, AdapterPage) or other.identities:
                     return other
         return answer
 
-    def _is_further(self, page: Page) -> bool:
+    def _is_further(self, page: AdapterPage) -> bool:
         return self._tops.isdisjoint(page.identities) and not self.met.issuperset(page.identities)
 
-    def _meet(self, page: Page) -> None:
+    def _meet(self, page: AdapterPage) -> None:
         self.count += 1
         self._lost_keys = 0
         self.met.update(page.identities)
         self.on_pages.update(page.identities)
         self._tops.add(page.identities[0])
 
-    def _other_key(self, before: Ask, key: str) -> Asking[str | None]:
+    def _other_key(self, before: PageQuestion, key: str) -> Asking[str | None]:
         """Ask again for the page before a dead key; return its new last key, if any."""
         self._lost_keys += 1
         answer = yield from one(before._replace(is_again=True, is_trial=False))
         if isinstance(answer, Refused) and not answer.is_gone:
             self.refused = answer
             return None
-        is_lost = not isinstance(answer, Page) or not self.on_pages.intersection(answer.identities)
+        is_lost = not isinstance(answer, AdapterPage) or not self.on_pages.intersection(answer.identities)
         if is_lost or self._lost_keys > _LOST_KEYS:
             self.refused = Refused("the entries to ask behind are gone, one after the other")
             return None
-        assert isinstance(answer, Page)
+        assert isinstance(answer, AdapterPage)
         self.met.update(answer.identities)
         self.on_pages.update(answer.identities)
         found = self._keyset.key_of(answer.marks.last_id)
@@ -341,7 +343,7 @@ class Reddit(_Keyset):
     def key_of(self, entry_id: str) -> str | None:
         return entry_id if _REDDIT_ENTRY_ID.fullmatch(entry_id) else None
 
-    def collect(self, job: Job) -> Asking[Outcome]:
+    def collect(self, job: AdapterJob) -> Asking[AdapterOutcome]:
         """Ask for all pages; nearly a thousand entries may hide more."""
         outcome = yield from super().collect(job)
         if not (outcome.is_honoured and outcome.is_whole and outcome.known.collected >= _REDDIT_FULL):
@@ -384,27 +386,27 @@ class Mastodon:
         is_one = sight.family is Family.RSS and _MASTODON_GENERATOR.match(sight.marks.generator) is not None
         return is_one and max(_limit_of(sight.url), _limit_of(sight.asked_url)) < _MASTODON_MOST
 
-    def collect(self, job: Job) -> Asking[Outcome]:
+    def collect(self, job: AdapterJob) -> Asking[AdapterOutcome]:
         answer = yield from one(_ask_statuses(job, _MASTODON_MOST))
         if isinstance(answer, Refused):
-            return job.unproven(answer.slug)
-        assert isinstance(answer, Page)
+            return job.report_unproven(answer.slug)
+        assert isinstance(answer, AdapterPage)
         if not (_goes_further(answer, job.page.identities) or (yield from _is_limit_counted(job))):
-            return job.unproven("the publisher does not give as much as is asked for")
+            return job.report_unproven("the publisher does not give as much as is asked for")
         return _with_statuses(job, answer, replace(job.known, pages=1, retry_at=None, reason=""))
 
-    def look(self, job: Job) -> Asking[Outcome]:
+    def look(self, job: AdapterJob) -> Asking[AdapterOutcome]:
         """Ask for the largest page, if there is a gap, and once a day."""
         if job.is_linked and not job.is_daily:
             is_cut = job.known.page_entries >= _MASTODON_MOST
             return _cut_or_whole(replace(job.known, top=job.top), is_cut=is_cut)
         answer = yield from one(_ask_statuses(job, _MASTODON_MOST, is_again=True))
         if isinstance(answer, Refused):
-            return job.looked(answer.slug)
-        assert isinstance(answer, Page)
+            return job.report_look(answer.slug)
+        assert isinstance(answer, AdapterPage)
         is_further = job.is_linked or _goes_further(answer, job.page.identities)
         if not (is_further or (yield from _is_limit_counted(job))):
-            return job.looked("the publisher does not give as much as is asked for any more")
+            return job.report_look("the publisher does not give as much as is asked for any more")
         return _with_statuses(job, answer, job.known)
 
 
@@ -422,24 +424,24 @@ def _limit_of(url: str) -> int:
 _LIMIT: Final = re.compile(r"[0-9]{1,9}")
 
 
-def _ask_statuses(job: Job, limit: int, *, is_again: bool = False) -> Ask:
-    return Ask(page_url(job.url, **{_MASTODON_PARAMETER: limit}), place=limit, is_again=is_again)
+def _ask_statuses(job: AdapterJob, limit: int, *, is_again: bool = False) -> PageQuestion:
+    return PageQuestion(page_url(job.url, **{_MASTODON_PARAMETER: limit}), place=limit, is_again=is_again)
 
 
-def _goes_further(page: Page, first: tuple[EntryId, ...]) -> bool:
+def _goes_further(page: AdapterPage, first: tuple[EntryId, ...]) -> bool:
     places = [place for place, identity in enumerate(page.identities) if identity in first]
     return bool(places) and places[-1] < len(page.identities) - 1
 
 
-def _is_limit_counted(job: Job) -> Asking[bool]:
+def _is_limit_counted(job: AdapterJob) -> Asking[bool]:
     """Return whether the parameter can give fewer entries than the feed (R27)."""
     if len(job.page.identities) < 2:  # noqa: PLR2004 - one cannot become fewer
         return False
     answer = yield from one(_ask_statuses(job, 1))
-    return isinstance(answer, Page) and len(answer.identities) == 1
+    return isinstance(answer, AdapterPage) and len(answer.identities) == 1
 
 
-def _with_statuses(job: Job, page: Page, known: Collection) -> Outcome:
+def _with_statuses(job: AdapterJob, page: AdapterPage, known: Collection) -> AdapterOutcome:
     is_cut = _is_cut(job, page)
     entries = len(page.identities)
     known = replace(
@@ -452,14 +454,14 @@ def _with_statuses(job: Job, page: Page, known: Collection) -> Outcome:
     return _cut_or_whole(known, is_cut=is_cut)
 
 
-def _cut_or_whole(known: Collection, *, is_cut: bool) -> Outcome:
+def _cut_or_whole(known: Collection, *, is_cut: bool) -> AdapterOutcome:
     """Return the outcome of a page: it is all that the publisher gives, so no earlier lack counts."""
     reason = _MASTODON_CUT if is_cut else ""
     known = replace(known, lack="")
-    return Outcome(is_honoured=True, is_whole=not is_cut, is_final=is_cut, known=known, reason=reason)
+    return AdapterOutcome(is_honoured=True, is_whole=not is_cut, is_final=is_cut, known=known, reason=reason)
 
 
-def _is_cut(job: Job, page: Page) -> bool:
+def _is_cut(job: AdapterJob, page: AdapterPage) -> bool:
     """Return whether unseen statuses may exist, unless the page joins a complete history."""
     was_all = job.known.is_ended and job.known.page_entries < _MASTODON_MOST
     is_joined = page.news < len(set(page.identities) - set(job.page.identities))

@@ -30,16 +30,16 @@ ADAPTERS: Final[tuple[Adapter, ...]] = (
 )
 
 
-def fitting(feed_url: str, url: str, family: Family, site_id: str, marks: str) -> Adapter | None:
+def find_adapter(feed_url: str, url: str, family: Family, site_id: str, marks: str) -> Adapter | None:
     """Return the adapter for a feed; None without evidence of any (R26).
 
     The arguments are as in `Sight`; `marks` come from `Marks.written`.
     """
-    return _fitting(ADAPTERS, feed_url, url, family, site_id, marks)
+    return _find_adapter(ADAPTERS, feed_url, url, family, site_id, marks)
 
 
 @lru_cache(maxsize=1024)  # most refreshes of a feed see the same evidence
-def _fitting(
+def _find_adapter(
     adapters: tuple[Adapter, ...], feed_url: str, url: str, family: Family, site_id: str, marks: str
 ) -> Adapter | None:
     sight = Sight(feed_url, url, family, site_id, Marks.read(marks))

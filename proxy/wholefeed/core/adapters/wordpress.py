@@ -27,13 +27,13 @@ from typing import Final
 
 from wholefeed.core.adapters.base import (
     MOST_PAGES,
-    Answer,
-    Ask,
+    AdapterJob,
+    AdapterOutcome,
+    AdapterPage,
     Asking,
     Collection,
-    Job,
-    Outcome,
-    Page,
+    PageQuestion,
+    PageResponse,
     Refused,
     SearchError,
     Sight,
@@ -45,7 +45,7 @@ from wholefeed.core.adapters.wordpress_pages import (
     BY_ID,
     FROM_FRONT,
     AskFor,
-    Pages,
+    WordPressPages,
     count_url,
     has_entries,
     is_at_same_host,
@@ -59,7 +59,7 @@ from wholefeed.core.adapters.wordpress_walk import (
     WITHOUT_NEWS,
     NoProgressError,
     NotHonouredError,
-    Walk,
+    WordPressWalk,
     collect_by_date,
     look_by_date,
 )
@@ -78,25 +78,25 @@ class WordPress:
             return False
         return not (is_left_alone(sight.url) or is_left_alone(sight.asked_url))
 
-    def collect(self, job: Job) -> Asking[Outcome]:
-        pages, strange = Pages(job), ""
+    def collect(self, job: AdapterJob) -> Asking[AdapterOutcome]:
+        pages, strange = WordPressPages(job), ""
         try:
             outcome = yield from judge_pages(_collect_all(pages), job, is_part=is_part(job))
         except StrangePagesError as exc:  # the order alone may make a plugin choose nothing
-            pages, strange = Pages(job), str(exc)
+            pages, strange = WordPressPages(job), str(exc)
             outcome = yield from _next_pages(pages)
         if outcome is not None:
             return outcome
-        by_date = Pages(job)  # no page in another order was stored
+        by_date = WordPressPages(job)  # no page in another order was stored
         by_date.total = pages.total
         try:
             outcome = yield from judge_pages(collect_by_date(by_date), job, is_part=is_part(job))
         except StrangePagesError as exc:
-            return job.unproven(str(exc))
+            return job.report_unproven(str(exc))
         assert outcome is not None, "reading by date comes to something"
-        return outcome if outcome.is_honoured or not strange else job.unproven(strange)
+        return outcome if outcome.is_honoured or not strange else job.report_unproven(strange)
 
-    def look(self, job: Job) -> Asking[Outcome]:
+    def look(self, job: AdapterJob) -> Asking[AdapterOutcome]:
         return (yield from look_by_date(job) if job.known.way == BY_DATE else _look_for_news(job))
 
 
@@ -107,7 +107,7 @@ _FAMILIES: Final = frozenset({Family.ATOM, Family.RSS, Family.RDF})
 # All posts, page by page (rule R28)
 
 
-def _next_pages(pages: Pages) -> Asking[Outcome | None]:
+def _next_pages(pages: WordPressPages) -> Asking[AdapterOutcome | None]:
     """Ask for pages in the feed's own order; None if they are not of this feed."""
     try:
         return (yield from judge_pages(_from_front(pages), pages.job, is_part=True, is_next=True))
@@ -115,31 +115,31 @@ def _next_pages(pages: Pages) -> Asking[Outcome | None]:
         return None
 
 
-def _collect_all(pages: Pages) -> Asking[Outcome | None]:
+def _collect_all(pages: WordPressPages) -> Asking[AdapterOutcome | None]:
     """Ask for all pages; None if page numbers are not honoured."""
     if pages.job.page.validators == ("", ""):  # nothing will show changes during the walk
         yield from _changed_since(pages, None)
     try:
         last = yield from _count_pages(pages)
     except SearchError as exc:
-        return pages.job.unproven(f"a page could not be asked for: {exc.refused.slug}")
+        return pages.job.report_unproven(f"a page could not be asked for: {exc.refused.slug}")
     if last is None:
         return (yield from _from_front(pages)) if pages.has_queries else None
     if last == 1:
         return (yield from _single(pages))
-    return (yield from _walked(pages, last))
+    return (yield from _walk_pages(pages, last))
 
 
-def _walked(pages: Pages, last: int) -> Asking[Outcome | None]:
+def _walk_pages(pages: WordPressPages, last: int) -> Asking[AdapterOutcome | None]:
     """Walk by ID, or from the front; repeat the walk if entries may be missing."""
-    way, walk = BY_ID, Walk(pages, pages.by_id)
+    way, walk = BY_ID, WordPressWalk(pages, pages.ask_by_id)
     try:
         try:
             last = yield from walk.steps(last)
         except NotHonouredError as exc:
             if not exc.is_numbered:
                 return None
-            way, walk = FROM_FRONT, Walk(pages, pages.front)
+            way, walk = FROM_FRONT, WordPressWalk(pages, pages.ask_from_front)
             last = yield from walk.steps(last)
     except NotHonouredError:
         return None
@@ -148,7 +148,7 @@ def _walked(pages: Pages, last: int) -> Asking[Outcome | None]:
         return pages.outcome(way, last)
     if not (pages.is_refused or pages.has_gaps) and (walk.unsettled or _lacks(pages)):
         pages.reading = 1
-        walk = Walk(pages, walk.ask, is_again=True)
+        walk = WordPressWalk(pages, walk.ask, is_again=True)
         try:
             last = yield from walk.steps(last)
         except (NotHonouredError, NoProgressError) as exc:  # the walk before this one succeeded
@@ -159,7 +159,7 @@ def _walked(pages: Pages, last: int) -> Asking[Outcome | None]:
     return pages.outcome(way, last)
 
 
-def _lacks(pages: Pages) -> bool:
+def _lacks(pages: WordPressPages) -> bool:
     """Return whether more posts are missing than before, by the total: then walk once more (R31)."""
     if pages.total is None:
         return False
@@ -168,7 +168,7 @@ def _lacks(pages: Pages) -> bool:
     return lacking > max(0, was_lacking)
 
 
-def _since(pages: Pages, ask: AskFor) -> Asking[None]:
+def _since(pages: WordPressPages, ask: AskFor) -> Asking[None]:
     """Ask for posts published or changed during the walk; repeat if that goes on.
 
     An old draft has no date of change when it is published, but stands in front.
@@ -176,7 +176,7 @@ def _since(pages: Pages, ask: AskFor) -> Asking[None]:
     for _ in range(_LOOKS):
         before = pages.latest_validators
         yield from _front_pages(pages)
-        if ask == pages.by_id and not pages.is_refused:
+        if ask == pages.ask_by_id and not pages.is_refused:
             latest = yield from _changed_since(pages, pages.began_date)
             if latest is None:
                 pages.latest_date = pages.began_date
@@ -188,43 +188,46 @@ def _since(pages: Pages, ask: AskFor) -> Asking[None]:
 _LOOKS: Final = 2
 
 
-def _front_pages(pages: Pages) -> Asking[None]:
+def _front_pages(pages: WordPressPages) -> Asking[None]:
     for number in range(1, MOST_PAGES):
         met = len(pages.met)
-        if pages.take((yield from one(pages.front(number, is_again=True)))) is None or len(pages.met) == met:
+        if (
+            pages.take((yield from one(pages.ask_from_front(number, is_again=True)))) is None
+            or len(pages.met) == met
+        ):
             return
 
 
-def _single(pages: Pages) -> Asking[Outcome | None]:
+def _single(pages: WordPressPages) -> Asking[AdapterOutcome | None]:
     """Collect a blog of one page: page 1 is the subscription document, and page 2 does not exist (R27)."""
-    first, second = yield [pages.by_id(1), pages.by_id(2)]
+    first, second = yield [pages.ask_by_id(1), pages.ask_by_id(2)]
     for each in (first, second):
         if isinstance(each, Refused) and not (each.is_gone or each.is_objection):
-            return pages.job.unproven(each.slug)
-    if not isinstance(first, Page) or (isinstance(second, Refused) and second.is_objection):
+            return pages.job.report_unproven(each.slug)
+    if not isinstance(first, AdapterPage) or (isinstance(second, Refused) and second.is_objection):
         return None
-    if isinstance(second, Page) and second.identities == first.identities:
+    if isinstance(second, AdapterPage) and second.identities == first.identities:
         return None
     if has_entries(second):  # more than the publisher said, or since
         try:
-            last = yield from last_page(lambda number: pages.by_id(number, is_probe=True), low=2)
+            last = yield from last_page(lambda number: pages.ask_by_id(number, is_probe=True), low=2)
         except SearchError as exc:
-            return pages.job.unproven(f"a page could not be asked for: {exc.refused.slug}")
-        return (yield from _walked(pages, last)) if last < MOST_PAGES else None
+            return pages.job.report_unproven(f"a page could not be asked for: {exc.refused.slug}")
+        return (yield from _walk_pages(pages, last)) if last < MOST_PAGES else None
     pages.meet(first)
     is_ordered = first.is_ascending is not False or not pages.repeats(first)
     return pages.outcome(BY_ID if is_ordered else FROM_FRONT, 1)
 
 
-def _from_front(pages: Pages) -> Asking[Outcome | None]:
+def _from_front(pages: WordPressPages) -> Asking[AdapterOutcome | None]:
     """Ask in the feed's own order to the end; None if that brings nothing."""
-    if has_entries((yield from one(pages.front(MOST_PAGES, is_probe=True)))):
+    if has_entries((yield from one(pages.ask_from_front(MOST_PAGES, is_probe=True)))):
         return None
     before, without_news, last = pages.job.page, 0, 1
     while without_news < WITHOUT_NEWS:
-        answer = yield from one(pages.front(last + 1))
+        answer = yield from one(pages.ask_from_front(last + 1))
         if _is_younger(pages, answer, before):
-            answer = yield from one(pages.front(last + 1, is_again=True))
+            answer = yield from one(pages.ask_from_front(last + 1, is_again=True))
             if _is_younger(pages, answer, before):
                 pages.unsettled = "copies of different age came"
         met = len(pages.met)
@@ -239,20 +242,20 @@ def _from_front(pages: Pages) -> Asking[Outcome | None]:
     if without_news:
         pages.unsettled = str(NoProgressError())
     if last == 1:
-        return None if pages.refused is None else pages.job.unproven(pages.refused.slug)
+        return None if pages.refused is None else pages.job.report_unproven(pages.refused.slug)
     return pages.outcome(FROM_FRONT, last)
 
 
-def _is_held(pages: Pages, last: int, before: Page, page: Page) -> Asking[bool]:
+def _is_held(pages: WordPressPages, last: int, before: AdapterPage, page: AdapterPage) -> Asking[bool]:
     """Return whether a page repeats the one before it, which is read once more for that (R27)."""
     if page.identities != before.identities:
         return False
-    again = (yield from one(pages.front(last, is_again=True))) if last > 1 else before
-    return not isinstance(again, Page) or again.identities == before.identities
+    again = (yield from one(pages.ask_from_front(last, is_again=True))) if last > 1 else before
+    return not isinstance(again, AdapterPage) or again.identities == before.identities
 
 
-def _is_younger(pages: Pages, answer: Answer, before: Page) -> bool:
-    if not isinstance(answer, Page) or before.newest_at is None:
+def _is_younger(pages: WordPressPages, answer: PageResponse, before: AdapterPage) -> bool:
+    if not isinstance(answer, AdapterPage) or before.newest_at is None:
         return False
     entries = zip(answer.identities, answer.dates, strict=True)
     return any(
@@ -263,7 +266,7 @@ def _is_younger(pages: Pages, answer: Answer, before: Page) -> bool:
 # The count of pages (rule R28)
 
 
-def _count_pages(pages: Pages) -> Asking[int | None]:
+def _count_pages(pages: WordPressPages) -> Asking[int | None]:
     """Return the number of the last page by ID; None if parameters are not honoured.
 
     If that page was fetched, it is in `pages.probed`.
@@ -275,7 +278,7 @@ def _count_pages(pages: Pages) -> Asking[int | None]:
     if guess == 1:
         return 1
     probe = guess or _PROBE
-    answer = yield from one(pages.by_id(probe, is_probe=guess is None)._replace(is_trial=True))
+    answer = yield from one(pages.ask_by_id(probe, is_probe=guess is None)._replace(is_trial=True))
     if isinstance(answer, Refused) and answer.is_forbidden:  # some firewalls take `orderby` for an attack
         return None
     if isinstance(answer, Refused) and answer.slug == "redirected":
@@ -283,11 +286,11 @@ def _count_pages(pages: Pages) -> Asking[int | None]:
         return None
     if isinstance(answer, Refused) and not answer.is_gone:
         raise SearchError(answer)
-    if isinstance(answer, Page) and pages.repeats(answer) and not (yield from _has_another(pages)):
+    if isinstance(answer, AdapterPage) and pages.repeats(answer) and not (yield from _has_another(pages)):
         pages.has_queries = False
         return None
     is_there = has_entries(answer)
-    if isinstance(answer, Page) and is_there and guess is not None:
+    if isinstance(answer, AdapterPage) and is_there and guess is not None:
         pages.probed[guess] = answer
         return guess
     low, high = (probe, None) if is_there else (1, probe)
@@ -298,12 +301,12 @@ _PROBE: Final = 8
 """The first page to try: most blogs have more, and it tests page numbers."""
 
 
-def _guess(pages: Pages) -> Asking[int | None]:
+def _guess(pages: WordPressPages) -> Asking[int | None]:
     """Return the count of pages by the REST API; None if unknown."""
     api_url, url = pages.job.page.marks.api_url, pages.job.url
     if not api_url or not is_at_same_host(url, api_url) or not is_main(url, api_url):
         return None
-    answer = yield from one(Ask(count_url(api_url), is_head=True))
+    answer = yield from one(PageQuestion(count_url(api_url), is_head=True))
     claimed = answer.headers.get("x-wp-total", "") if isinstance(answer, There) else ""
     if not claimed.isascii() or not claimed.isdigit() or len(claimed) > len(str(MOST_PAGES)) + 3:
         return None
@@ -311,24 +314,24 @@ def _guess(pages: Pages) -> Asking[int | None]:
     return max(1, min(-(-pages.total // pages.full), MOST_PAGES))
 
 
-def _has_another(pages: Pages) -> Asking[bool]:
+def _has_another(pages: WordPressPages) -> Asking[bool]:
     """Return whether the first page by ID differs from a feed that looks like the last one.
 
     The last page looks like the feed with one post a page, or after an import from newest to oldest.
     """
-    answer = yield from one(pages.by_id(1, is_probe=True))
-    return isinstance(answer, Page) and not pages.repeats(answer)
+    answer = yield from one(pages.ask_by_id(1, is_probe=True))
+    return isinstance(answer, AdapterPage) and not pages.repeats(answer)
 
 
-def _search(pages: Pages, low: int, high: int | None) -> Asking[int | None]:
-    def ask(number: int) -> Ask:
-        return pages.by_id(number, is_probe=True)
+def _search(pages: WordPressPages, low: int, high: int | None) -> Asking[int | None]:
+    def ask(number: int) -> PageQuestion:
+        return pages.ask_by_id(number, is_probe=True)
 
     last = yield from last_page(ask, low=low, high=high)
     if last == low:
         return last
-    answer = yield from one(pages.by_id(last))
-    if isinstance(answer, Page) and answer.identities:
+    answer = yield from one(pages.ask_by_id(last))
+    if isinstance(answer, AdapterPage) and answer.identities:
         pages.probed[last] = answer
     else:  # HEAD succeeds for every page
         last = yield from last_page(ask, low=low, high=last, uses_head=False)
@@ -338,7 +341,7 @@ def _search(pages: Pages, low: int, high: int | None) -> Asking[int | None]:
 # Changes since a date
 
 
-def _changed_since(pages: Pages, date: float | None) -> Asking[float | None]:
+def _changed_since(pages: WordPressPages, date: float | None) -> Asking[float | None]:
     """Ask for pages in the order of change, the latest first, until one is older than a date.
 
     Return the latest date of these pages: the next look may stop there. None if it may not.
@@ -354,7 +357,7 @@ def _changed_since(pages: Pages, date: float | None) -> Asking[float | None]:
     latest = previous = None
     validators = ("", "")
     for number in range(1, MOST_PAGES):
-        page = pages.take((yield from one(pages.modified(number))))
+        page = pages.take((yield from one(pages.ask_by_change(number))))
         if page is None:
             return None if pages.is_refused or number == 1 else latest
         if number == 1:
@@ -378,19 +381,21 @@ def _changed_since(pages: Pages, date: float | None) -> Asking[float | None]:
 # News since the last look (rule R30)
 
 
-def _look_for_news(job: Job) -> Asking[Outcome]:
-    pages, known = Pages(job), job.known
+def _look_for_news(job: AdapterJob) -> Asking[AdapterOutcome]:
+    pages, known = WordPressPages(job), job.known
     if job.has_news:
         yield from _news_in_front(pages)
     if pages.unsettled:
-        return Outcome(is_honoured=True, is_whole=False, known=known, reason=pages.unsettled, wants_all=True)
+        return AdapterOutcome(
+            is_honoured=True, is_whole=False, known=known, reason=pages.unsettled, wants_all=True
+        )
     if known.way == BY_ID and not pages.is_refused:  # that order is honoured, and that of change with it
         latest = yield from _changed_since(pages, known.scanned_date)
         scanned_date = known.scanned_date if latest is None else latest
         known = replace(known, is_tied=known.is_tied or pages.is_tied, scanned_date=scanned_date)
         if job.is_daily and not pages.is_refused:
             known = yield from _behind(pages, known)
-    return Outcome(
+    return AdapterOutcome(
         is_honoured=True,
         is_whole=not pages.is_refused,
         known=known if pages.is_refused else replace(known, top=job.top, top_at=job.top_at),
@@ -399,7 +404,7 @@ def _look_for_news(job: Job) -> Asking[Outcome]:
     )
 
 
-def _news_in_front(pages: Pages) -> Asking[None]:
+def _news_in_front(pages: WordPressPages) -> Asking[None]:
     """Ask for front pages until they reach back to the last look, and one brings nothing new.
 
     A stored page does not prove that those behind it are stored, after an interrupted look. A page
@@ -411,11 +416,11 @@ def _news_in_front(pages: Pages) -> Asking[None]:
     pages.recent.update(job.page.identities[: job.reach(job.page)])
     for number in range(2, MOST_PAGES):
         met = len(pages.met)
-        answer = yield from one(pages.front(number, is_again=True))
+        answer = yield from one(pages.ask_from_front(number, is_again=True))
         page = pages.take(answer)
         if page is None:
             is_gone = isinstance(answer, Refused) and answer.is_gone
-            if is_gone and not is_linked and has_entries((yield from one(pages.front(number + 1)))):
+            if is_gone and not is_linked and has_entries((yield from one(pages.ask_from_front(number + 1)))):
                 pages.unsettled = f"page {number} is not there, though the next one is"
             return
         reach = job.reach(page)
@@ -429,31 +434,33 @@ def _news_in_front(pages: Pages) -> Asking[None]:
             return
 
 
-def _may_ask_for_all(job: Job) -> bool:
+def _may_ask_for_all(job: AdapterJob) -> bool:
     ended_at = job.known.ended_at
     pause = WEEK_SECONDS if job.known.is_flat else DAY_SECONDS
     return ended_at is None or not 0 <= job.now - ended_at < pause
 
 
-def _is_all_new(pages: Pages, page: Page) -> bool:
+def _is_all_new(pages: WordPressPages, page: AdapterPage) -> bool:
     """Return whether all entries of a page are new: the page before may have news too."""
     return len(pages.recent.intersection(page.identities)) + page.news >= len(page.identities)
 
 
-def _behind(pages: Pages, known: Collection) -> Asking[Collection]:
+def _behind(pages: WordPressPages, known: Collection) -> Asking[Collection]:
     """Ask for the last page by ID and its neighbours; return the new state of the collection.
 
     Pages before it have news if pages got shorter, or deletions made room.
     """
     number = max(1, known.pages)
-    page = pages.take((yield from one(pages.by_id(number, is_again=True))))
+    page = pages.take((yield from one(pages.ask_by_id(number, is_again=True))))
     if pages.is_refused:
         return known
     is_fewer = page is None and number > 1
     if is_fewer or pages.length != known.page_entries:
         low, high = (1, number) if is_fewer else (number, None)
         try:
-            found = yield from last_page(lambda each: pages.by_id(each, is_probe=True), low=low, high=high)
+            found = yield from last_page(
+                lambda each: pages.ask_by_id(each, is_probe=True), low=low, high=high
+            )
         except SearchError as exc:
             pages.refused = exc.refused
             return known
@@ -461,16 +468,16 @@ def _behind(pages: Pages, known: Collection) -> Asking[Collection]:
             return replace(known, is_tied=True)
         if found != number:
             number = found
-            page = pages.take((yield from one(pages.by_id(number, is_again=True))))
+            page = pages.take((yield from one(pages.ask_by_id(number, is_again=True))))
     lowest, below, had = number, page, set[EntryId]()
     while page is not None and len(page.identities) >= pages.length and number < MOST_PAGES:
         had.update(page.identities)
-        page = pages.take((yield from one(pages.by_id(number + 1, is_again=True))))
+        page = pages.take((yield from one(pages.ask_by_id(number + 1, is_again=True))))
         if page is not None:
             number += 1
             if had.issuperset(page.identities):  # known entries may have just come from the front
                 break
     while below is not None and lowest > 1 and _is_all_new(pages, below):
         lowest -= 1
-        below = pages.take((yield from one(pages.by_id(lowest, is_again=True))))
+        below = pages.take((yield from one(pages.ask_by_id(lowest, is_again=True))))
     return known if pages.refused is not None else replace(known, pages=number, page_entries=pages.length)

@@ -12,18 +12,26 @@ from collections.abc import Callable
 from typing import Final
 from urllib.parse import parse_qsl, urljoin, urlsplit, urlunsplit
 
-from wholefeed.core.adapters.base import Answer, Ask, Job, Outcome, Page, Refused, page_url
+from wholefeed.core.adapters.base import (
+    AdapterJob,
+    AdapterOutcome,
+    AdapterPage,
+    PageQuestion,
+    PageResponse,
+    Refused,
+    page_url,
+)
 from wholefeed.core.model import EntryId
 from wholefeed.core.text.dates import parse_rfc822
 
 BY_ID: Final = "orderby=ID"
 FROM_FRONT: Final = "paged"
-AskFor = Callable[..., Ask]
-"""Makes the question for a page number; see `Pages.by_id` and `Pages.front`."""
+AskFor = Callable[..., PageQuestion]
+"""Makes the question for a page number; see `Pages.ask_by_id` and `Pages.front`."""
 
 
-class Pages:
-    def __init__(self, job: Job) -> None:
+class WordPressPages:
+    def __init__(self, job: AdapterJob) -> None:
         self.job = job
         self.first = job.page.identities
         """Entries of the subscription document, from the top."""
@@ -40,7 +48,7 @@ class Pages:
         self.has_queries = True
         """Whether the publisher reads parameters; some caches ignore them."""
         self.latest_validators: tuple[str, str] | None = None
-        self.probed: dict[int, Page] = {}
+        self.probed: dict[int, AdapterPage] = {}
         self.reading = 0
         self.is_tied = False
         """Whether changed posts share a date, so that the order of change is useless."""
@@ -74,22 +82,22 @@ class Pages:
             latest != page.validators or latest == ("", "") or self.began_date != _date_of(page)
         )
 
-    def by_id(self, number: int, **kinds: bool) -> Ask:
+    def ask_by_id(self, number: int, **kinds: bool) -> PageQuestion:
         """Ask for a page in the order of IDs, the oldest first."""
-        url = _numbered(page_url(self.job.url, orderby="ID", order="ASC"), number)
-        return Ask(url, place=-number, reading=self.reading, **kinds)
+        url = _number_url(page_url(self.job.url, orderby="ID", order="ASC"), number)
+        return PageQuestion(url, place=-number, reading=self.reading, **kinds)
 
-    def front(self, number: int, **kinds: bool) -> Ask:
+    def ask_from_front(self, number: int, **kinds: bool) -> PageQuestion:
         """Ask for a page in the feed's own order; the first is the subscription document by another URL."""
         url = self.job.url
         url = page_url(url, paged=number) if number > 1 else page_url(url, orderby="date", order="DESC")
-        return Ask(url, place=_FRONT_PLACE + number, reading=self.reading, **kinds)
+        return PageQuestion(url, place=_FRONT_PLACE + number, reading=self.reading, **kinds)
 
-    def modified(self, number: int) -> Ask:
-        url = _numbered(page_url(self.job.url, orderby="modified"), number)
-        return Ask(url, place=_MODIFIED_PLACE + number, is_again=True, reading=_BY_CHANGE)
+    def ask_by_change(self, number: int) -> PageQuestion:
+        url = _number_url(page_url(self.job.url, orderby="modified"), number)
+        return PageQuestion(url, place=_MODIFIED_PLACE + number, is_again=True, reading=_BY_CHANGE)
 
-    def meet(self, page: Page) -> int:
+    def meet(self, page: AdapterPage) -> int:
         before = len(self.met)
         self.met.update(page.identities)
         self.dates.add(page.updated_at)
@@ -97,16 +105,16 @@ class Pages:
         self.latest_date = _later(self.latest_date, page.updated_at)
         return len(self.met) - before
 
-    def take(self, answer: Answer) -> Page | None:
+    def take(self, answer: PageResponse) -> AdapterPage | None:
         """Record a page with entries, or a refusal."""
-        if isinstance(answer, Page) and answer.identities:
+        if isinstance(answer, AdapterPage) and answer.identities:
             self.meet(answer)
             return answer
         if isinstance(answer, Refused) and not answer.is_gone:
             self.refused = answer
         return None
 
-    def repeats(self, page: Page) -> bool:
+    def repeats(self, page: AdapterPage) -> bool:
         """Return whether a page is the subscription document again, perhaps with newly published posts.
 
         The last page by ID may hold the same entries, in the opposite order.
@@ -117,8 +125,8 @@ class Pages:
         places = [self._places[each] for each in common]
         return len(common) > max(1, len(self.first) // 2) and places == sorted(places)
 
-    def outcome(self, way: str, pages: int) -> Outcome:
-        known = self.job.collected(
+    def outcome(self, way: str, pages: int) -> AdapterOutcome:
+        known = self.job.update_collection(
             way=way,
             pages=pages,
             page_entries=self.full,
@@ -130,7 +138,7 @@ class Pages:
             top_at=self.job.top_at,
         )
         unsettled = self.unsettled or self._lack
-        return Outcome(
+        return AdapterOutcome(
             is_honoured=True,
             is_whole=not (unsettled or self.is_refused),
             known=known,
@@ -158,12 +166,12 @@ _BY_CHANGE: Final = 2
 """The reading for the order of change: most entries are known, so it needs its own bounds."""
 
 
-def _numbered(url: str, number: int) -> str:
+def _number_url(url: str, number: int) -> str:
     """Return a page's URL: WordPress redirects number 1 to the one without a number."""
     return page_url(url, paged=number) if number > 1 else url
 
 
-def _date_of(page: Page) -> float | None:
+def _date_of(page: AdapterPage) -> float | None:
     """Return the publisher's last change, as far as a document tells.
 
     Last-Modified covers the whole site, the dates in the document only its own posts.
@@ -177,7 +185,7 @@ def _later(one_date: float | None, other: float | None) -> float | None:
 
 
 def has_entries(answer: object) -> bool:
-    return isinstance(answer, Page) and bool(answer.identities)
+    return isinstance(answer, AdapterPage) and bool(answer.identities)
 
 
 # URLs of a site
@@ -219,7 +227,7 @@ def is_main(url: str, api_url: str) -> bool:
     return file is not None and file["root"] == root and [name for name, _ in query] == ["feed"]
 
 
-def is_part(job: Job) -> bool:
+def is_part(job: AdapterJob) -> bool:
     """Return whether a feed may have only a part of the posts; without a REST API link, by its path."""
     return not is_main(job.url, job.page.marks.api_url or urljoin(job.url, "/wp-json/"))
 

@@ -18,7 +18,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from wholefeed.core.adapters.base import Answer, Ask, Asking, Job, Outcome, Page, one
+from wholefeed.core.adapters.base import (
+    AdapterJob,
+    AdapterOutcome,
+    AdapterPage,
+    Asking,
+    PageQuestion,
+    PageResponse,
+    one,
+)
 from wholefeed.core.model import EntryId, Family
 
 
@@ -28,8 +36,8 @@ class StrangePagesError(Exception):
 
 
 def judge_pages(
-    asking: Asking[Outcome | None], job: Job, *, is_part: bool, is_next: bool = False
-) -> Asking[Outcome | None]:
+    asking: Asking[AdapterOutcome | None], job: AdapterJob, *, is_part: bool, is_next: bool = False
+) -> Asking[AdapterOutcome | None]:
     """Ask an adapter's questions, and have pages stored once they prove to be of the feed.
 
     Args:
@@ -51,14 +59,14 @@ def judge_pages(
                 asks = [each._replace(is_held=not (each.is_head or each.is_probe)) for each in asks]
                 answers = yield asks
                 if trial.is_strange(asks, answers):
-                    feed = yield from one(Ask(job.url, is_probe=True, is_again=True))
-                    if not isinstance(feed, Page) or trial.is_strange_to(feed):
+                    feed = yield from one(PageQuestion(job.url, is_probe=True, is_again=True))
+                    if not isinstance(feed, AdapterPage) or trial.is_strange_to(feed):
                         raise StrangePagesError
                 if trial.is_over:
                     yield from trial.keep()
             asks = asking.send(answers)
     except StopIteration as end:
-        outcome: Outcome | None = end.value
+        outcome: AdapterOutcome | None = end.value
         if outcome is not None and outcome.is_honoured:
             yield from trial.keep()
         return outcome
@@ -67,20 +75,20 @@ def judge_pages(
 
 
 class _Trial:
-    def __init__(self, feed: Page, *, is_part: bool, is_next: bool) -> None:
+    def __init__(self, feed: AdapterPage, *, is_part: bool, is_next: bool) -> None:
         self._is_part = is_part
         self._is_next = is_next
         self._run = _Run(feed, frozenset(feed.identities))
-        self._pages: list[Page] = []
-        self._first: Page | None = None
+        self._pages: list[AdapterPage] = []
+        self._first: AdapterPage | None = None
         """The first page with entries, probes excepted."""
-        self._held: dict[str, Ask] = {}
+        self._held: dict[str, PageQuestion] = {}
         self.is_over = not self._run.has_span or feed.family is Family.ATOM
         """Whether pages are stored as they come."""
 
-    def is_strange(self, asks: Sequence[Ask], answers: Sequence[Answer]) -> bool:
+    def is_strange(self, asks: Sequence[PageQuestion], answers: Sequence[PageResponse]) -> bool:
         for ask, answer in zip(asks, answers, strict=True):
-            if not isinstance(answer, Page):
+            if not isinstance(answer, AdapterPage):
                 continue
             if not answer.has_updates:  # editing an old post does not make it new
                 self._pages.append(answer)
@@ -90,7 +98,7 @@ class _Trial:
                 self.is_over |= answer.has_updates or self._is_through(answer)
         return self._is_strange()
 
-    def is_strange_to(self, feed: Page) -> bool:
+    def is_strange_to(self, feed: AdapterPage) -> bool:
         self._run = _Run(feed, self._run.entries.union(feed.identities))
         return self._is_strange()
 
@@ -100,7 +108,7 @@ class _Trial:
         if asks:
             yield asks
 
-    def _is_through(self, page: Page) -> bool:
+    def _is_through(self, page: AdapterPage) -> bool:
         """Return whether later pages cannot be strange; imports may give old posts the highest IDs."""
         run, count = self._run, len(self._held)
         is_begun = self._is_next or run.count_met(self._pages) > 0 or count >= _MOST_HELD
@@ -122,7 +130,7 @@ _MOST_HELD: Final = 20
 class _Run:
     """The feed's entries in the order of dates; `entries` are all present and earlier ones."""
 
-    def __init__(self, feed: Page, entries: frozenset[EntryId]) -> None:
+    def __init__(self, feed: AdapterPage, entries: frozenset[EntryId]) -> None:
         self.entries = entries
         dates = feed.dates if len(feed.dates) == len(feed.identities) else ()
         length = 0
@@ -134,13 +142,13 @@ class _Run:
         """Whether most entries are in that order; if not, there is no verdict."""
         self._oldest_at, self._newest_at = (run[-1], run[0]) if self.has_span else (0.0, 0.0)
 
-    def lacks_amid(self, page: Page) -> bool:
+    def lacks_amid(self, page: AdapterPage) -> bool:
         return any(
             at is not None and self._oldest_at < at < self._newest_at and each not in self.entries
             for each, at in zip(page.identities, page.dates, strict=True)
         )
 
-    def newer(self, pages: Sequence[Page]) -> set[EntryId]:
+    def newer(self, pages: Sequence[AdapterPage]) -> set[EntryId]:
         return {
             each
             for page in pages
@@ -148,18 +156,18 @@ class _Run:
             if at is not None and at > self._newest_at and each not in self.entries
         }
 
-    def reaches(self, page: Page) -> bool:
+    def reaches(self, page: AdapterPage) -> bool:
         """Return whether a page has an entry of the run, or one newer than its end."""
         is_newer = page.newest_at is not None and page.newest_at > self._oldest_at
         return is_newer or not self._identities.isdisjoint(page.identities)
 
-    def is_behind(self, page: Page) -> bool:
+    def is_behind(self, page: AdapterPage) -> bool:
         return bool(page.identities) and page.newest_at is not None and page.newest_at <= self._oldest_at
 
-    def is_met(self, pages: Sequence[Page]) -> bool:
+    def is_met(self, pages: Sequence[AdapterPage]) -> bool:
         return self.count_met(pages) == len(self._identities)
 
-    def count_met(self, pages: Sequence[Page]) -> int:
+    def count_met(self, pages: Sequence[AdapterPage]) -> int:
         return len(self._identities.intersection(each for page in pages for each in page.identities))
 
 

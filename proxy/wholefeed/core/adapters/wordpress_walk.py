@@ -10,25 +10,25 @@ from typing import Final
 
 from wholefeed.core.adapters.base import (
     MOST_PAGES,
-    Answer,
-    Ask,
+    AdapterJob,
+    AdapterOutcome,
+    AdapterPage,
     Asking,
-    Job,
-    Outcome,
-    Page,
+    PageQuestion,
+    PageResponse,
     Refused,
     SearchError,
     last_page,
     one,
 )
-from wholefeed.core.adapters.wordpress_pages import AskFor, Pages, dated_url, is_main
+from wholefeed.core.adapters.wordpress_pages import AskFor, WordPressPages, dated_url, is_main
 from wholefeed.core.model import EntryId
 from wholefeed.core.text.dates import DAY_SECONDS
 
 # By number
 
 
-class Walk:
+class WordPressWalk:
     """One walk through all pages, from the last to the first.
 
     Entries moved by a deletion come to a page not read yet. A newly published post moves entries the
@@ -45,11 +45,11 @@ class Walk:
                validators tell nothing, and N begins with entries of N-1 -> unsettled
         HOLES  missing pages in front of existing ones: once more
 
-    `ask` makes the question for a page: `pages.by_id`, or `pages.front`. With `is_again`, pages of an
+    `ask` makes the question for a page: `pages.ask_by_id`, or `pages.front`. With `is_again`, pages of an
     earlier walk do not serve.
     """
 
-    def __init__(self, pages: Pages, ask: AskFor, *, is_again: bool = False) -> None:
+    def __init__(self, pages: WordPressPages, ask: AskFor, *, is_again: bool = False) -> None:
         self._pages = pages
         self.ask = ask
         self._is_again = is_again
@@ -65,7 +65,7 @@ class Walk:
         self._tail: tuple[EntryId, ...] = ()
         self.unsettled = ""
         """Why the walk may have missed entries."""
-        self._is_trusted = ask == pages.front
+        self._is_trusted = ask == pages.ask_from_front
 
     def steps(self, last: int) -> Asking[int]:
         """Ask for all pages; return the number of the last page.
@@ -74,7 +74,7 @@ class Walk:
             NotHonouredError: Numbers or order are not honoured.
             NoProgressError: Page after page brings nothing.
         """
-        reached = yield from self._down(last)
+        reached = yield from self._walk_down(last)
         if reached > 1:
             return (yield from self._search(reached, None))
         last = yield from self._end(last)
@@ -82,21 +82,21 @@ class Walk:
         # Later pages exist, so these count as missing if they still do not (R6).
         if holes and not self._pages.is_refused:
             for answer in (yield [self.ask(each, is_again=True, is_needed=True) for each in holes]):
-                self._pages.has_gaps |= self._taken(answer) is None
+                self._pages.has_gaps |= self._take(answer) is None
         return last
 
     # Down
 
-    def _down(self, last: int) -> Asking[int]:
-        behind: tuple[int, Page] | None = None
+    def _walk_down(self, last: int) -> Asking[int]:
+        behind: tuple[int, AdapterPage] | None = None
         number = last
         while number >= 1:
             size = _AT_ONCE if self._is_trusted and number <= last - _ALONE else 1
             batch = range(number, max(0, number - size), -1)
             answers = yield from self._answers(batch)
             for each, given in zip(batch, answers, strict=True):
-                answer = yield from self._anew(each, given, behind)
-                if not isinstance(answer, Page) or not answer.identities:
+                answer = yield from self._ask_anew(each, given, behind)
+                if not isinstance(answer, AdapterPage) or not answer.identities:
                     if not isinstance(answer, Refused) or answer.is_gone or answer.is_objection:
                         self._holes.add(each)
                     else:
@@ -105,7 +105,7 @@ class Walk:
                 is_idle = self._is_idle(answer)
                 if behind is not None and (yield from self._got_shorter(answer, behind)):
                     self.unsettled = "the pages got shorter while they were read"
-                    self._taken(answer)
+                    self._take(answer)
                     return behind[0]
                 yield from self._check_order(each, answer)
                 is_moved = behind is not None and behind[1].validators != answer.validators
@@ -113,33 +113,35 @@ class Walk:
                     yield from self._seam(each, last, (behind[1], answer))
                 if each == last:
                     self._tail = answer.identities
-                self._taken(answer)
+                self._take(answer)
                 self._count(is_idle=is_idle)
-                if isinstance(given, Page) and given.identities == answer.identities:
+                if isinstance(given, AdapterPage) and given.identities == answer.identities:
                     answer = given  # counts as old as the stored pages in front of it
                 behind = each, answer
             number = batch[-1] - 1
         return 1
 
-    def _anew(self, number: int, answer: Answer, behind: tuple[int, Page] | None) -> Asking[Answer]:
+    def _ask_anew(
+        self, number: int, answer: PageResponse, behind: tuple[int, AdapterPage] | None
+    ) -> Asking[PageResponse]:
         """Ask again for a page of an interrupted walk if the page behind it is much newer.
 
         The old page may have gained entries since, or taken some from the page behind it.
         """
         is_old = (
-            isinstance(answer, Page)
+            isinstance(answer, AdapterPage)
             and behind is not None
             and answer.had_at < behind[1].had_at - _OLDER_SECONDS
         )
         return (yield from one(self.ask(number, is_again=True))) if is_old else answer
 
-    def _answers(self, batch: range) -> Asking[Sequence[Answer]]:
+    def _answers(self, batch: range) -> Asking[Sequence[PageResponse]]:
         probed = self._pages.probed.pop(batch.start, None)
         if probed is not None:
             return [probed]
         return (yield [self.ask(each, is_again=self._is_again) for each in batch])
 
-    def _got_shorter(self, page: Page, behind: tuple[int, Page]) -> Asking[bool]:
+    def _got_shorter(self, page: AdapterPage, behind: tuple[int, AdapterPage]) -> Asking[bool]:
         """Return whether pages now hold fewer entries, so that some moved to pages already read.
 
         No validator shows that. `behind` is number and page of the one behind this page.
@@ -149,7 +151,7 @@ class Walk:
         if not (is_repeated or is_shorter):
             self._length = self._length if self._is_uneven else len(page.identities)
             return False
-        again = yield from self._again(behind[0])
+        again = yield from self._ask_again(behind[0])
         has_others = again is None or again.identities != behind[1].identities
         if is_repeated and not has_others:  # a deletion may move the entries of one page to the next
             raise NotHonouredError(is_numbered=False)
@@ -157,34 +159,34 @@ class Walk:
             self._is_uneven, self._length = True, len(page.identities)
         return is_shorter and has_others and again is not None
 
-    def _check_order(self, number: int, page: Page) -> Asking[None]:
+    def _check_order(self, number: int, page: AdapterPage) -> Asking[None]:
         """Check that the publisher honours the requested order (R27)."""
         if self._is_trusted or page.is_ascending is None:
             return
         self._is_trusted = True
         if not page.is_ascending and number > 1:  # some imports give the newest post the lowest ID
             first = yield from one(self.ask(1, is_probe=True))
-            if isinstance(first, Page) and self._pages.repeats(first):
+            if isinstance(first, AdapterPage) and self._pages.repeats(first):
                 raise NotHonouredError(is_numbered=True)
 
-    def _taken(self, answer: Answer) -> Page | None:
+    def _take(self, answer: PageResponse) -> AdapterPage | None:
         page = self._pages.take(answer)
         if page is not None:
             self._had.update(page.identities)
         return page
 
-    def _again(self, number: int) -> Asking[Page | None]:
-        return self._taken((yield from one(self.ask(number, is_again=True))))
+    def _ask_again(self, number: int) -> Asking[AdapterPage | None]:
+        return self._take((yield from one(self.ask(number, is_again=True))))
 
-    def _further(self, number: int) -> Asking[Page | None]:
+    def _ask_further(self, number: int) -> Asking[AdapterPage | None]:
         """Ask for a page that must bring news if it exists."""
         answer = yield from one(self.ask(number, is_again=True))
-        is_idle = isinstance(answer, Page) and self._is_idle(answer)
-        page = self._taken(answer)
+        is_idle = isinstance(answer, AdapterPage) and self._is_idle(answer)
+        page = self._take(answer)
         self._count(is_idle=is_idle)
         return page
 
-    def _is_idle(self, page: Page) -> bool:
+    def _is_idle(self, page: AdapterPage) -> bool:
         """Return whether a fetched page brings nothing new to this walk."""
         return not page.is_stored and self._had.issuperset(page.identities)
 
@@ -196,7 +198,7 @@ class Walk:
 
     # Something went live
 
-    def _seam(self, number: int, last: int, pair: tuple[Page, Page]) -> Asking[None]:
+    def _seam(self, number: int, last: int, pair: tuple[AdapterPage, AdapterPage]) -> Asking[None]:
         """Ask again for entries that may have moved across the boundary behind a page.
 
         `pair` is the page behind it as first read, and the page.
@@ -206,23 +208,25 @@ class Walk:
         while not is_still and self._pages.are_told and self._seams < _SEAMS + last // 4:
             self._seams += 1
             top = number + 1
-            page = yield from self._again(top)
+            page = yield from self._ask_again(top)
             if page is not None and _is_same(page, pair[0]) and pair[0].validators != pair[1].validators:
                 self._pages.are_told = False  # the page has validators of its own
                 return
             while page is not None and had.isdisjoint(page.identities) and top < MOST_PAGES:
                 top += 1
-                page = yield from self._further(top)
+                page = yield from self._ask_further(top)
             came, is_still = [page], True
             for each in range(top - 1, number - 1, -1):
-                page = yield from self._again(each)
+                page = yield from self._ask_again(each)
                 is_still = is_still and (None in (page, came[-1]) or _are_of_one(page, came[-1]))
                 came.append(page or came[-1])
             self._doubt(pair, came, is_still=is_still)
         if not is_still and self._pages.are_told:
             self.unsettled = "posts were published faster than the pages were read"
 
-    def _doubt(self, pair: tuple[Page, Page], came: Sequence[Page | None], *, is_still: bool) -> None:
+    def _doubt(
+        self, pair: tuple[AdapterPage, AdapterPage], came: Sequence[AdapterPage | None], *, is_still: bool
+    ) -> None:
         is_moved = [page and page.identities for page in came] != [page.identities for page in pair]
         self._made_up += not (is_still or is_moved)
         self._pages.are_told = self._made_up < _MADE_UP
@@ -232,23 +236,23 @@ class Walk:
     def _end(self, last: int) -> Asking[int]:
         """Ask again for the last page and those behind it; return the number of the last one."""
         had = frozenset(self._had)
-        number, page = last, (yield from self._again(last))
+        number, page = last, (yield from self._ask_again(last))
         has_shifted = page is not None and page.identities[0] in had.difference(self._tail)
         if has_shifted and not self._pages.are_told:
             self.unsettled = "posts moved to other pages while they were read"
         if page is None and last > 1 and not self._pages.is_refused:  # there are fewer now
             number = yield from self._search(1, last)
-            page = yield from self._again(number)
+            page = yield from self._ask_again(number)
         top = number
         while page is not None and len(page.identities) >= self._length and top < MOST_PAGES:
-            behind = yield from self._further(top + 1)
+            behind = yield from self._ask_further(top + 1)
             if behind is None or behind.identities == page.identities:
                 break
             top, page = top + 1, behind
         lowest = top
         while page is not None and lowest > 1 and page.identities[0] not in had and top - lowest < _FEW:
             lowest -= 1
-            page = yield from self._again(lowest)
+            page = yield from self._ask_again(lowest)
         return top
 
     def _search(self, there: int, gone: int | None) -> Asking[int]:
@@ -278,11 +282,11 @@ _MADE_UP: Final = 2
 """Seams with nothing but new validators, before validators lose trust."""
 
 
-def _are_of_one(page: Page | None, other: Page | None) -> bool:
+def _are_of_one(page: AdapterPage | None, other: AdapterPage | None) -> bool:
     return page is not None and other is not None and page.validators == other.validators
 
 
-def _is_same(page: Page, other: Page) -> bool:
+def _is_same(page: AdapterPage, other: AdapterPage) -> bool:
     return page.validators == other.validators and page.identities == other.identities
 
 
@@ -306,7 +310,7 @@ class NoProgressError(Exception):
 BY_DATE: Final = "date archives"
 
 
-def collect_by_date(pages: Pages) -> Asking[Outcome]:
+def collect_by_date(pages: WordPressPages) -> Asking[AdapterOutcome]:
     """Ask for the posts of a site by the paths of its date archives, from this year back.
 
     Each year comes first: a year below a full page is complete. A full year is read by its months, a
@@ -315,7 +319,7 @@ def collect_by_date(pages: Pages) -> Asking[Outcome]:
     ends after twenty empty years in a row.
     """
     if dated_url(pages.job.url, _FIRST_YEAR) is None or not _is_of_site(pages.job):
-        return pages.job.unproven("the publisher does not answer by pages")
+        return pages.job.report_unproven("the publisher does not answer by pages")
     archives, empty = _Archives(pages, is_again=False), 0
     today = _day(pages.job.now)
     for year in range(today.year, _FIRST_YEAR - 1, -1):
@@ -328,7 +332,7 @@ def collect_by_date(pages: Pages) -> Asking[Outcome]:
         yield from archives.month(today.year, today.month)
     if not archives.is_honoured:
         reason = "the publisher does not answer by pages, nor by date"
-        return pages.job.unproven(pages.refused.slug if pages.refused else reason)
+        return pages.job.report_unproven(pages.refused.slug if pages.refused else reason)
     return _outcome(archives, pages.outcome(BY_DATE, archives.asked))
 
 
@@ -336,15 +340,15 @@ _FIRST_YEAR: Final = 1970
 _EMPTY_YEARS: Final = 20
 
 
-def _is_of_site(job: Job) -> bool:
+def _is_of_site(job: AdapterJob) -> bool:
     """Return whether the feed is a whole site's: categories and authors have no date archives."""
     api_url = job.page.marks.api_url
     return is_main(job.url, api_url) if api_url else True
 
 
-def look_by_date(job: Job) -> Asking[Outcome]:
+def look_by_date(job: AdapterJob) -> Asking[AdapterOutcome]:
     """Ask for the months since the last look, and for the month before."""
-    pages = Pages(job)
+    pages = WordPressPages(job)
     archives = _Archives(pages, is_again=True)
     span, looked_at = _day(job.now), job.known.looked_at
     first = _month_before(span if looked_at is None else min(span, _day(looked_at)))
@@ -353,11 +357,11 @@ def look_by_date(job: Job) -> Asking[Outcome]:
         span = _month_before(span)
     if job.is_linked:  # all later posts stood in the subscription document
         archives.full_day = ""
-    return _outcome(archives, Outcome(is_honoured=True, known=job.known))
+    return _outcome(archives, AdapterOutcome(is_honoured=True, known=job.known))
 
 
 class _Archives:
-    def __init__(self, pages: Pages, *, is_again: bool) -> None:
+    def __init__(self, pages: WordPressPages, *, is_again: bool) -> None:
         self.pages = pages
         self.is_again = is_again
         self.asked = 0
@@ -388,7 +392,9 @@ class _Archives:
         url = dated_url(self.pages.job.url, *span)
         assert url is not None, "the feed has archives by date"
         # Most days of some years are empty: each year has a bound of its own.
-        answer = yield from one(Ask(url, place=_place(*span), is_again=self.is_again, reading=span[0]))
+        answer = yield from one(
+            PageQuestion(url, place=_place(*span), is_again=self.is_again, reading=span[0])
+        )
         self.asked += 1
         if isinstance(answer, Refused):
             if answer.is_gone or answer.is_objection:
@@ -396,7 +402,7 @@ class _Archives:
             else:
                 self.pages.refused = answer
             return 0
-        assert isinstance(answer, Page)
+        assert isinstance(answer, AdapterPage)
         if self._is_anything(answer, span):
             self.are_there = self.has_met = False
             self.kinds.clear()
@@ -406,7 +412,7 @@ class _Archives:
         self.kinds.add(bool(answer.identities))
         return len(answer.identities)
 
-    def _is_anything(self, page: Page, span: tuple[int, ...]) -> bool:
+    def _is_anything(self, page: AdapterPage, span: tuple[int, ...]) -> bool:
         """Return whether the publisher sends some feed for any path (R27).
 
         Otherwise the walk would ask a static site for thousands of days. One entry from before its span
@@ -445,7 +451,7 @@ _ZONES_SECONDS: Final = 2 * DAY_SECONDS
 """A site's day may begin earlier than a UTC day."""
 
 
-def _outcome(archives: _Archives, outcome: Outcome) -> Outcome:
+def _outcome(archives: _Archives, outcome: AdapterOutcome) -> AdapterOutcome:
     refused = archives.pages.refused
     if refused is not None:
         return replace(outcome, is_whole=False, reason=refused.slug)

@@ -89,7 +89,7 @@ def compose_head(fragments: Fragments | JsonFragments, tombstones: Sequence[Tomb
         text = _rdf_head(fragments, children, document.head.channel, others, room)
     else:
         taken = room.taken(children, fragments.head_child)
-        text = b"".join([text + b"\n" for _, text in taken]) + room.passed_on(others)
+        text = b"".join([text + b"\n" for _, text in taken]) + room.pass_on(others)
     return ComposedHead(text, prefixes_in(text), room.left_out)
 
 
@@ -120,7 +120,7 @@ class _Room:
         What readers need comes first, wherever it stands; of the rest the last ones are left out.
         """
         found: dict[int, tuple[HeadChild, bytes]] = {}
-        needed = _needed(children)
+        needed = _choose_needed(children)
         for child in needed:
             if child.end - child.start <= self._bytes and self.took(text := made(child)):
                 found[child.start] = child, text
@@ -133,7 +133,7 @@ class _Room:
         self.left_out += len(children) - len(found)
         return [found[place] for place in sorted(found)]
 
-    def passed_on(self, tombstones: Sequence[Tombstone]) -> bytes:
+    def pass_on(self, tombstones: Sequence[Tombstone]) -> bytes:
         """Return the tombstones that there is room for, the newest."""
         elements = written(tombstones)
         taken = list(itertools.takewhile(self.took, elements))
@@ -141,7 +141,7 @@ class _Room:
         return b"".join(taken)
 
 
-def _needed(children: Sequence[HeadChild]) -> list[HeadChild]:
+def _choose_needed(children: Sequence[HeadChild]) -> list[HeadChild]:
     """Return what a document is no feed without, or what its entries lean on, in the order of `_NEEDED`."""
     found: list[tuple[int, HeadChild]] = []
     once: set[tuple[str, str]] = set()
@@ -233,7 +233,7 @@ def _rdf_head(
     sequence = b"" if document.version == RSS_090 else _in_default(_SEQUENCE, tag)
     own_texts = [text + b"\n" for child, text in taken if child in within]
     others = [text + b"\n" for child, text in taken if child not in within]
-    passed_on = room.passed_on(tombstones)
+    passed_on = room.pass_on(tombstones)
     return b"".join([tag, b"\n", *own_texts, passed_on, sequence, OWN_PLACE, end, *others])
 
 
@@ -356,7 +356,7 @@ def _bound(prefix: str) -> str:
     return f" xmlns:{prefix}={quoteattr(WELL_KNOWN_PREFIXES[prefix])}"
 
 
-def _declared(prefixes: int) -> str:
+def _declare(prefixes: int) -> str:
     return "".join(_bound(prefix) for prefix, bit in _BIT.items() if prefixes & bit)
 
 
@@ -372,7 +372,7 @@ def _json_prologue(head: bytes, address: Address) -> bytes:
 def _root(family: Family, version: str, prefixes: int) -> bytes:
     if family is Family.RDF:
         prefixes |= _BIT["rdf"]
-    declared = _declared(prefixes)
+    declared = _declare(prefixes)
     if family is Family.RSS:
         return f'<rss version="{rss_version(version)}"{declared}>\n<channel>\n'.encode()
     default = default_namespace(family, version)
@@ -426,7 +426,7 @@ def synthesize(
     used = 0
     for fragment in fragments:
         used |= prefixes_in(fragment, ALL_PREFIXES & ~used)
-    return _DECLARATION + _xml(family, version, namespace, _declared(used).encode(), entries)
+    return _DECLARATION + _xml(family, version, namespace, _declare(used).encode(), entries)
 
 
 def _xml(family: Family, version: str, namespace: str | None, declared: bytes, entries: bytes) -> bytes:

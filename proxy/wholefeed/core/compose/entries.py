@@ -35,7 +35,7 @@ from defusedxml.ElementTree import DefusedXMLParser, fromstring
 
 from wholefeed.core.compose.compose import newest_first, synthesize
 from wholefeed.core.compose.segments import Sealed, inflate, seal
-from wholefeed.core.compose.weaving import publication_dates, published_at
+from wholefeed.core.compose.weaving import publication_dates, publication_instant
 from wholefeed.core.facts import Stored
 from wholefeed.core.model import (
     ATOM_03_NS,
@@ -188,7 +188,7 @@ class Entries(Sequence[Entry]):
 
     def __init__(
         self,
-        documents: Sequence[Held],
+        documents: Sequence[SegmentTexts],
         ambiguous: Collection[EntryId] = (),
         order: Sequence[int] | None = None,
     ) -> None:
@@ -199,7 +199,7 @@ class Entries(Sequence[Entry]):
         self._opened: tuple[tuple[int, list[Entry]], ...] = ()
 
     @classmethod
-    def by_publication(cls, documents: Sequence[Held], ambiguous: Collection[EntryId] = ()) -> Self:
+    def by_publication(cls, documents: Sequence[SegmentTexts], ambiguous: Collection[EntryId] = ()) -> Self:
         """Return entries sorted by publication across their documents, each of which is read for it once."""
         held = [each for each in documents if each.live]
         keys = [key for place, each in enumerate(held) for key in _keys(each, place)]
@@ -208,7 +208,7 @@ class Entries(Sequence[Entry]):
     @classmethod
     def in_places(
         cls,
-        documents: Sequence[Held],
+        documents: Sequence[SegmentTexts],
         ambiguous: Collection[EntryId],
         places: Sequence[Mapping[int | None, int]],
     ) -> Self:
@@ -223,7 +223,7 @@ class Entries(Sequence[Entry]):
         keys = [
             (own.get(ordinal, own.get(None, _LAST)), number)
             for number, (each, own) in enumerate(held)
-            for ordinal in _ordinals(_parsed(each), each.live)
+            for ordinal in _ordinals(_parse(each), each.live)
         ]
         return cls([each for each, _ in held], ambiguous, sorted(range(len(keys)), key=keys.__getitem__))
 
@@ -273,7 +273,7 @@ _OPENED: Final = 8
 """Documents that are kept open where entries are sorted across them."""
 
 
-class Held(NamedTuple):
+class SegmentTexts(NamedTuple):
     """One document of a feed, kept for its entries."""
 
     body: Sealed
@@ -283,7 +283,7 @@ class Held(NamedTuple):
     """The entries that are the feed's, from the top."""
 
 
-def held(document: Stored, live: Sequence[int], *, is_current: bool) -> Held:
+def held(document: Stored, live: Sequence[int], *, is_current: bool) -> SegmentTexts:
     """Return a document as it is kept, with those of its entries that are the feed's.
 
     They are counted once more unless this program's parser (`is_current`) has counted them.
@@ -294,10 +294,10 @@ def held(document: Stored, live: Sequence[int], *, is_current: bool) -> Held:
     if not is_current:
         known = len(document.parse().entries)
         live = [ordinal for ordinal in live if ordinal < known]
-    return Held(seal(document.body), document.url, document.media_type, tuple(live))
+    return SegmentTexts(seal(document.body), document.url, document.media_type, tuple(live))
 
 
-def _parsed(kept: Held) -> FeedDocument:
+def _parse(kept: SegmentTexts) -> FeedDocument:
     body = inflate(kept.body.block, kept.body.length, kept.body.crc32)
     return Stored(body, kept.url, kept.media_type).parse()
 
@@ -308,20 +308,20 @@ def _ordinals(document: FeedDocument, live: Sequence[int]) -> list[int]:
     return [live[place] for place in order]
 
 
-def _keys(kept: Held, place: int) -> Iterator[tuple[float, int, int]]:
+def _keys(kept: SegmentTexts, place: int) -> Iterator[tuple[float, int, int]]:
     """Yield what the entries of a document are sorted by across documents, in the order of `_read`."""
-    document = _parsed(kept)
+    document = _parse(kept)
     dates = publication_dates(document)
     return ((-dates[ordinal], place, ordinal) for ordinal in _ordinals(document, kept.live))
 
 
-def _read(kept: Held, ambiguous: Collection[EntryId]) -> list[Entry]:
+def _read(kept: SegmentTexts, ambiguous: Collection[EntryId]) -> list[Entry]:
     """Return the entries of a document, each read from its self-contained slice.
 
     So prefixes, language and base are those that it was written under.
     """
-    document = _parsed(kept)
-    document = document.identified({*ambiguous, *document.ambiguous})
+    document = _parse(kept)
+    document = document.identify({*ambiguous, *document.ambiguous})
     ordinals = _ordinals(document, kept.live)
     written = _written(document, ordinals)
     return [_entry(document, ordinal, each) for ordinal, each in zip(ordinals, written, strict=True)]
@@ -396,7 +396,7 @@ def said_dates(document: Stored | FeedDocument) -> list[float | None]:
     updated = [place for place, entry in enumerate(parsed.entries) if entry.updated_at is not None]
     if parsed.family is Family.ATOM:
         spans = (parsed.entries[place] for place in updated)
-        found = [published_at(parsed.text, entry.start, entry.end) for entry in spans]
+        found = [publication_instant(parsed.text, entry.start, entry.end) for entry in spans]
     else:
         found = [each.published_at for each in said_of(parsed, updated)]
     for place, at in zip(updated, found, strict=True):
@@ -407,12 +407,12 @@ def said_dates(document: Stored | FeedDocument) -> list[float | None]:
 # What an entry says of itself in a few words
 
 
-def said_in(document: FeedDocument) -> Iterator[Said]:
+def said_in(document: FeedDocument) -> Iterator[WrittenFields]:
     """Yield what each entry of a document says of itself, from the top."""
     return said_of(document, range(len(document.entries)))
 
 
-def said_of(document: FeedDocument, ordinals: Sequence[int]) -> Iterator[Said]:
+def said_of(document: FeedDocument, ordinals: Sequence[int]) -> Iterator[WrittenFields]:
     """Yield what some entries of a document say of themselves."""
     return map(_SAID[document.family], _written(document, ordinals))
 
@@ -443,7 +443,7 @@ def _elements(document: FeedDocument, root: Element) -> list[Element]:
     return list(root[0])
 
 
-class Said(NamedTuple):
+class WrittenFields(NamedTuple):
     """What an entry says of itself, as written."""
 
     id: str
@@ -455,14 +455,14 @@ class Said(NamedTuple):
     published_at: float | None
 
 
-def _atom_said(entry: Element) -> Said:
+def _atom_said(entry: Element) -> WrittenFields:
     own = entry.tag.rpartition("}")[0] + "}"
     link = next((each for each in entry.iterfind(f"{own}link") if each.get("rel", "") in _ALTERNATE), None)
     base = entry.get(_XML_BASE, "")
     if link is not None and (inner := link.get(_XML_BASE)):
         base = resolve_or_empty(base, inner) or base
     dates = (parse_rfc3339(_text_of(entry, f"{own}{name}")) for name in _ATOM_PUBLISHED)
-    return Said(
+    return WrittenFields(
         id=_text_of(entry, f"{own}id"),
         title=_text_of(entry, f"{own}title"),
         href=link.get("href", "") if link is not None else "",
@@ -475,7 +475,7 @@ _ALTERNATE: Final = frozenset({"", "alternate", "http://www.iana.org/assignments
 _ATOM_PUBLISHED: Final = ("published", "issued", "created")
 
 
-def _rss_said(item: Element) -> Said:
+def _rss_said(item: Element) -> WrittenFields:
     """Read an item of RSS, be it one of RSS 1.0."""
     space, brace, _ = item.tag.rpartition("}")
     own = space + brace
@@ -492,7 +492,7 @@ def _rss_said(item: Element) -> Said:
         parse_rfc822(_text_of(item, f"{own}pubDate")),
         parse_rfc822(_text_of(item, f"{{{DC_NS}}}date")),
     )
-    return Said(
+    return WrittenFields(
         id=item.get(_ABOUT, "") or _text_of(item, f"{own}guid"),
         title=_text_of(item, f"{own}title"),
         href=href,
@@ -510,9 +510,9 @@ def _text_of(element: Element, name: str) -> str:
     return "" if child is None else "".join(child.itertext()).strip(SPACES)
 
 
-def _item_said(item: Mapping[str, Any]) -> Said:
+def _item_said(item: Mapping[str, Any]) -> WrittenFields:
     """Read an item of a JSON Feed; its numbers are texts."""
-    return Said(
+    return WrittenFields(
         id=_string_of(item.get("id")),
         title=_string_of(item.get("title")),
         href=_string_of(item.get("url")) or _string_of(item.get("external_url")),
@@ -530,7 +530,7 @@ def _string_of(value: Any) -> str:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Shown:
+class PageEntry:
     """One entry as it is shown."""
 
     identity: str
@@ -585,7 +585,7 @@ class Enclosure:
     """How long it plays, likewise."""
 
 
-def shown(family: Family, text: bytes, *, namespace: str = "", is_cut: bool = False) -> Shown:
+def parse_for_page(family: Family, text: bytes, *, namespace: str = "", is_cut: bool = False) -> PageEntry:
     """Return an entry from its text in a segment, which has a default namespace around it."""
     if family is Family.JSON:
         written: _Written = _item(text, is_cut=is_cut)
@@ -631,7 +631,7 @@ class _Tree(TreeBuilder):
 
 
 def _item(text: bytes, *, is_cut: bool) -> Mapping[str, Any]:
-    for candidate in _closed(text) if is_cut else (text,):
+    for candidate in _close_object(text) if is_cut else (text,):
         try:
             item = json.loads(candidate.decode("utf-8", "ignore"), parse_int=str, parse_float=str)
         except (ValueError, RecursionError):
@@ -641,7 +641,7 @@ def _item(text: bytes, *, is_cut: bool) -> Mapping[str, Any]:
     return {}
 
 
-def _closed(text: bytes) -> Iterator[bytes]:
+def _close_object(text: bytes) -> Iterator[bytes]:
     """Yield what the beginning of an object may be made of: all of it, then what is before the last comma."""
     end, comma_at = 0, 0
     closing: list[bytes] = []
@@ -665,7 +665,7 @@ _JSON_TOKEN: Final = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"|[][{},]|[^][{},"]
 _JSON_STRING_BEGUN: Final = re.compile(rb'"[^"\\]*+(?:\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})[^"\\]*+)*+')
 
 
-def _of_atom(entry: Element, said: Said) -> Shown:
+def _of_atom(entry: Element, said: WrittenFields) -> PageEntry:
     own = entry.tag.rpartition("}")[0] + "}"
     names = (
         _text_of(author, f"{own}name") or _text_of(author, f"{own}email")
@@ -682,7 +682,7 @@ def _of_atom(entry: Element, said: Said) -> Shown:
         Category(each.get("term", ""), each.get("label", ""), each.get("scheme", ""))
         for each in entry.iterfind(f"{own}category")
     ]
-    return _shown(
+    return _make_page_entry(
         said,
         _atom_texts(entry),
         title=_title_of(entry.find(f"{own}title")),
@@ -695,7 +695,7 @@ def _of_atom(entry: Element, said: Said) -> Shown:
     )
 
 
-def _of_rss(item: Element, said: Said) -> Shown:
+def _of_rss(item: Element, said: WrittenFields) -> PageEntry:
     own = item.tag.removesuffix("item")
     mailed = _text_of(item, f"{own}author")
     named = _NAME_IN_REMARK.fullmatch(mailed)
@@ -709,7 +709,7 @@ def _of_rss(item: Element, said: Said) -> Shown:
     categories = [
         Category(each.text or "", scheme=each.get("domain", "")) for each in item.iterfind(f"{own}category")
     ]
-    return _shown(
+    return _make_page_entry(
         said,
         _rss_texts(item),
         title=_title_of(item.find(f"{own}title")),
@@ -753,10 +753,10 @@ def _is_played(content: Element) -> bool:
     return media in ("audio", "video")
 
 
-def _of_item(item: Mapping[str, Any], said: Said) -> Shown:
+def _of_item(item: Mapping[str, Any], said: WrittenFields) -> PageEntry:
     people = [*_list_of(item.get("authors")), item.get("author")]
     files = [each for each in _list_of(item.get("attachments")) if isinstance(each, dict)]
-    return _shown(
+    return _make_page_entry(
         said,
         _item_texts(item),
         title=" ".join(said.title.split()),
@@ -775,13 +775,13 @@ def _list_of(value: Any) -> list[Any]:
     return value if isinstance(value, list) else []
 
 
-_SAID: Final[Mapping[Family, Callable[[_Written], Said]]] = {
+_SAID: Final[Mapping[Family, Callable[[_Written], WrittenFields]]] = {
     Family.ATOM: _atom_said,
     Family.RSS: _rss_said,
     Family.RDF: _rss_said,
     Family.JSON: _item_said,
 }
-_SHOWN: Final[Mapping[Family, Callable[[_Written, Said], Shown]]] = {
+_SHOWN: Final[Mapping[Family, Callable[[_Written, WrittenFields], PageEntry]]] = {
     Family.ATOM: _of_atom,
     Family.RSS: _of_rss,
     Family.RDF: _of_rss,
@@ -789,8 +789,8 @@ _SHOWN: Final[Mapping[Family, Callable[[_Written, Said], Shown]]] = {
 }
 
 
-def _shown(
-    said: Said,
+def _make_page_entry(
+    said: WrittenFields,
     texts: Iterable[tuple[str, str]],
     *,
     title: str,
@@ -800,7 +800,7 @@ def _shown(
     enclosures: Iterable[tuple[str, ...]],
     duration: str = "",
     image: str = "",
-) -> Shown:
+) -> PageEntry:
     full = (each for each in texts if each[0].strip())
     (content, content_base), (summary, _) = next(full, ("", "")), next(full, ("", ""))
     found: dict[str, Enclosure] = {}
@@ -811,7 +811,7 @@ def _shown(
                 absolute, Enclosure(absolute, media_type.strip(), size or None, _seconds_of(plays))
             )
     durations = (_seconds_of(duration), *(each.duration_seconds for each in found.values()))
-    return Shown(
+    return PageEntry(
         identity=said.id,
         title=title,
         link=_http_url(said.base, said.href),
@@ -960,11 +960,11 @@ def _title_of(element: Element | None) -> str:
     kind = element.get("type", "text").strip().lower()
     is_text = element.tag.startswith((_ATOM, _OLD_ATOM)) and kind not in _HTML_TYPES
     if not is_text and kind not in _XHTML_TYPES and element.get("mode", "escaped") == "escaped":
-        return unmarked(text)
+        return strip_markup(text)
     return " ".join(text.split())
 
 
-def unmarked(text: str) -> str:
+def strip_markup(text: str) -> str:
     """Return a title that may bear markup as text in one line."""
     return " ".join(html.unescape(MARKUP.sub("", text)).split())
 

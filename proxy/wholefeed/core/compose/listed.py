@@ -17,7 +17,7 @@ from collections.abc import Collection, Iterable
 from typing import Final, assert_never
 
 from wholefeed.core.compose.compose import synthesize
-from wholefeed.core.compose.entries import shown
+from wholefeed.core.compose.entries import parse_for_page
 from wholefeed.core.facts import Stored
 from wholefeed.core.listing.finding import ListedEntry
 from wholefeed.core.listing.lists import FeedEntry
@@ -32,7 +32,9 @@ def named_entries(document: Stored | FeedDocument) -> list[FeedEntry]:
     parsed = document.parse() if isinstance(document, Stored) else document
     family, namespace = parsed.family, default_namespace(parsed.family)
     fragments = fragments_of(parsed)
-    made = (shown(family, fragments.sent(n), namespace=namespace) for n in range(len(parsed.entries)))
+    made = (
+        parse_for_page(family, fragments.sent(n), namespace=namespace) for n in range(len(parsed.entries))
+    )
     return [
         FeedEntry(
             link=each.link,

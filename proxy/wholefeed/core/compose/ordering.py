@@ -22,12 +22,12 @@ from math import inf, nextafter
 from typing import Final, NamedTuple
 
 from wholefeed.core.compose.compose import newest_first
-from wholefeed.core.compose.weaving import UNDATED, Key, Member
+from wholefeed.core.compose.weaving import UNDATED, Key, WovenMember
 
 # What is known of entries
 
 
-class Row(NamedTuple):
+class OrderRow(NamedTuple):
     """An entry of an attached document."""
 
     document: int
@@ -157,7 +157,7 @@ class Slots:
         block = self._block(date)
         return self._count if block is None else block.first
 
-    def parted(self, date: float) -> Block | None:
+    def find_parted(self, date: float) -> Block | None:
         """Return the block whose segment cannot be sent as it is for what stands there."""
         block = self._block(date)
         return block if block is not None and block.is_parted(date) else None
@@ -209,7 +209,7 @@ WHOLE_FIRST: Final = (inf, -1, 0, 0)
 WHOLE_LAST: Final = (inf, 2, 0, 0)
 
 
-def key_of(member: Member, index: Mapping[int, int], slots: Slots) -> Key:
+def key_of(member: WovenMember, index: Mapping[int, int], slots: Slots) -> Key:
     """Return what an entry is sorted by.
 
     That is: place of the document, less the date, and what tells equal ones apart. What stands by its date is

@@ -17,7 +17,7 @@ from itertools import islice
 from typing import Final, NamedTuple
 from urllib.parse import unquote, urlsplit
 
-from wholefeed.core.compose.entries import Enclosure, Shown, shown
+from wholefeed.core.compose.entries import Enclosure, PageEntry, parse_for_page
 from wholefeed.core.compose.sanitising import (
     LONGEST_URL,
     Allowance,
@@ -25,10 +25,10 @@ from wholefeed.core.compose.sanitising import (
     is_elsewhere,
     plain,
     plain_url,
-    sanitised,
+    sanitise,
 )
 from wholefeed.core.model import Family
-from wholefeed.core.text.urls import Places
+from wholefeed.core.text.urls import UrlPlaces
 
 PAGE_BYTES: Final = 1 << 20
 """What a page may come to, in UTF-8."""
@@ -46,7 +46,7 @@ _LONGEST_TITLE: Final = 300
 _LONGEST_NAME: Final = 120
 
 
-class Begun(NamedTuple):
+class EntryText(NamedTuple):
     """The text of an entry in its segment, or its beginning."""
 
     text: bytes
@@ -87,12 +87,12 @@ class File(NamedTuple):
 
 
 def show_entries(
-    entries: Sequence[Begun],
+    entries: Sequence[EntryText],
     family: Family,
     *,
     namespace: str,
     base: str,
-    loads_all_but: Places | None = None,
+    loads_all_but: UrlPlaces | None = None,
 ) -> list[Article]:
     """Return the entries of a page.
 
@@ -100,7 +100,7 @@ def show_entries(
     unless they are at the places `loads_all_but`; None: none is, and they become links.
     """
     read = [
-        _headed(shown(family, text, namespace=namespace, is_cut=is_cut))
+        _shorten(parse_for_page(family, text, namespace=namespace, is_cut=is_cut))
         for text, is_cut in _of_few_elements(entries)
     ]
     left_bytes = ENTRIES_BYTES - sum(
@@ -123,7 +123,7 @@ _LEAST_ELEMENTS: Final = 500
 _TAG: Final = re.compile(b"<")
 
 
-def _of_few_elements(entries: Sequence[Begun]) -> Iterator[Begun]:
+def _of_few_elements(entries: Sequence[EntryText]) -> Iterator[EntryText]:
     """Give the entries, those of very many elements cut short: XHTML may be nothing but elements."""
     left = _MOST_ELEMENTS - _LEAST_ELEMENTS * len(entries)
     for each in entries:
@@ -133,10 +133,10 @@ def _of_few_elements(entries: Sequence[Begun]) -> Iterator[Begun]:
             yield each
         else:
             beyond = next(islice(_TAG.finditer(each.text), most, None))
-            yield Begun(each.text[: beyond.start()], is_cut=True)
+            yield EntryText(each.text[: beyond.start()], is_cut=True)
 
 
-def _headed(entry: Shown) -> Shown:
+def _shorten(entry: PageEntry) -> PageEntry:
     """Return an entry, what is shown of every one as short as it is shown."""
     return replace(
         entry,
@@ -156,7 +156,7 @@ def _escaped_bytes(text: str) -> int:
 
 
 def _article(
-    entry: Shown, room_bytes: int, left: Allowance, base: str, own: Places | None
+    entry: PageEntry, room_bytes: int, left: Allowance, base: str, own: UrlPlaces | None
 ) -> tuple[Article, int]:
     """Return an entry as it is shown, and what its files and its content come to."""
     files_left_bytes = files_bytes = min(room_bytes // 2, _FILES_BYTES)
@@ -169,9 +169,7 @@ def _article(
             files_left_bytes -= size
             files.append(file)
     room_bytes -= (taken_bytes := files_bytes - files_left_bytes)
-    content, cut = sanitised(
-        entry.content, entry.base or base, left, most_bytes=room_bytes, loads_all_but=own
-    )
+    content, cut = sanitise(entry.content, entry.base or base, left, most_bytes=room_bytes, loads_all_but=own)
     at = entry.published if entry.published is not None else entry.updated
     article = Article(
         title=entry.title,
@@ -188,7 +186,7 @@ def _article(
     return article, taken_bytes + len(content.encode())
 
 
-def _file(file: Enclosure, own: Places | None) -> File:
+def _file(file: Enclosure, own: UrlPlaces | None) -> File:
     url = _short(plain_url(file.url))
     parts = urlsplit(url)
     name = plain(unquote(parts.path.rpartition("/")[2], errors="replace"), _LONGEST_NAME)

@@ -20,9 +20,9 @@ from dataclasses import dataclass, field, replace
 from typing import Final, NamedTuple
 
 from wholefeed.core.compose.compose import synthesize
-from wholefeed.core.compose.entries import shown
+from wholefeed.core.compose.entries import parse_for_page
 from wholefeed.core.facts import CopyDates, DocumentFacts, Stored
-from wholefeed.core.merge import OTHER, Fullness, Rank, counted_instant, fullness_of, ranked
+from wholefeed.core.merge import OTHER, Fullness, Rank, counted_instant, fullness_of, rank_copy
 from wholefeed.core.model import (
     MEDIA_TYPE,
     MEMORY_URL,
@@ -47,12 +47,12 @@ def remember_copies(replaced: ReplacedDocument, *, keeps_parsed: bool = False) -
     Raises:
         ParseError: Only when another parser has stored one of the documents.
     """
-    by_itself = _parsed(replaced.document, replaced.ambiguous)
-    document = _named(by_itself, replaced.names)
+    by_itself = _parse(replaced.document, replaced.ambiguous)
+    document = _rename_entries(by_itself, replaced.names)
     memory, present = replaced.memory, replaced.present
     held, remembered = list[_Copy](), None
     if memory is not None:
-        remembered = _parsed(memory.document, replaced.ambiguous)
+        remembered = _parse(memory.document, replaced.ambiguous)
         held = _held(remembered, memory.dates)
     fullness = _fullness_of(document, replaced.fullness)
     cut = frozenset[EntryId]()
@@ -62,7 +62,7 @@ def remember_copies(replaced: ReplacedDocument, *, keeps_parsed: bool = False) -
             for entry, own in zip(document.entries, fullness, strict=True)
             if own == Fullness.CUT
         }
-        successor = _named(_parsed(replaced.successor, replaced.ambiguous), replaced.names)
+        successor = _rename_entries(_parse(replaced.successor, replaced.ambiguous), replaced.names)
         cut = cut_short(document, successor, was_cut, remembered)
         if replaced.is_set_back:
             present = dict(present) | dict.fromkeys(_written_otherwise(document, successor), _NOTHING)
@@ -182,12 +182,12 @@ class _Copy(NamedTuple):
     dates: CopyDates
 
 
-def _parsed(document: Stored | FeedDocument, ambiguous: Collection[EntryId]) -> FeedDocument:
+def _parse(document: Stored | FeedDocument, ambiguous: Collection[EntryId]) -> FeedDocument:
     parsed = document.parse() if isinstance(document, Stored) else document
-    return parsed.identified(ambiguous)
+    return parsed.identify(ambiguous)
 
 
-def _named(document: FeedDocument, names: Mapping[EntryId, EntryId]) -> FeedDocument:
+def _rename_entries(document: FeedDocument, names: Mapping[EntryId, EntryId]) -> FeedDocument:
     """Return a document with its entries under the identities of their posts (R36)."""
     if not names:
         return document
@@ -218,7 +218,7 @@ def _fullness_of(document: FeedDocument, known: Sequence[int | None]) -> list[in
 
 def _rank_of(dates: CopyDates) -> Rank:
     fullness = Fullness.UNKNOWN if dates.fullness is None else dates.fullness
-    return ranked(dates.updated_at, fullness, dates.document_updated_at, dates.made_at)
+    return rank_copy(dates.updated_at, fullness, dates.document_updated_at, dates.made_at)
 
 
 def _written(
@@ -228,14 +228,14 @@ def _written(
     media_type = MEDIA_TYPE[Family.JSON] if like.family is Family.JSON else _XML_TYPE
     written, end = [], len(copies)
     while end:
-        start, is_sealed = _filled(copies, end)
+        start, is_sealed = _fill(copies, end)
         fragments, identities, dates = zip(*copies[start:end], strict=True)
         number, text = next(numbers), synthesize(like.family, like.version, fragments)
         document = Stored(text, f"{MEMORY_URL}{number}", media_type)
         parsed = document.parse()
         facts = DocumentFacts.of(parsed, dates)
         own = {n: at.own for n, at in enumerate(dates) if at.own not in (None, identities[n])}
-        facts = replace(facts, entries=facts.entries.identified(dict(enumerate(identities))), own=own)
+        facts = replace(facts, entries=facts.entries.identify(dict(enumerate(identities))), own=own)
         written.append(
             WrittenMemory(
                 number=number,
@@ -256,7 +256,7 @@ SEALED_BYTES: Final = 1 << 20
 """Of the entries' text. A larger entry has a document to itself."""
 
 
-def _filled(copies: Sequence[_Copy], end: int) -> tuple[int, bool]:
+def _fill(copies: Sequence[_Copy], end: int) -> tuple[int, bool]:
     """Return where the document begins that ends before `end`, and whether it is full."""
     start, size = end, 0
     while start and end - start < SEALED_ENTRIES and size < SEALED_BYTES:
@@ -320,7 +320,7 @@ def _texts(document: FeedDocument, places: Iterable[int]) -> Iterator[str]:
     namespace = default_namespace(document.family, document.version)
     fragments = fragments_of(document, namespace)
     for place in places:
-        said = shown(document.family, fragments.entry(place), namespace=namespace).content
+        said = parse_for_page(document.family, fragments.entry(place), namespace=namespace).content
         yield "".join(html.unescape(_TAG.sub("", said)).split())
 
 

@@ -80,7 +80,7 @@ class _Release(NamedTuple):
     """Whether it goes out in a feed of Atom 0.3, which has other dates."""
 
 
-class _Child(NamedTuple):
+class _EntryChild(NamedTuple):
     """A child element of an entry; places are in the document that was made of several."""
 
     kind: str
@@ -97,10 +97,10 @@ class _Child(NamedTuple):
     """Of a date, its text without markup."""
 
 
-def _children(text: bytes, depth: int) -> list[list[_Child]]:
+def _children(text: bytes, depth: int) -> list[list[_EntryChild]]:
     """Return the children of each entry, which stand at that depth."""
     guard = Guard(max_depth=UNLIMITED)
-    found: list[list[_Child]] = []
+    found: list[list[_EntryChild]] = []
     opened: list[tuple[str, int, str]] = []
     said: list[str] = []
     level = 0
@@ -129,7 +129,7 @@ def _children(text: bytes, depth: int) -> list[list[_Child]]:
             guard.parser.CharacterDataHandler = None
             if found:
                 is_empty = text[inner - 2 : inner] == b"/>"
-                found[-1].append(_Child(kind, start, inner, end, is_empty, media_type, "".join(said)))
+                found[-1].append(_EntryChild(kind, start, inner, end, is_empty, media_type, "".join(said)))
                 said.clear()
         level -= 1
 
@@ -178,31 +178,31 @@ def _entry(
     made: bytes,
     start: int,
     end: int,
-    children: Sequence[_Child],
+    children: Sequence[_EntryChild],
     family: Family,
     release: _Release,
     *,
     shows_original: bool,
 ) -> bytes:
     dates = sorted((each for each in children if each.kind in _DATES), key=lambda each: _DATES[each.kind])
-    edits = [_filled(made, each, _written(each.kind, release.at)) for each in dates]
+    edits = [_fill(made, each, _written(each.kind, release.at)) for each in dates]
     added = b""
     days = (_day(each.said, is_rfc822=each.kind in _RFC_822) for each in dates)
     if shows_original and (prefix := _prefix(days)):
         titles = [each for each in children if each.kind in _TITLES]
-        edits += [_prefixed(made, each, prefix.encode()) for each in titles]
+        edits += [_prefix_text(made, each, prefix.encode()) for each in titles]
         if all(each.kind == "itunes title" for each in titles):
             added += _element(made[start:end], "title", prefix.strip())
     if not dates:
         added += _own_date(made[start:end], family, release)
-    edited = _edited(made, edits, start, end)
+    edited = _edit(made, edits, start, end)
     return with_children(edited, added) if added else edited
 
 
 _TITLES: Final = frozenset({"atom title", "rss title", "itunes title"})
 
 
-def _edited(text: bytes, edits: Iterable[_Edit], start: int, end: int) -> bytes:
+def _edit(text: bytes, edits: Iterable[_Edit], start: int, end: int) -> bytes:
     pieces, position = list[bytes](), start
     for first, last, written in sorted(edits):
         pieces += (text[position:first], written)
@@ -210,7 +210,7 @@ def _edited(text: bytes, edits: Iterable[_Edit], start: int, end: int) -> bytes:
     return b"".join((*pieces, text[position:end]))
 
 
-def _filled(text: bytes, child: _Child, content: bytes) -> _Edit:
+def _fill(text: bytes, child: _EntryChild, content: bytes) -> _Edit:
     """Return the edit that gives an element this content and no other."""
     if child.is_empty:
         tag = text[child.start : child.inner - 2].rstrip()
@@ -222,11 +222,11 @@ def _name(tag: bytes) -> bytes:
     return tag[1:].split(maxsplit=1)[0].rstrip(b">")
 
 
-def _prefixed(text: bytes, child: _Child, prefix: bytes) -> _Edit:
+def _prefix_text(text: bytes, child: _EntryChild, prefix: bytes) -> _Edit:
     """Return the edit that puts a text in front of what an element says: within CDATA, within XHTML's div."""
     content = b"" if child.is_empty else text[child.inner : text.rindex(b"</", child.inner, child.end)]
     if not content.strip():
-        return _filled(text, child, prefix.strip())
+        return _fill(text, child, prefix.strip())
     place = child.inner
     opening = _CDATA.match(content) or (_DIV.match(content) if child.media_type == "xhtml" else None)
     place += opening.end() if opening else 0
@@ -330,19 +330,19 @@ def replay_head(family: Family, version: str, head: bytes, *, identifier: str, i
         is_coded = b"base64" in values.get(b"mode", b"")
         kind = "other" if is_coded else f"{_kind(each.namespace)} {each.name}"
         media_type = "xhtml" if b"xhtml" in values.get(b"type", b"") else ""
-        child = _Child(kind, each.start, inner, each.end, text[inner - 2 : inner] == b"/>", media_type)
+        child = _EntryChild(kind, each.start, inner, each.end, text[inner - 2 : inner] == b"/>", media_type)
         if kind in _LEADS_AWAY or kind.startswith("sy ") or (kind in _DATES and is_dated):
             edits.append((each.start, each.end, b""))
         elif kind == "atom id":
-            edits.append(_filled(text, child, escape(identifier).encode()))
+            edits.append(_fill(text, child, escape(identifier).encode()))
         elif kind in ("atom title", "rss title"):
-            edits.append(_suffixed(text, child, _REPLAY.encode()))
+            edits.append(_append_text(text, child, _REPLAY.encode()))
     end, own_place = offset + len(head), head.find(OWN_PLACE)
     at = end if own_place < 0 else offset + own_place
     edits.append((at, at, _BLOCK))
     if own_place >= 0:
         edits.append((at, at + 1, OWN_PLACE))
-    return _edited(text, edits, offset, end)
+    return _edit(text, edits, offset, end)
 
 
 _REPLAY: Final = " (replay)"
@@ -353,10 +353,10 @@ _LEADS_AWAY: Final = frozenset(
 _BLOCK: Final = f'<itunes:block xmlns:itunes="{WELL_KNOWN_PREFIXES["itunes"]}">Yes</itunes:block>\n'.encode()
 
 
-def _suffixed(text: bytes, child: _Child, suffix: bytes) -> _Edit:
+def _append_text(text: bytes, child: _EntryChild, suffix: bytes) -> _Edit:
     """Return the edit that puts a text behind what an element says: within CDATA, within XHTML's div."""
     if child.is_empty:
-        return _filled(text, child, suffix.strip())
+        return _fill(text, child, suffix.strip())
     place = text.rindex(b"</", child.inner, child.end)
     content = text[child.inner : place]
     if content.rstrip().endswith(b"]]>"):

@@ -18,9 +18,9 @@ from itertools import groupby
 from operator import itemgetter
 from typing import Final, NamedTuple
 
-from wholefeed.core.compose.entries import Said, said_of
+from wholefeed.core.compose.entries import WrittenFields, said_of
 from wholefeed.core.facts import Stored
-from wholefeed.core.listing.links import link_key
+from wholefeed.core.listing.page_links import link_key
 from wholefeed.core.model import Entry, EntryId, Family, FeedDocument, Traits, entry_id
 from wholefeed.core.parse.identities import SPACES, absolute
 from wholefeed.core.text.dates import parse_rfc822, parse_rfc3339
@@ -65,7 +65,7 @@ _ODD: Final = re.compile(
 """What an entry may hold that is not read here, or makes it mean something else."""
 
 
-def _read_plainly(document: FeedDocument, ordinal: int) -> Said | None:
+def _read_plainly(document: FeedDocument, ordinal: int) -> WrittenFields | None:
     """Return what `said_of` yields of an entry that is written plainly; None: it is not."""
     entry = document.entries[ordinal]
     text = document.text[entry.start : entry.end]
@@ -78,7 +78,7 @@ def _read_plainly(document: FeedDocument, ordinal: int) -> Said | None:
     if link is None or id_text is None or title is None or date is None or not (is_atom or (link and date)):
         return None
     at = (parse_rfc3339(date) if is_atom else parse_rfc822(date)) if date else None
-    return None if date and at is None else Said(id_text, title, link, "", at)
+    return None if date and at is None else WrittenFields(id_text, title, link, "", at)
 
 
 def _one(entry: bytes, name: bytes) -> str | None:
@@ -89,14 +89,14 @@ def _one(entry: bytes, name: bytes) -> str | None:
     found = _ONE[name].search(entry) if count == 1 else None
     if found is None:
         return None
-    text = found[1].decode() if found[1] is not None else _unescaped(found[2])
+    text = found[1].decode() if found[1] is not None else _unescape(found[2])
     return None if text is None else text.strip(SPACES)
 
 
 _REFERENCE: Final = re.compile("&(?!(?:amp|lt|gt|quot|apos);)")
 
 
-def _unescaped(written: bytes) -> str | None:
+def _unescape(written: bytes) -> str | None:
     """Return what a text means; None: by other references than most."""
     text = written.decode()
     if "&" not in text:
@@ -110,10 +110,10 @@ def _atom_link(text: bytes) -> str | None:
         return None
     own = next((each for each in found if each.get(b"rel", b"alternate") in (b"", b"alternate")), {})
     is_written_out = any(b":" in each.get(b"rel", b"") for each in found)
-    return None if is_written_out else _unescaped(own.get(b"href", b""))
+    return None if is_written_out else _unescape(own.get(b"href", b""))
 
 
-def _traits_of(entry: Entry, said: Said, base: str) -> Traits:
+def _traits_of(entry: Entry, said: WrittenFields, base: str) -> Traits:
     """Return the traits of one entry.
 
     What the keys of R9 tell apart, of entries without an id, is not joined by a link, nor by a title if their

@@ -5,7 +5,7 @@
 What comes out is made of a short list of elements and attributes, by nh3 (ammonia), whose parser is a
 browser's. Before it stand limits: HTML's rules of mending let a few KB make millions of elements, or keep the
 parser busy for seconds, since a tag may cost as much as there are elements around it. So tags, references and
-URLs are counted, and few elements stand in each other (`levelled`; docs/faults.md row 119). What goes beyond
+URLs are counted, and few elements stand in each other (`flatten`; docs/faults.md row 119). What goes beyond
 the limits is shown as text, and said to be.
 """
 
@@ -21,7 +21,7 @@ from typing import Final, NamedTuple
 from urllib.parse import quote
 
 from wholefeed.core.compose.entries import MARKUP, paragraphs
-from wholefeed.core.text.urls import Places, UrlError, canonical_url, is_http, resolve
+from wholefeed.core.text.urls import UrlError, UrlPlaces, canonical_url, is_http, resolve
 
 _MOST_TAGS: Final = 6000
 """Of an entry."""
@@ -55,7 +55,7 @@ class Clean(NamedTuple):
     cut: Cut
 
 
-def is_elsewhere(url: str, own: Places) -> bool:
+def is_elsewhere(url: str, own: UrlPlaces) -> bool:
     """Whether a URL is none of the proxy's own, which browsers would ask for with the reader's session.
 
     docs/faults.md row 97.
@@ -66,8 +66,8 @@ def is_elsewhere(url: str, own: Places) -> bool:
         return False
 
 
-def sanitised(
-    content: str, base: str, left: Allowance, *, most_bytes: int, loads_all_but: Places | None = None
+def sanitise(
+    content: str, base: str, left: Allowance, *, most_bytes: int, loads_all_but: UrlPlaces | None = None
 ) -> Clean:
     """Return HTML of a stranger as a page may show it.
 
@@ -84,7 +84,7 @@ def sanitised(
         left.tags -= tags
         left.references -= references
         judge = _Judge(base, left, most_bytes, loads_all_but)
-        made = _cleaned(shown, judge, most_bytes, has_media=loads_all_but is not None)
+        made = _clean(shown, judge, most_bytes, has_media=loads_all_but is not None)
         if made is not None:
             return Clean(made, Cut.NOTHING)
     text = _CONTROLS.sub("", html.unescape(MARKUP.sub(" ", shown)))
@@ -159,12 +159,12 @@ _HEADING: Final = re.compile(r"<(/?)h([1-6])(?=[ >])")
 _EMPTY_HEADING: Final = re.compile(r"<h[3-6](?: [^<>]*)?>\s*</h[3-6]>")
 
 
-def _cleaned(content: str, judge: _Judge, most_bytes: int, *, has_media: bool) -> str | None:
+def _clean(content: str, judge: _Judge, most_bytes: int, *, has_media: bool) -> str | None:
     """Return what is left of HTML; None where that is too much."""
     from nh3 import clean  # noqa: PLC0415 - 2 MB that only these pages need
 
     first = clean(
-        levelled(content),
+        flatten(content),
         tags={*_TAGS, *_EMBEDDED, "h1", "h2"},
         clean_content_tags=set(_SILENT),
         attributes={**_ATTRIBUTES, **_OF_EMBEDDED},
@@ -207,7 +207,7 @@ LONGEST_URL: Final = 2000
 class _Judge:
     """Says which value an attribute gets: URLs are made absolute, until they have come to a lot."""
 
-    def __init__(self, base: str, left: Allowance, most_bytes: int, loads_all_but: Places | None) -> None:
+    def __init__(self, base: str, left: Allowance, most_bytes: int, loads_all_but: UrlPlaces | None) -> None:
         self._base = base
         self._own = loads_all_but
         self._allowance = left
@@ -355,7 +355,7 @@ _TOKEN: Final = re.compile(
 that follows."""
 
 
-def levelled(content: str) -> str:
+def flatten(content: str) -> str:
     """Return HTML whose elements are within few others, whatever a parser does to mend it.
 
     The tags that it has are those that are written here, each once: what else could be taken for one is none

@@ -182,12 +182,12 @@ class Sealed:
 
 def seal(text: bytes) -> Sealed:
     """Deflate `text` into a block that can be joined with others. Empty text makes an empty block."""
-    block = _deflated(text) if text else b""
+    block = _deflate(text) if text else b""
     adler32 = isal_zlib.adler32(text).to_bytes(4)
     return Sealed(block, len(text), isal_zlib.crc32(text), crc_shift(len(text)), adler32)
 
 
-def _deflated(text: bytes) -> bytes:
+def _deflate(text: bytes) -> bytes:
     """Deflate text with a deflater that is idle: a full flush lets nothing refer to what it made before."""
     try:
         deflater, left_bytes = _idle_deflaters.pop()
@@ -229,7 +229,7 @@ class Deflater:
     def end(self) -> Sealed:
         """Return the end of the block, with what is known of all of its text."""
         end = self._deflater.flush(isal_zlib.Z_FULL_FLUSH) if self._whole.length else b""
-        return self._whole.sealed(end)
+        return self._whole.seal(end)
 
 
 def inflate(block: bytes, length: int, crc32: int) -> bytes:
@@ -311,7 +311,7 @@ def join_sealed(parts: Sequence[Sealed]) -> Sealed:
     whole = TextDigest()
     for part in parts:
         whole.add(part)
-    return whole.sealed(b"".join([part.block for part in parts]))
+    return whole.seal(b"".join([part.block for part in parts]))
 
 
 class TextDigest:
@@ -345,7 +345,7 @@ class TextDigest:
         )
         self.length += length
 
-    def sealed(self, block: bytes) -> Sealed:
+    def seal(self, block: bytes) -> Sealed:
         """Return what was added, sealed as it is in that block."""
         low, high = self._sums
         adler32 = (high << 16 | low).to_bytes(4)

@@ -17,7 +17,7 @@ An entry without a date goes with the one before it in its segment; in a segment
 Of a partial feed a pseudo-entry says in plain words what is missing and why, in the feed's own format (R16;
 RFC 5005, 4.2; PaceFeedState): URLs and reasons only, with a stable id, so that it does not churn. It promises
 nothing. Readers keep it once they have seen it. So when every document that was missing has been had, an
-entry of the same id and a later date takes its word back, for `HEALED_SECONDS`; `Turn` knows where a feed
+entry of the same id and a later date takes its word back, for `HEALED_SECONDS`; `ViewTurn` knows where a feed
 stands.
 """
 
@@ -138,7 +138,7 @@ class Cut:
         self.newest_at: float | None = None
         """The latest date of what was taken so far, epoch seconds; None: nothing that is dated was."""
 
-    def take(self, segment: _Span, own: int | None = None) -> Take:
+    def take(self, segment: _ViewSpan, own: int | None = None) -> Take:
         """Return how much of the next segment the view takes, of so many of its `own` entries; None: all."""
         if not segment.entries:
             return Take.WHOLE
@@ -170,7 +170,7 @@ class Cut:
         fill the view. One that is longer than all the room is passed over: it would hide everything behind it
         for ever.
         """
-        wanted = self._dated(slices)
+        wanted = self._find_dated(slices)
         self.skipped = 0
         self._room -= self._joint
         taken: list[Slice] = []
@@ -193,7 +193,7 @@ class Cut:
         found = [at for at in (self.newest_at, *dates) if at is not None]
         self.newest_at = max(found, default=None)
 
-    def _dated(self, slices: Iterable[Slice]) -> Iterator[Slice]:
+    def _find_dated(self, slices: Iterable[Slice]) -> Iterator[Slice]:
         since, is_wanted = self._since, True
         for each in slices:
             if since is not None and each.order_at is not None:
@@ -210,7 +210,7 @@ class Take(Enum):
     NONE = auto()
 
 
-class _Span(Protocol):
+class _ViewSpan(Protocol):
     """What a segment's row tells without its text."""
 
     @property
@@ -241,42 +241,42 @@ def entries_of(family: Family, text: bytes, version: str = "") -> list[Slice]:
 # What is said of a partial feed
 
 
-class _Told(NamedTuple):
+class _PageMessage(NamedTuple):
     title: str
     text: str
 
 
-def told_missing(missing: Sequence[Missing]) -> _Told:
+def told_missing(missing: Sequence[MissingRange]) -> _PageMessage:
     """Return what a reader of a partial feed is told, of at least one document."""
     said = "; ".join(f"{document.url}: {slug_in_words(document.reason)}" for document in missing)
     if all(document.reason == DocumentTruncated.slug for document in missing):  # row 49
-        return _Told(
+        return _PageMessage(
             "This feed broke off",
             "Nothing says that older entries are missing, but a document of this feed broke off before its"
             f" end, or went on behind it. The entries that were whole in it are shown. {said}.",
         )
-    return _Told(
+    return _PageMessage(
         "Older entries of this feed are missing",
         "This feed's history is kept in several documents, and not all of them could be read. Entries that"
         f" stand in them, or behind them, are not shown. {said}.",
     )
 
 
-class Missing(NamedTuple):
+class MissingRange(NamedTuple):
     """A document that is not in the reconstruction, as the reader is told of it."""
 
     url: str
     reason: str
 
 
-HEALED: Final = _Told(
+HEALED: Final = _PageMessage(
     "No entries of this feed are missing any more",
     "Documents of this feed that could not be read before have been read. The entries in them are shown now.",
 )
 
 
 def compose_warning(
-    family: Family, told: _Told, *, identifier: str, url: str, dated_at: float, version: str = ""
+    family: Family, told: _PageMessage, *, identifier: str, url: str, dated_at: float, version: str = ""
 ) -> bytes:
     """Return the pseudo-entry.
 
@@ -298,7 +298,7 @@ def compose_warning(
     return entry.encode() + segment_end(family)
 
 
-def _atom(told: _Told, identifier: str, url: str, instant: str, *, is_old: bool) -> str:
+def _atom(told: _PageMessage, identifier: str, url: str, instant: str, *, is_old: bool) -> str:
     """Atom 0.3 asks for issued and modified, and for the type of the link."""
     dates = f"<updated>{escape(instant)}</updated>"
     media_type = ""
@@ -317,7 +317,7 @@ _PAGE_TYPE: Final = "text/html"
 """Of what it links to."""
 
 
-def _rss(told: _Told, identifier: str, url: str, instant: str) -> str:
+def _rss(told: _PageMessage, identifier: str, url: str, instant: str) -> str:
     return (
         f"<item><title>{escape(told.title)}</title><link>{escape(url)}</link>"
         f'<guid isPermaLink="false">{escape(identifier)}</guid><pubDate>{escape(instant)}</pubDate>'
@@ -325,7 +325,7 @@ def _rss(told: _Told, identifier: str, url: str, instant: str) -> str:
     )
 
 
-def _rdf(told: _Told, identifier: str, url: str, instant: str) -> str:
+def _rdf(told: _PageMessage, identifier: str, url: str, instant: str) -> str:
     return (
         f"<item rdf:about={quoteattr(identifier)}><title>{escape(told.title)}</title>"
         f"<link>{escape(url)}</link><dc:date>{escape(instant)}</dc:date><dc:creator>{_AUTHOR}</dc:creator>"
@@ -333,7 +333,7 @@ def _rdf(told: _Told, identifier: str, url: str, instant: str) -> str:
     )
 
 
-def _json(told: _Told, identifier: str, url: str, instant: str) -> str:
+def _json(told: _PageMessage, identifier: str, url: str, instant: str) -> str:
     item = {
         "id": identifier,
         "url": url,
@@ -360,7 +360,7 @@ class Warned(StrEnum):
     HEALED = "healed"
 
 
-class Turn(NamedTuple):
+class ViewTurn(NamedTuple):
     """Where a feed stands.
 
     The turns of one feed, each dated later than the one before:
@@ -375,7 +375,7 @@ class Turn(NamedTuple):
     dated_at: float | None
     """What the entry is dated, or the last one was; None: there was none yet."""
 
-    def next(self, first_failed_at: float | None, *, is_lost: bool, now: float) -> Turn:
+    def next(self, first_failed_at: float | None, *, is_lost: bool, now: float) -> ViewTurn:
         """Return where it stands once it is published.
 
         What is missing now failed first at `first_failed_at` (None: nothing is missing). `is_lost`: something
@@ -384,15 +384,15 @@ class Turn(NamedTuple):
         warned = Warned.LOST if is_lost and self.warned is Warned.SENT else self.warned
         if first_failed_at is not None:
             if warned in (Warned.NONE, Warned.HEALED):
-                return Turn(Warned.UNSENT, self._later(first_failed_at))
-            return Turn(warned, self.dated_at)
+                return ViewTurn(Warned.UNSENT, self._later(first_failed_at))
+            return ViewTurn(warned, self.dated_at)
         match warned:
             case Warned.SENT:
-                return Turn(Warned.HEALED, self._later(now))
+                return ViewTurn(Warned.HEALED, self._later(now))
             case Warned.HEALED:
                 return self
             case _:
-                return Turn(Warned.NONE, self.dated_at)
+                return ViewTurn(Warned.NONE, self.dated_at)
 
     def is_healed_at(self, now: float) -> bool:
         """Whether it is said now that the feed has healed."""

@@ -50,13 +50,13 @@ def publication_dates(document: FeedDocument) -> list[float]:
     text, is_atom = document.text, document.family is Family.ATOM
     dates: list[float | None] = []
     for entry in document.entries:
-        said = published_at(text, entry.start, entry.end) if is_atom else None
+        said = publication_instant(text, entry.start, entry.end) if is_atom else None
         dates.append(entry.order_at if said is None else said)
     last = next((at for at in dates if at is not None), UNDATED)
     return [last := last if at is None else at for at in dates]
 
 
-def published_at(text: bytes, start: int, end: int) -> float | None:
+def publication_instant(text: bytes, start: int, end: int) -> float | None:
     """Return when an entry of Atom says that it was published, which an edit leaves as it was.
 
     The formats of RSS have no other instant to sort by.
@@ -73,7 +73,7 @@ _PUBLISHED: Final = re.compile(rb"<(?:[\w.-]{1,40}:)?published\b[^>]{0,200}>\s{0
 # Which entries a segment holds
 
 
-class Member(NamedTuple):
+class WovenMember(NamedTuple):
     """One entry of a segment."""
 
     document: int
@@ -107,7 +107,7 @@ class Members:
     """Whether the entries have spots: then each is packed with that."""
 
     @classmethod
-    def of(cls, members: Iterable[Member], stamps: Mapping[int, bytes]) -> Self:
+    def of(cls, members: Iterable[WovenMember], stamps: Mapping[int, bytes]) -> Self:
         """Pack members of documents; `stamps` has those of more, in output order."""
         held = list(members)
         present = {member.document for member in held}
@@ -147,11 +147,11 @@ class Members:
     def __len__(self) -> int:
         return len(self.packed) // self._size
 
-    def __iter__(self) -> Iterator[Member]:
+    def __iter__(self) -> Iterator[WovenMember]:
         return self._of(self.packed)
 
     @property
-    def ends(self) -> tuple[Member, Member]:
+    def ends(self) -> tuple[WovenMember, WovenMember]:
         """The first and the last, of at least one."""
         first, last = self._of(self.packed[: self._size] + self.packed[-self._size :])
         return first, last
@@ -160,15 +160,15 @@ class Members:
     def _size(self) -> int:
         return _PLACED.size if self.has_spots else _MEMBER.size
 
-    def _of(self, packed: bytes) -> Iterator[Member]:
+    def _of(self, packed: bytes) -> Iterator[WovenMember]:
         documents = list(self.stamps)
         if not self.has_spots:
             for place, ordinal, size, published_at in _MEMBER.iter_unpack(packed):
-                yield Member(documents[place], ordinal, size, published_at)
+                yield WovenMember(documents[place], ordinal, size, published_at)
             return
         for place, ordinal, size, at, home, there in _PLACED.iter_unpack(packed):
             spot = Spot(None if home == _NO_HOME else documents[home], there)
-            yield Member(documents[place], ordinal, size, at, spot)
+            yield WovenMember(documents[place], ordinal, size, at, spot)
 
 
 def _pack_placed(
@@ -188,7 +188,7 @@ _MEMBER: Final = struct.Struct("=IIId")
 _PLACED: Final = struct.Struct("=IIIdII")
 _NO_HOME: Final = (1 << 32) - 1
 pack_member: Final = _MEMBER.pack
-"""Of a document's place among several, ordinal, size and `published_at`."""
+"""Of a document's place among several, ordinal, size and `publication_instant`."""
 unpack_members: Final = _MEMBER.iter_unpack
 
 
@@ -216,7 +216,7 @@ in the same document."""
 # What has changed
 
 
-class Stand(NamedTuple):
+class WeavingState(NamedTuple):
     """Where an entry stands, and what it is dated there."""
 
     at: float
@@ -236,7 +236,7 @@ def compare(
     strands: Iterable[Strand],
     stamps: Mapping[int, bytes],
     live: Mapping[int, Collection[int]],
-    places: Mapping[tuple[int, int], Stand] | None = None,
+    places: Mapping[tuple[int, int], WeavingState] | None = None,
 ) -> Difference:
     """Compare what is published, and can stay so, with what is live.
 
@@ -291,7 +291,7 @@ class Pick(NamedTuple):
     """The number of the strand in which its text is."""
     place: int
     """It has there."""
-    member: Member
+    member: WovenMember
 
 
 class Whole(NamedTuple):
@@ -315,7 +315,7 @@ def weave(
     gone: Mapping[int, Collection[int]],
     is_walking: bool = False,
     target_bytes: int = TARGET_BYTES,
-    key_of: Callable[[Member], Key] | None = None,
+    key_of: Callable[[WovenMember], Key] | None = None,
     wholes: Iterable[Whole] = (),
 ) -> list[Keep | Weave | Build]:
     """Return the segments of a feed, newest first.
@@ -334,7 +334,7 @@ def weave(
     """
     places = {document: place for place, document in enumerate(order)}
     loom = _Loom(places, gone, target_bytes, key_of)
-    return loom.joined(loom.apart(strands) if is_walking else loom.in_order(strands, wholes))
+    return loom.join(loom.apart(strands) if is_walking else loom.in_order(strands, wholes))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -356,7 +356,7 @@ class _Loom:
         places: Mapping[int, int],
         gone: Mapping[int, Collection[int]],
         target_bytes: int,
-        key_of: Callable[[Member], Key] | None = None,
+        key_of: Callable[[WovenMember], Key] | None = None,
     ) -> None:
         self._places = places
         self._gone = gone
@@ -399,7 +399,7 @@ class _Loom:
             start = end
         return pieces + self._written(loose[start:])
 
-    def joined(self, pieces: Sequence[_Piece]) -> list[Keep | Weave | Build]:
+    def join(self, pieces: Sequence[_Piece]) -> list[Keep | Weave | Build]:
         """Let small neighbours become one where that is worth its cost, from the old end on."""
         joined = list[_Piece]()
         for piece in reversed(pieces):
@@ -451,7 +451,7 @@ class _Loom:
             if place not in gone
         ]
 
-    def _publication(self, member: Member) -> Key:
+    def _publication(self, member: WovenMember) -> Key:
         return (-member.published_at, self._places[member.document], member.ordinal)
 
     def _is_settled(self, documents: Iterable[int]) -> bool:

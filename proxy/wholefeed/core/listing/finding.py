@@ -17,25 +17,25 @@ from itertools import islice
 from typing import Any, Final, NamedTuple, Self, TypeVar
 
 from wholefeed.core.adapters.base import GONE
-from wholefeed.core.listing.dates import Day, day_in
 from wholefeed.core.listing.kept import Keeping
-from wholefeed.core.listing.links import link_key, own_link
 from wholefeed.core.listing.lists import (
     LEAST,
     NEWEST,
     OLDEST,
     SHUFFLED,
     TOPS,
-    Feed,
+    EntryList,
     FeedEntry,
     Item,
-    Listed,
-    Read,
-    Row,
+    ListedFeedEntries,
+    ListRow,
+    ReadListPage,
     list_like,
     lists_on,
 )
-from wholefeed.core.listing.reading import ListPage, PageLink
+from wholefeed.core.listing.page_dates import Day, day_in
+from wholefeed.core.listing.page_links import link_key, own_link
+from wholefeed.core.listing.page_reading import ListPage, PageLink
 from wholefeed.core.listing.ways import (
     ROOT_NAMES,
     Level,
@@ -51,7 +51,7 @@ from wholefeed.core.text.urls import resolve_or_empty, split
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Known:
+class LookMemory:
     """What a look leaves for the next one; by default as it is before the first."""
 
     first_url: str = ""
@@ -73,7 +73,7 @@ class Known:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Job:
+class ListJob:
     """What a look starts from."""
 
     feed_url: str
@@ -86,12 +86,12 @@ class Job:
     most_pages: int = 200
     """Of the list."""
     now: float
-    known: Known = Known()
+    known: LookMemory = LookMemory()
     known_keys: Container[str] = frozenset()
     """`link_key` of what is listed already or the feed's own."""
 
 
-class Ask(NamedTuple):
+class PageRequest(NamedTuple):
     """One question."""
 
     url: str
@@ -128,7 +128,7 @@ class ListedPage:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Missing:
+class MissingPage:
     """A page of the list that could not be had."""
 
     url: str
@@ -137,7 +137,7 @@ class Missing:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Looked:
+class LookOutcome:
     """A page that was looked at and did not count."""
 
     url: str
@@ -173,26 +173,26 @@ def why_in_words(why: str) -> str:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Found:
+class FoundLists:
     """What a look comes to."""
 
     pages: tuple[ListedPage, ...]
     """In the order of the list, newest first; empty: nothing is listed."""
-    missing: tuple[Missing, ...]
-    looked: tuple[Looked, ...]
-    known: Known
+    missing: tuple[MissingPage, ...]
+    looked: tuple[LookOutcome, ...]
+    known: LookMemory
     is_cut: bool
     """Whether there is more of the list than may be read: pages, or links of one."""
 
 
 Answer = ListPage | NotHad
 T = TypeVar("T")
-Asking = Generator[Ask, Answer, T]
+Asking = Generator[PageRequest, Answer, T]
 
 
-def look(job: Job) -> Asking[Found]:
+def look(job: ListJob) -> Asking[FoundLists]:
     """Ask for the pages of the list, one at a time, and return what is listed there."""
-    return (yield from _Look(job).run())
+    return (yield from _ListSearch(job).run())
 
 
 MOST_ENTRIES: Final = 50_000
@@ -210,7 +210,7 @@ class _Way:
     """How a list may be had, from a page on."""
 
     page: ListPage
-    listed: Listed | None
+    listed: EntryList | None
     """What stands on it; None where the pages of `level` have it."""
     level: Level | None
     promise: int
@@ -220,15 +220,15 @@ class _Way:
     """Whether it may bring more than that."""
 
 
-class _Walked(NamedTuple):
+class _ListWalk(NamedTuple):
     """What a walk came to."""
 
     way: _Way
-    pages: list[Read]
+    pages: list[ReadListPage]
     order: str
     """Or why it is none."""
     shape: str = ""
-    missing: tuple[Missing, ...] = ()
+    missing: tuple[MissingPage, ...] = ()
     is_cut: bool = False
 
     @property
@@ -236,25 +236,25 @@ class _Walked(NamedTuple):
         return self.order in (NEWEST, OLDEST, SHUFFLED)
 
 
-class _Look:
+class _ListSearch:
     """One look."""
 
-    def __init__(self, job: Job) -> None:
+    def __init__(self, job: ListJob) -> None:
         self._job = job
         self._site = job.site_of(job.feed_url)
-        self._feed = Feed.of(job.entries, self._is_own)
+        self._feed = ListedFeedEntries.of(job.entries, self._is_own)
         self._keeping = Keeping(self._feed)
         self._had: dict[str, Answer] = {}
         """What was answered, by the keys of what was asked for."""
-        self._looked: dict[str, Looked] = {}
+        self._looked: dict[str, LookOutcome] = {}
         self._spare = MOST_LOOKS
         self._requests = 0
         self._adds_slash = False
 
-    def run(self) -> Asking[Found]:
+    def run(self) -> Asking[FoundLists]:
         """Look where the list was, else everywhere."""
         if not self._feed.is_fit:
-            return self._nothing(Looked(url=self._job.feed_url, why="entries-elsewhere"))
+            return self._nothing(LookOutcome(url=self._job.feed_url, why="entries-elsewhere"))
         if self._job.known.first_url:
             found = yield from self._look_again()
             if found is not None:
@@ -268,9 +268,9 @@ class _Look:
             walked = yield from self._walk_best(ways)
         return self._found(walked) if walked else self._nothing()
 
-    def _nothing(self, *further: Looked) -> Found:
+    def _nothing(self, *further: LookOutcome) -> FoundLists:
         looked = (*self._looked.values(), *further)
-        return Found(pages=(), missing=(), looked=looked, known=Known(), is_cut=False)
+        return FoundLists(pages=(), missing=(), looked=looked, known=LookMemory(), is_cut=False)
 
     # Where to look
 
@@ -333,7 +333,7 @@ class _Look:
             return NotHad(url, "cross-origin", None, True)
         self._spare -= 1
         self._requests += 1
-        answer = yield Ask(url)
+        answer = yield PageRequest(url)
         if isinstance(answer, ListPage):
             if not self._is_own(answer.url):
                 answer = NotHad(url, "cross-origin", None, True)
@@ -350,7 +350,7 @@ class _Look:
         return answer
 
     def _note(self, url: str, why: str) -> None:
-        self._looked[link_key(url)] = Looked(url=url, why=why)
+        self._looked[link_key(url)] = LookOutcome(url=url, why=why)
 
     # What may be a list
 
@@ -360,7 +360,7 @@ class _Look:
         is_open = last <= _FEW and bool(next_urls(page))
         found = lists_on(page, feed)
         for listed in [each for each in found if each.is_named or not feed.titles][:3]:
-            keys = Row(listed, feed).keys
+            keys = ListRow(listed, feed).keys
             if listed.met and (feed.begins(keys) or feed.is_met(listed.keys)):
                 ways.append(_Way(page, listed, None, len(keys) * last, last - 1, is_open))
         if ways:
@@ -371,7 +371,7 @@ class _Look:
             ways.append(_Way(page, None, level, level.total, len(level.urls), not level.total))
         return ways
 
-    def _ranked(self, ways: Sequence[_Way]) -> list[_Way]:
+    def _rank(self, ways: Sequence[_Way]) -> list[_Way]:
         """Return them as they are tried: of those that promise as much the one of fewest requests."""
         known = max((way.promise for way in ways), default=0)
         reached = min((year for way in ways if way.listed for year in _years(way.listed)), default=0)
@@ -399,8 +399,8 @@ class _Look:
         begun = Day(year, None, None).at or 0.0
         return int(min(_MANY, (max(dates) - begun) / span * len(dates) / page_entries)) + 1
 
-    def _walk_best(self, ways: Sequence[_Way]) -> Asking[_Walked | None]:
-        for way in self._ranked(ways):
+    def _walk_best(self, ways: Sequence[_Way]) -> Asking[_ListWalk | None]:
+        for way in self._rank(ways):
             spare, requests = self._spare, self._requests
             walked = yield from (self._walk_levels(way) if way.level else self._walk_pages(way))
             if walked.is_list and not self._brings(walked):
@@ -411,18 +411,18 @@ class _Look:
             self._spare = spare - (self._requests - requests)
         return None
 
-    def _brings(self, walked: _Walked) -> bool:
+    def _brings(self, walked: _ListWalk) -> bool:
         return any(item.key not in self._feed.order for page in walked.pages for item in page.items)
 
     # Its pages
 
-    def _walk_pages(self, way: _Way, *, is_again: bool = False) -> Asking[_Walked]:
+    def _walk_pages(self, way: _Way, *, is_again: bool = False) -> Asking[_ListWalk]:
         """Follow a list from its first page on."""
         assert way.listed is not None, "a way of pages begins with a list"
-        row = Row(way.listed, self._feed)
-        pages = [Read(way.page.url, row.items)]
+        row = ListRow(way.listed, self._feed)
+        pages = [ReadListPage(way.page.url, row.items)]
         page, kind, is_cut = way.page, "", False
-        missing: list[Missing] = []
+        missing: list[MissingPage] = []
         is_met = self._feed.begins(row.keys)
         while is_met and not (is_again and self._is_joined(pages[-1].items)):
             if len(pages) >= self._job.most_pages or len(row.keys) >= MOST_ENTRIES or self._keeping.is_full:
@@ -432,19 +432,19 @@ class _Look:
             if got is None:
                 break
             page, items, kind = got
-            pages.append(Read(page.url, items))
+            pages.append(ReadListPage(page.url, items))
             if not self._may_be_list(row, items):
-                return _Walked(way, pages, "feeds-entries-not-met")
+                return _ListWalk(way, pages, "feeds-entries-not-met")
         order = self._verdict(way, pages, row, is_again=is_again)
-        return _Walked(way, row.all_pages(pages), order, way.listed.shape, tuple(missing), is_cut)
+        return _ListWalk(way, row.all_pages(pages), order, way.listed.shape, tuple(missing), is_cut)
 
-    def _may_be_list(self, row: Row, items: Sequence[Item]) -> bool:
+    def _may_be_list(self, row: ListRow, items: Sequence[Item]) -> bool:
         """Whether a list may be the feed's, by its last page: the feed's entries come first."""
         if self._feed.has_met(item.key for item in items):
             return self._feed.begins(row.keys)
         return self._feed.is_met((*row.keys, *(item.key for item in row.pinned)))
 
-    def _verdict(self, way: _Way, pages: Sequence[Read], row: Row, *, is_again: bool) -> str:
+    def _verdict(self, way: _Way, pages: Sequence[ReadListPage], row: ListRow, *, is_again: bool) -> str:
         if is_again and self._feed.begins(row.keys) and self._is_joined(pages[-1].items):
             return NEWEST
         order = self._feed.verdict(row.keys, (item.key for item in row.pinned))
@@ -459,7 +459,7 @@ class _Look:
         return link_key(page.url) in {link_key(url) for url in (_root(page.url), *self._job.home_urls)}
 
     def _follow(
-        self, page: ListPage, row: Row, kind: str, missing: list[Missing], below: str = ""
+        self, page: ListPage, row: ListRow, kind: str, missing: list[MissingPage], below: str = ""
     ) -> Asking[tuple[ListPage, list[Item], str] | None]:
         """Ask for the page behind one of a list; None: there is none.
 
@@ -475,16 +475,16 @@ class _Look:
             if isinstance(answer, NotHad):
                 if not kind and answer.is_lasting:
                     continue
-                missing.append(Missing(url=answer.url, slug=answer.slug, status=answer.status))
+                missing.append(MissingPage(url=answer.url, slug=answer.slug, status=answer.status))
                 return (yield from self._skip(page, each, row, missing))
             items = row.join(answer, self._feed)
             if items:
-                self._joined(each.url)
+                self._refund(each.url)
                 return answer, items, each.kind
         return None
 
     def _skip(
-        self, page: ListPage, gone: Next, row: Row, missing: list[Missing]
+        self, page: ListPage, gone: Next, row: ListRow, missing: list[MissingPage]
     ) -> Asking[tuple[ListPage, list[Item], str] | None]:
         """Ask for the page behind one that could not be had, where pages are counted."""
         count = next((each for each in counts_on(page) if link_key(each.url) == gone.key), None)
@@ -496,15 +496,15 @@ class _Look:
                 items = row.join(answer, self._feed)
                 if not items:
                     return None
-                self._joined(count.url)
+                self._refund(count.url)
                 return answer, items, gone.kind
-            missing.append(Missing(url=answer.url, slug=answer.slug, status=answer.status))
+            missing.append(MissingPage(url=answer.url, slug=answer.slug, status=answer.status))
         return None
 
-    def _may_ask(self, page: Next, row: Row) -> bool:
+    def _may_ask(self, page: Next, row: ListRow) -> bool:
         return page.key not in row.asked and self._is_own(page.url)
 
-    def _joined(self, url: str) -> None:
+    def _refund(self, url: str) -> None:
         """Give back what was spent for a page of the list."""
         self._spare += self._looked.pop(link_key(url), None) is not None
 
@@ -515,11 +515,11 @@ class _Look:
 
     # Two levels
 
-    def _walk_levels(self, way: _Way, *, is_again: bool = False) -> Asking[_Walked]:
+    def _walk_levels(self, way: _Way, *, is_again: bool = False) -> Asking[_ListWalk]:
         """Read the pages of years or months."""
         assert way.level is not None, "a way of levels"
-        waiting, read = list(way.level.urls), list[list[Read]]()
-        shape, seen, missing = "", set[str](), list[Missing]()
+        waiting, read = list(way.level.urls), list[list[ReadListPage]]()
+        shape, seen, missing = "", set[str](), list[MissingPage]()
         is_cut = False
         while waiting:
             if (
@@ -532,9 +532,9 @@ class _Look:
             url = waiting.pop(0)
             page = yield from self._ask(url, is_page=True)
             if isinstance(page, NotHad):
-                missing.append(Missing(url=url, slug=page.slug, status=page.status))
+                missing.append(MissingPage(url=url, slug=page.slug, status=page.status))
                 continue
-            listed = self._listed_on(page, shape)
+            listed = self._find_list(page, shape)
             if listed is None:
                 months = [
                     level for level in levels_on(page, self._feed) if level.urls[0].startswith(page.url)
@@ -545,60 +545,62 @@ class _Look:
             group = yield from self._read_level(page, listed, missing)
             keys = [item.key for each in group for item in each.items]
             if not seen.isdisjoint(keys):
-                return _Walked(way, [], "repeats")
+                return _ListWalk(way, [], "repeats")
             seen.update(keys)
             read.append(group)
-            self._joined(url)
+            self._refund(url)
             if self._feed.has_met(keys) and not _in_order(self._feed, read):
-                return _Walked(way, [], "feeds-entries-not-met")
+                return _ListWalk(way, [], "feeds-entries-not-met")
             if is_again and any(self._is_joined(each.items) for each in group):
                 break
         return self._levels_walked(way, read, shape, tuple(missing), is_cut=is_cut, is_again=is_again)
 
-    def _listed_on(self, page: ListPage, shape: str) -> Listed | None:
+    def _find_list(self, page: ListPage, shape: str) -> EntryList | None:
         if shape:
             return list_like(page, self._feed, shape)
         return next((each for each in lists_on(page, self._feed) if each.met), None)
 
-    def _read_level(self, page: ListPage, listed: Listed, missing: list[Missing]) -> Asking[list[Read]]:
+    def _read_level(
+        self, page: ListPage, listed: EntryList, missing: list[MissingPage]
+    ) -> Asking[list[ReadListPage]]:
         """Read the page of a year or a month, and what it goes on at."""
-        row = Row(listed, self._feed)
-        group = [Read(page.url, row.items)]
+        row = ListRow(listed, self._feed)
+        group = [ReadListPage(page.url, row.items)]
         below = page.url.rpartition(".")[0] if page.url.endswith((".html", ".htm", ".php")) else page.url
         while len(group) < self._job.most_pages:
             got = yield from self._follow(page, row, "", missing, below)
             if got is None:
                 break
             page, items, _ = got
-            group.append(Read(page.url, items))
+            group.append(ReadListPage(page.url, items))
         return row.all_pages(group)
 
     def _levels_walked(
         self,
         way: _Way,
-        read: list[list[Read]],
+        read: list[list[ReadListPage]],
         shape: str,
-        missing: tuple[Missing, ...],
+        missing: tuple[MissingPage, ...],
         *,
         is_cut: bool,
         is_again: bool,
-    ) -> _Walked:
+    ) -> _ListWalk:
         keys = [item.key for group in read for page in group for item in page.items]
         is_joined = is_again and any(self._is_joined(page.items) for group in read for page in group)
         order = _in_order(self._feed, read) if is_joined or self._feed.is_met(keys) else ""
-        pages = [page for group in read for page in (_turned(group) if order == OLDEST else group)]
-        return _Walked(way, pages, NEWEST if order else "feeds-entries-not-met", shape, missing, is_cut)
+        pages = [page for group in read for page in (_turn_round(group) if order == OLDEST else group)]
+        return _ListWalk(way, pages, NEWEST if order else "feeds-entries-not-met", shape, missing, is_cut)
 
     # Looking again
 
-    def _look_again(self) -> Asking[Found | None]:
+    def _look_again(self) -> Asking[FoundLists | None]:
         """Read the first page of the list that is known; None: it is not as it was."""
         known = self._job.known
         page = yield from self._ask(known.first_url)
         if isinstance(page, NotHad):
             if page.is_lasting:
                 return None
-            gone = Missing(url=page.url, slug=page.slug, status=page.status)
+            gone = MissingPage(url=page.url, slug=page.slug, status=page.status)
             return replace(self._nothing(), missing=(gone,), known=known)
         walked = None
         for way in self._ways_on(page):
@@ -618,62 +620,66 @@ class _Look:
         )
         return self._found(walked)
 
-    def _ask_missing(self, walked: _Walked) -> Asking[tuple[list[Read], tuple[Missing, ...], bool]]:
+    def _ask_missing(
+        self, walked: _ListWalk
+    ) -> Asking[tuple[list[ReadListPage], tuple[MissingPage, ...], bool]]:
         """Ask for the pages again that could not be had, and for those behind them that are not known.
 
         As many as are left of those that one look may read; the flag says whether there are more.
         """
-        read, missing, is_cut = list[Read](), list[Missing](), False
+        read, missing, is_cut = list[ReadListPage](), list[MissingPage](), False
         for url in self._job.known.missing[: self._spare]:
             left = self._job.most_pages - len(walked.pages) - len(read)
             if left <= 0 or self._keeping.is_full:
-                missing.append(Missing(url=url, slug="limit", status=None))
+                missing.append(MissingPage(url=url, slug="limit", status=None))
                 continue
             page = yield from self._ask(url, is_page=True)
             if isinstance(page, NotHad):
-                missing.append(Missing(url=url, slug=page.slug, status=page.status))
+                missing.append(MissingPage(url=url, slug=page.slug, status=page.status))
             elif listed := list_like(page, self._feed, walked.shape):
-                self._joined(url)
-                behind, has_more = yield from self._behind(page, Row(listed, self._feed), missing, left)
+                self._refund(url)
+                behind, has_more = yield from self._behind(page, ListRow(listed, self._feed), missing, left)
                 read, is_cut = [*read, *behind], is_cut or has_more
         return read, tuple(missing), is_cut
 
     def _behind(
-        self, page: ListPage, row: Row, missing: list[Missing], most: int
-    ) -> Asking[tuple[list[Read], bool]]:
+        self, page: ListPage, row: ListRow, missing: list[MissingPage], most: int
+    ) -> Asking[tuple[list[ReadListPage], bool]]:
         """Read a page and those behind it, up to one that was read before; say whether there are more."""
-        read, kind = [Read(page.url, row.items)], ""
+        read, kind = [ReadListPage(page.url, row.items)], ""
         while len(read) < most:
             got = yield from self._follow(page, row, kind, missing)
             if got is None or self._is_joined(got[1]):
                 break
             page, items, kind = got
-            read.append(Read(page.url, items))
+            read.append(ReadListPage(page.url, items))
         else:
             return read, any(self._may_ask(each, row) for each in next_urls(page))
         return read, False
 
     # What was found
 
-    def _found(self, walked: _Walked) -> Found:
-        self._joined(walked.way.page.url)
-        pages = _turned(walked.pages) if walked.order == OLDEST else walked.pages
+    def _found(self, walked: _ListWalk) -> FoundLists:
+        self._refund(walked.way.page.url)
+        pages = _turn_round(walked.pages) if walked.order == OLDEST else walked.pages
         lasting = {each.url for each in self._had.values() if isinstance(each, NotHad) and each.is_lasting}
-        known = Known(
+        known = LookMemory(
             first_url=walked.way.page.url,
             way="levels" if walked.way.level else "pages",
             shape=walked.shape,
             tops=self._tops(pages),
             missing=tuple(each.url for each in walked.missing if each.url not in lasting),
         )
-        listed = _Entries(self._feed, self._job.now, is_ordered=walked.order != SHUFFLED).listed(pages)
+        listed = _ListEntries(self._feed, self._job.now, is_ordered=walked.order != SHUFFLED).list_pages(
+            pages
+        )
         looked = tuple(self._looked.values())
         urls = {page.url for page in pages}
         cut = {page.url for page in self._had.values() if isinstance(page, ListPage) and page.is_cut}
         is_cut = walked.is_cut or not urls.isdisjoint(cut)
-        return Found(pages=listed, missing=walked.missing, looked=looked, known=known, is_cut=is_cut)
+        return FoundLists(pages=listed, missing=walked.missing, looked=looked, known=known, is_cut=is_cut)
 
-    def _tops(self, pages: Sequence[Read]) -> tuple[str, ...]:
+    def _tops(self, pages: Sequence[ReadListPage]) -> tuple[str, ...]:
         newest = (item.key for page in pages for item in page.items)
         return tuple(islice(dict.fromkeys((*islice(newest, TOPS), *self._job.known.tops)), TOPS))
 
@@ -684,7 +690,7 @@ _NO_PAGE: Final = re.compile(
 )
 
 
-def _years(listed: Listed) -> Iterator[int]:
+def _years(listed: EntryList) -> Iterator[int]:
     """Yield the year of the last entry of a list, where it is known."""
     for item in listed.items[-1:]:
         day, at = day_in(item.link.url), item.link.at
@@ -705,29 +711,29 @@ def _with_slash(url: str) -> str:
     return f"{url}/"
 
 
-def _turned(pages: Sequence[Read]) -> list[Read]:
-    return [Read(page.url, page.items[::-1]) for page in reversed(pages)]
+def _turn_round(pages: Sequence[ReadListPage]) -> list[ReadListPage]:
+    return [ReadListPage(page.url, page.items[::-1]) for page in reversed(pages)]
 
 
-def _in_order(feed: Feed, read: Sequence[Sequence[Read]]) -> str:
+def _in_order(feed: ListedFeedEntries, read: Sequence[Sequence[ReadListPage]]) -> str:
     """Return how the lists of levels are in themselves, the newest level first; empty: in no order."""
     for order in (NEWEST, OLDEST):
-        pages = [page for group in read for page in (_turned(group) if order == OLDEST else group)]
+        pages = [page for group in read for page in (_turn_round(group) if order == OLDEST else group)]
         if feed.begins([item.key for page in pages for item in page.items]):
             return order
     return ""
 
 
-class _Entries:
+class _ListEntries:
     """Entries with their dates (H5)."""
 
-    def __init__(self, feed: Feed, now: float, *, is_ordered: bool) -> None:
+    def __init__(self, feed: ListedFeedEntries, now: float, *, is_ordered: bool) -> None:
         self._feed = feed
         self._end = now + 2 * DAY_SECONDS
         self._is_ordered = is_ordered
         self._trusts = True
 
-    def listed(self, pages: Sequence[Read]) -> tuple[ListedPage, ...]:
+    def list_pages(self, pages: Sequence[ReadListPage]) -> tuple[ListedPage, ...]:
         """Return them; without a date of its own each has that of the next newer one."""
         self._trusts = self._feed.agrees([item for page in pages for item in page.items])
         newer: float | None = None

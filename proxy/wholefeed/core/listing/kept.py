@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from wholefeed.core.listing.lists import Feed
-from wholefeed.core.listing.reading import ListPage, PageLink
+from wholefeed.core.listing.lists import ListedFeedEntries
+from wholefeed.core.listing.page_reading import ListPage, PageLink
 from wholefeed.core.listing.ways import leads_on
 
 MOST_BYTES: Final = 12_000_000
@@ -24,7 +24,7 @@ _TEXT_BYTES: Final = 100
 class Keeping:
     """The pages of one look; what stands on several of them, as menus do, is kept once."""
 
-    def __init__(self, feed: Feed) -> None:
+    def __init__(self, feed: ListedFeedEntries) -> None:
         self._feed = feed
         self._room_bytes = MOST_BYTES
         self._links: dict[PageLink, PageLink] = {}
@@ -53,10 +53,10 @@ class Keeping:
             if self.is_full:
                 return page._replace(links=tuple(links), is_cut=True)
             if self._feed.shape.fits(link.key) or link.key in self._feed.order or leads_on(link):
-                links.append(self._links.get(link) or self._shared(link))
+                links.append(self._links.get(link) or self._share(link))
         return page._replace(links=tuple(links))
 
-    def _shared(self, link: PageLink) -> PageLink:
+    def _share(self, link: PageLink) -> PageLink:
         url, key, text, shape = map(self._text, (link.url, link.key, link.text, link.shape))
         shared = link._replace(url=url, key=key, text=text, shape=shape)
         self._room_bytes -= _LINK_BYTES

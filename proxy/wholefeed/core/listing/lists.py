@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from itertools import islice, pairwise
 from typing import Final, NamedTuple, Self
 
-from wholefeed.core.listing.dates import day_in
-from wholefeed.core.listing.links import PathShape, link_key
-from wholefeed.core.listing.reading import ListPage, PageLink
+from wholefeed.core.listing.page_dates import day_in
+from wholefeed.core.listing.page_links import PathShape, link_key
+from wholefeed.core.listing.page_reading import ListPage, PageLink
 from wholefeed.core.text.dates import DAY_SECONDS
 from wholefeed.core.text.urls import split
 
@@ -41,7 +41,7 @@ _DAYS: Final = 2 * DAY_SECONDS
 
 
 @dataclass(frozen=True, slots=True)
-class Feed:
+class ListedFeedEntries:
     """What a list is held against."""
 
     order: Mapping[str, int]
@@ -115,7 +115,7 @@ class Feed:
         lacking = sum(1 for key in islice(self.order, last) if key not in among)
         return met[-1][0] + 1 - len(met) <= lacking
 
-    def pinned(self, items: Sequence[Item]) -> int:
+    def count_pinned(self, items: Sequence[Item]) -> int:
         """Return how many entries on top of a list stand further down by their dates."""
         for count in range(min(_MOST_PINNED, len(items) // 3) + 1):
             if self.begins([item.key for item in items[count:]]):
@@ -195,7 +195,7 @@ class Item(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Listed:
+class EntryList:
     """Links of a page that stand alike, and whose paths are those of entries."""
 
     shape: str
@@ -226,7 +226,7 @@ class Listed:
         return [item.key for item in self.items]
 
 
-def lists_on(page: ListPage, feed: Feed) -> list[Listed]:
+def lists_on(page: ListPage, feed: ListedFeedEntries) -> list[EntryList]:
     """Return what may be a list of a feed's entries on a page, the likeliest first."""
     shapes: dict[str, list[Item]] = {}
     for item in _items_on(page, feed):
@@ -235,32 +235,32 @@ def lists_on(page: ListPage, feed: Feed) -> list[Listed]:
     for shape, items in shapes.items():
         places = {item.link.place for item in items if item.key in feed.order}
         if len(places) == 1 and feed.has_met(item.key for item in items) > 1:
-            found.append(_listed(f"{shape}:{places.pop()}", items, feed))
+            found.append(_make_list(f"{shape}:{places.pop()}", items, feed))
         else:
-            found.append(_listed(shape, items, feed))
+            found.append(_make_list(shape, items, feed))
     return sorted(found, key=lambda each: (-each.met, -each.titled, -each.texts))
 
 
-def list_like(page: ListPage, feed: Feed, shape: str) -> Listed | None:
+def list_like(page: ListPage, feed: ListedFeedEntries, shape: str) -> EntryList | None:
     """Return what may be the list on a page whose links stand as those of another page's list do."""
     wanted = shape.partition(":")[0]
     items = [item for item in _items_on(page, feed) if item.link.shape == wanted]
-    listed = _listed(shape, items, feed)
+    listed = _make_list(shape, items, feed)
     return listed if listed.all_items else None
 
 
-def _items_on(page: ListPage, feed: Feed) -> Iterator[Item]:
+def _items_on(page: ListPage, feed: ListedFeedEntries) -> Iterator[Item]:
     own = link_key(page.url)
     for link in page.links:
         if not link.is_aside and link.key != own and feed.shape.fits(link.key):
             yield Item(link.key, link)
 
 
-def _listed(shape: str, items: Sequence[Item], feed: Feed) -> Listed:
+def _make_list(shape: str, items: Sequence[Item], feed: ListedFeedEntries) -> EntryList:
     """Return the list; what stands beside its entries, a category or an author, is none of it."""
     place = shape.partition(":")[2]
-    kept = _continued([item for item in items if not place or item.link.place == int(place)], feed)
-    return Listed(
+    kept = _keep_continued([item for item in items if not place or item.link.place == int(place)], feed)
+    return EntryList(
         shape,
         tuple(kept),
         feed.has_met(item.key for item in kept),
@@ -269,7 +269,7 @@ def _listed(shape: str, items: Sequence[Item], feed: Feed) -> Listed:
     )
 
 
-def _continued(items: list[Item], feed: Feed) -> list[Item]:
+def _keep_continued(items: list[Item], feed: ListedFeedEntries) -> list[Item]:
     """Leave out what stands under other headings than the feed's entries and is not older than these.
 
     "Writing" and "Projects" stand alike on a person's page; lists under years or months go on.
@@ -298,19 +298,19 @@ _OTHERS: Final = re.compile(r"[\W_]+")
 # A list over several pages
 
 
-class Read(NamedTuple):
+class ReadListPage(NamedTuple):
     """A page of a list that was read."""
 
     url: str
     items: list[Item]
 
 
-class Row:
+class ListRow:
     """What was read of a list that goes on."""
 
-    def __init__(self, listed: Listed, feed: Feed) -> None:
+    def __init__(self, listed: EntryList, feed: ListedFeedEntries) -> None:
         items = listed.items
-        count = feed.pinned(items)
+        count = feed.count_pinned(items)
         self.items = items[count:]
         """Of its first page, without what is pinned on top."""
         self.pinned = items[:count]
@@ -320,7 +320,7 @@ class Row:
         self._places = {key: place for place, key in enumerate(self.keys)}
         self._top = {item.key for item in (*listed.all_items[:TOPS], *self.pinned)}
 
-    def join(self, page: ListPage, feed: Feed) -> list[Item] | None:
+    def join(self, page: ListPage, feed: ListedFeedEntries) -> list[Item] | None:
         """Return what a page adds; None: it is not the next one of the list.
 
         What is known of it must be the end of what was read, but for what is pinned on top of both.
@@ -349,10 +349,10 @@ class Row:
         new = items[known:]
         return None if not new or any(item.key in self._places for item in new) else new
 
-    def all_pages(self, pages: list[Read]) -> list[Read]:
+    def all_pages(self, pages: list[ReadListPage]) -> list[ReadListPage]:
         """Return the pages with what is pinned, where it stands nowhere else."""
         left = [item for item in self.pinned if item.key not in self._places]
-        return [Read(pages[0].url, [*pages[0].items, *left]), *pages[1:]]
+        return [ReadListPage(pages[0].url, [*pages[0].items, *left]), *pages[1:]]
 
 
 TOPS: Final = 5

@@ -12,10 +12,10 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import Final, NamedTuple
 
-from wholefeed.core.listing.dates import read_heading
-from wholefeed.core.listing.links import link_key
-from wholefeed.core.listing.lists import Feed
-from wholefeed.core.listing.reading import ListPage, PageLink
+from wholefeed.core.listing.lists import ListedFeedEntries
+from wholefeed.core.listing.page_dates import read_heading
+from wholefeed.core.listing.page_links import link_key
+from wholefeed.core.listing.page_reading import ListPage, PageLink
 from wholefeed.core.text.urls import split
 
 # The next page
@@ -176,7 +176,7 @@ class Level(NamedTuple):
     """The oldest."""
 
 
-def levels_on(page: ListPage, feed: Feed) -> list[Level]:
+def levels_on(page: ListPage, feed: ListedFeedEntries) -> list[Level]:
     """Return what may be lists of two levels: the pages of years, or of months."""
     shapes = feed.shapes_on(page)
     found: dict[tuple[str, bool], dict[str, tuple[tuple[int, int], int]]] = {}
@@ -185,7 +185,7 @@ def levels_on(page: ListPage, feed: Feed) -> list[Level]:
         span = _span(link)
         if span is not None and link.key != own and link.shape not in shapes:
             alike = found.setdefault((link.shape, span[1] > 0), {})
-            alike.setdefault(link.url, (span, _noted(link)))
+            alike.setdefault(link.url, (span, _noted_links(link)))
     levels = []
     for alike in found.values():
         if len({span for span, _ in alike.values()}) < 2:  # noqa: PLR2004 - a single one is no list
@@ -214,7 +214,7 @@ _SPAN: Final = re.compile(
 _NOTED: Final = re.compile(r"[(\[]\s{0,3}([0-9]{1,6})\b")
 
 
-def _noted(link: PageLink) -> int:
+def _noted_links(link: PageLink) -> int:
     inside = _NOTED.search(link.text)
     return int(link.note or (inside[1] if inside else 0))
 

@@ -106,7 +106,7 @@ def _read_json(decoded: Decoded, url: str, max_depth: int) -> FeedDocument:
             )
         except ParseError as other:
             raise (exc if other.slug == exc.slug else other) from None
-    return _checked(document, max_depth)
+    return _check(document, max_depth)
 
 
 def _encoding_notes(decoded: Decoded, url: str) -> tuple[Note, ...]:
@@ -164,7 +164,7 @@ def _read(decoded: Decoded, url: str, max_depth: int, repairs: Sequence[Note] = 
         document = _read_spelt(decoded.text, url, max_depth, notes)
     except OddSpellingError:
         document = _read_respelt(decoded.text, url, max_depth, notes)
-    return _checked(document, max_depth)
+    return _check(document, max_depth)
 
 
 def _read_respelt(text: bytes, url: str, max_depth: int, notes: tuple[Note, ...]) -> FeedDocument:
@@ -197,7 +197,7 @@ def _with_repairs(notes: Sequence[Note], url: str, names: Sequence[str]) -> tupl
     return (*rest, DocumentRepaired(url, repairs=tuple(sorted({*done, *names}))))
 
 
-def _checked(document: FeedDocument, max_depth: int) -> FeedDocument:
+def _check(document: FeedDocument, max_depth: int) -> FeedDocument:
     """See to it that what every entry would repeat does not make much out of little.
 
     Raises:

@@ -55,7 +55,7 @@ def to_utf8(body: bytes, media_type: str, *, label: str | None = None, is_valida
                 text_or_none is raw and stated in _LIKE_ASCII and raw.isascii()
             )
             return Decoded(text_or_none, encoding, "" if is_as_stated else name)
-    raise _unsupported(encoding.declared)
+    raise _unsupported_error(encoding.declared)
 
 
 def html_to_utf8(page: bytes, media_type: str) -> bytes:
@@ -140,7 +140,7 @@ def encoding_of(beginning: bytes, media_type: str, label: str | None = None) -> 
         ParseError: `unsupported-encoding`: UTF-32.
     """
     if beginning.startswith((b"\xff\xfe\0\0", b"\0\0\xfe\xff", b"<\0\0\0", b"\0\0\0<")):
-        raise _unsupported("UTF-32")
+        raise _unsupported_error("UTF-32")
     marks = _MARKS.match(beginning)
     mark_bytes = 0 if marks is None else marks.end()
     rest = beginning[mark_bytes:]
@@ -148,7 +148,7 @@ def encoding_of(beginning: bytes, media_type: str, label: str | None = None) -> 
     written = [
         "" if marks is None else _MARKED[beginning[:2]],
         _http_charset(media_type),
-        "" if form else _declared(rest) if label is None else label,
+        "" if form else _find_declared(rest) if label is None else label,
     ]
     written = [each for each in written if each]
     labels = tuple((codec, each) for each in written if (codec := _first_codec(each)))
@@ -193,7 +193,7 @@ _DECLARATION: Final = re.compile(
 )
 
 
-def _declared(beginning: bytes) -> str:
+def _find_declared(beginning: bytes) -> str:
     match = _DECLARATION.match(beginning, late_declaration(beginning))
     return next(filter(None, match.groups())).decode("latin-1").strip() if match else ""
 
@@ -227,12 +227,12 @@ def _readings(raw: bytes, encoding: Encoding) -> Iterator[tuple[str, str, bytes 
     yield UTF8, UTF8, raw if is_utf8(raw) else None
     joined = _SURROGATES.sub(_join_surrogates, raw)
     yield "", CESU_NAME, joined if joined != raw and is_utf8(joined) else None
-    yield "", MIXED_NAME, _mixed(joined, _CLEARLY)
+    yield "", MIXED_NAME, _decode_mixed(joined, _CLEARLY)
     for codec, label in labels:
         if codec in _MANY_BYTES:
             yield codec, label, _exact(raw, codec)
     if says_utf8:
-        yield "", MIXED_NAME, _mixed(joined, 1)
+        yield "", MIXED_NAME, _decode_mixed(joined, 1)
     labels.sort(key=lambda each: each[0] == _WINDOWS_1252)  # what fits nearly all bytes proves nothing
     for codec, label in labels:
         if codec in _SINGLE_BYTES:
@@ -268,7 +268,7 @@ def _nearly(raw: bytes, codec: str) -> bytes | None:
     return encoded if replaced <= others else None
 
 
-def _mixed(raw: bytes, factor: int) -> bytes | None:
+def _decode_mixed(raw: bytes, factor: int) -> bytes | None:
     """Return the text if it is mostly UTF-8; other bytes (texts that were cut off) are read as windows-1252.
 
     Args:
@@ -403,7 +403,7 @@ _LIKE_ASCII: Final = _READ - _WIDE
 """Encodings that write all other texts in ASCII as ASCII does."""
 
 
-def _unsupported(label: str) -> ParseError:
+def _unsupported_error(label: str) -> ParseError:
     return ParseError(f"expected a known text encoding, got {label!r}", slug="unsupported-encoding")
 
 

@@ -99,11 +99,11 @@ class Guard:
         self.finish()
 
     def begin(self, text: bytes) -> None:
-        """Take a whole document in UTF-8, to read on in it with `feed_to` and `finish`."""
+        """Take a whole document in UTF-8, to read on in it with `feed_until` and `finish`."""
         self.text = text
         self.must_measure = self.is_limited and has_long_run(text)
 
-    def feed_to(self, end: int) -> None:
+    def feed_until(self, end: int) -> None:
         """Read on up to there; up to the end of the document it is read as its end.
 
         In chunks, so that a limit stops it soon (expat goes on to the end of what it was given); they grow
@@ -120,7 +120,7 @@ class Guard:
 
     def finish(self) -> None:
         """Read the rest of the document."""
-        self.feed_to(len(self.text))
+        self.feed_until(len(self.text))
         if not self._is_finished:
             self.feed(b"", is_final=True)
         if self._doctype:

@@ -97,7 +97,7 @@ from wholefeed.core.parse.spelling import (
 from wholefeed.core.text.dates import parse_rfc822, parse_rfc3339
 from wholefeed.core.text.markup import ATTRIBUTE_VALUE, attribute_of
 from wholefeed.core.text.urls import resolve_or_empty
-from wholefeed.core.verbatim.addresses import ABSOLUTE, rebased
+from wholefeed.core.verbatim.addresses import ABSOLUTE, resolve_xml_base
 
 
 class Opening:
@@ -359,7 +359,7 @@ class FamilyParser(ABC):
             self.guard.limit(expected, "more")
         return Scope(prefixes, lang.strip(SPACES), base_in(outer.base, attributes))
 
-    def numbered(self, scope: Scope) -> int:
+    def scope_number(self, scope: Scope) -> int:
         """Return the `Entry.scope` of entries that stand in these surroundings."""
         if scope not in self.further_scopes:
             if len(self.further_scopes) == MAX_SCOPES:
@@ -552,7 +552,7 @@ def nothing() -> None:
 def base_in(outer: str, attributes: Sequence[str]) -> str:
     """Return the base inside of an element (XML Base, 4); an xml:base that is unusable changes nothing."""
     reference = attribute_of(attributes, _XML_BASE)
-    return outer if reference is None else rebased(outer, reference)
+    return outer if reference is None else resolve_xml_base(outer, reference)
 
 
 _LINKS: Final = frozenset(f"{namespace}}}link" for namespace in ATOM_NAMESPACES)
@@ -620,7 +620,7 @@ def read_plainly(opening: Opening) -> bool:
     hits = misses = 0
     while found is not None and misses <= hits + _FREE_MISSES:
         at = found.start()
-        guard.feed_to(at)
+        guard.feed_until(at)
         family = opening.family
         plain = family.plain_at(at) if family is not None else None
         if family is None or plain is None:
@@ -635,7 +635,7 @@ def read_plainly(opening: Opening) -> bool:
             continue
         is_rest = _NOTHING_MORE.match(text, stop) is not None
         family.look_away()
-        guard.feed_to(len(text) if is_rest else stop)
+        guard.feed_until(len(text) if is_rest else stop)
         if is_rest:
             break
         family.look()
@@ -751,7 +751,7 @@ def _leaf(name: str, attributes: bytes = _ANY, before: bytes = b"") -> bytes:
     return rb"%s%s(?:/>|>%s%s</%s\s*+>)" % (name.encode(), attributes, before, text, name.encode())
 
 
-def _skipped(name: bytes, group: bytes, attributes: bytes = _ANY) -> bytes:
+def _skip_pattern(name: bytes, group: bytes, attributes: bytes = _ANY) -> bytes:
     """Return the pattern of a child that is passed over, behind the "<" of its start tag.
 
     Its name, which is a pattern too, becomes the group.
@@ -876,11 +876,11 @@ _ATOM_ENTRY: Final = _entry_pattern(
     _leaf_or(
         _ATOM_LEAVES,
         (_CONTENT, ABSOLUTE),
-        _skipped(
+        _skip_pattern(
             _other_than(*{name.rpartition("}")[2] for name in _ATOM_FIELDS}, content=_CONTENT), b"other"
         ),
     ),
-    _skipped(rb"(?P<author>author(?=[\s/>]))|(?P<rights>rights(?=[\s/>]))", b"own", _DECLARES_NOTHING),
+    _skip_pattern(rb"(?P<author>author(?=[\s/>]))|(?P<rights>rights(?=[\s/>]))", b"own", _DECLARES_NOTHING),
 )
 _ATOM_GROUPS: Final = (
     *(2, 3),
@@ -998,7 +998,7 @@ class _RssParser(FamilyParser):
         """Beside the first channel and in further ones only items count."""
         namespace, _, local = name.rpartition("}")
         if local == "item" and self._is_plain(namespace):
-            self.place = self.place or self.numbered(self._around)
+            self.place = self.place or self.scope_number(self._around)
             self.entry_began(attributes)
         else:
             self.pass_over(namespace, local)
@@ -1087,7 +1087,7 @@ _RSS_ITEM: Final = _entry_pattern(
     _leaf_or(
         [_leaf(name) for name in (*_RSS_TEXTS, "dc:creator")],
         (_RSS_CONTENT, _ANY),
-        _skipped(_other_than(*_RSS_FIELDS, *_OTHER_DATES, content=_RSS_CONTENT), b"other"),
+        _skip_pattern(_other_than(*_RSS_FIELDS, *_OTHER_DATES, content=_RSS_CONTENT), b"other"),
     ),
 )
 _RSS_GROUPS: Final = (2, 3, _RSS_ITEM.groupindex["content"], _RSS_ITEM.groupindex["elements"])
@@ -1156,7 +1156,7 @@ class _RdfParser(_RssParser):
     def entry_began(self, attributes: Sequence[str]) -> None:
         is_in_channel = self._has_channel and self.channel is None
         if is_in_channel and self.scope != self._root_scope:
-            self.place = self.numbered(self.scope)
+            self.place = self.scope_number(self.scope)
         super().entry_began(attributes)
         about = attribute_of(attributes, _ABOUT)
         if about:  # it counts before any guid (R9)

@@ -74,14 +74,14 @@ def _element(name: str, inside: bytes, attributes: str = "") -> bytes:
     return b"<%s%s>%s</%s>" % (name.encode(), attributes.encode(), inside, name.encode())
 
 
-def _picked(attributes: Mapping[str, str], *names: str) -> str:
+def _pick(attributes: Mapping[str, str], *names: str) -> str:
     """Return those of the attributes, as a start tag has them."""
     return "".join(f" {name}={quoteattr(attributes[name])}" for name in names if name in attributes)
 
 
 def _renaming(name: str, *attributes: str, said: str = "") -> _Maker:
     """Return what gives a child another name; of its attributes it keeps those."""
-    return lambda _entry, child: _element(name, child.inside, said + _picked(child.attributes, *attributes))
+    return lambda _entry, child: _element(name, child.inside, said + _pick(child.attributes, *attributes))
 
 
 def _read_date(text: str) -> float | None:
@@ -118,19 +118,19 @@ def _make_atom_id(entry: ForeignEntry, child: Child) -> bytes:
 def _make_atom_link(entry: ForeignEntry, child: Child) -> bytes:
     entry.is_linked = True
     href = child.attributes.get("href", child.text)
-    further = _picked(child.attributes, "rel", "type", "hreflang", "title", "length")
+    further = _pick(child.attributes, "rel", "type", "hreflang", "title", "length")
     return f"<link href={quoteattr(href)}{further}/>".encode()
 
 
 def _make_atom_enclosure(_entry: ForeignEntry, child: Child) -> bytes:
-    href, further = child.attributes.get("url", ""), _picked(child.attributes, "type", "length")
+    href, further = child.attributes.get("url", ""), _pick(child.attributes, "type", "length")
     return f'<link rel="enclosure" href={quoteattr(href)}{further}/>'.encode()
 
 
 def _make_atom_category(_entry: ForeignEntry, child: Child) -> bytes:
     given = child.attributes
     scheme = given.get("scheme", given.get("domain"))
-    further = ("" if scheme is None else f" scheme={quoteattr(scheme)}") + _picked(given, "label")
+    further = ("" if scheme is None else f" scheme={quoteattr(scheme)}") + _pick(given, "label")
     return f"<category term={quoteattr(given.get('term', child.text))}{further}/>".encode()
 
 
@@ -201,7 +201,7 @@ def _make_rss_link(entry: ForeignEntry, child: Child) -> bytes | None:
         return _element("link", child.inside)
     relation = given.get("rel", "alternate").lower()
     if relation == "enclosure":
-        return f"<enclosure url={quoteattr(given['href'])}{_picked(given, 'length', 'type')}/>".encode()
+        return f"<enclosure url={quoteattr(given['href'])}{_pick(given, 'length', 'type')}/>".encode()
     if relation != "alternate" or entry.is_linked:
         return None
     entry.is_linked = True
@@ -226,7 +226,7 @@ def _make_rss_author(_entry: ForeignEntry, child: Child) -> bytes | None:
 
 
 def _make_rss_enclosure(_entry: ForeignEntry, child: Child) -> bytes:
-    return f"<enclosure{_picked(child.attributes, 'url', 'length', 'type')}/>".encode()
+    return f"<enclosure{_pick(child.attributes, 'url', 'length', 'type')}/>".encode()
 
 
 _RSS_MAKERS: Final[Mapping[str, _Maker]] = {

@@ -2,7 +2,7 @@
 
 An entry without an id of its own has several keys: its link, its enclosure, a hash of what it says. The first
 one counts that is not ambiguous. What is ambiguous in a document shows only when all of it is known; what is
-ambiguous in the feed is known to the store (`wholefeed.store.tables.identities`).
+ambiguous in the feed is known to the store (`wholefeed.store.tables.identity_table`).
 """
 
 from __future__ import annotations
@@ -106,9 +106,9 @@ def told_apart(
     collected. `own_links` is what the feed links to as itself, absolute.
     """
     if url.startswith(MEMORY_URL):
-        return Identified(tuple(entry.identified(()) for entry in entries), frozenset(), ())
+        return Identified(tuple(entry.identify(()) for entry in entries), frozenset(), ())
     if not keys:  # each entry has an id, and no two have the same one
-        return Identified(_collapsed(entries), _ambiguous_keys(own_links, ()), ())
+        return Identified(_collapse(entries), _ambiguous_keys(own_links, ()), ())
     if unusable := _unusable_ids(entries, keys, titles):
         entries = [
             entry._replace(keys=own) if entry.keys is None and entry.identity in unusable else entry
@@ -117,13 +117,13 @@ def told_apart(
     ids = {entry.identity for entry in entries if entry.keys is None}
     taken = ids.intersection(entry.keys.link for entry in entries if entry.keys is not None)
     ambiguous = _ambiguous_keys(own_links, keys, taken) | unusable.keys()
-    identified = tuple(entry.identified(ambiguous) for entry in entries)
+    identified = tuple(entry.identify(ambiguous) for entry in entries)
     notes = list[Note]()
     if unusable:
         notes.append(IdentityUnusable(url, entries=sum(unusable.values())))
     if unlike := _unlike_entries(identified, keys, text):
         notes.append(IdentityRepeated(url, entries=unlike))
-    return Identified(_collapsed(identified), ambiguous, tuple(notes))
+    return Identified(_collapse(identified), ambiguous, tuple(notes))
 
 
 class Identified(NamedTuple):
@@ -211,7 +211,7 @@ def _written(entry: Entry, text: bytes) -> bytes:
     return hashlib.sha256(b" ".join(text[entry.start : entry.end].split())).digest()
 
 
-def _collapsed(entries: Sequence[Entry]) -> tuple[Entry, ...]:
+def _collapse(entries: Sequence[Entry]) -> tuple[Entry, ...]:
     """Return the entries without those, behind the first many, that repeat another's identity and date.
 
     Entries come by the hundred thousand that are all the same (docs/faults.md row 89). Of the copies of an

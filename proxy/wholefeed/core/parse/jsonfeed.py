@@ -89,7 +89,7 @@ def read_json_feed(text: str, url: str, max_depth: int, notes: Sequence[Note] = 
 _VERSION: Final = re.compile(r"\s*https?://(?:www\.)?jsonfeed\.org/version/([0-9][0-9.]{0,14})/?\s*")
 
 
-def _check_sizes(members: Mapping[str, _Member]) -> None:
+def _check_sizes(members: Mapping[str, _FeedMember]) -> None:
     """Hold JSON to the same limits as XML."""
     expected = ""
     if len(members) > MAX_HEAD_CHILDREN:
@@ -100,7 +100,7 @@ def _check_sizes(members: Mapping[str, _Member]) -> None:
         raise ParseError(f"expected at most {expected}, got more", slug="xml-limit")
 
 
-def _head(text: str, members: Mapping[str, _Member], url: str) -> Head:
+def _head(text: str, members: Mapping[str, _FeedMember], url: str) -> Head:
     named = sorted(members.items(), key=lambda each: each[1].start)
     spans = _byte_spans(text, ((member.start, member.end) for _, member in named))
     children = [
@@ -163,7 +163,7 @@ def _enclosures(item: Mapping[str, Any]) -> list[str]:
     return [_text(each.get("url")) for each in held if isinstance(each, dict)]
 
 
-def _string(members: Mapping[str, _Member], name: str) -> str:
+def _string(members: Mapping[str, _FeedMember], name: str) -> str:
     member = members.get(name)
     return "" if member is None or isinstance(member.value, _Number) else _text(member.value).strip(SPACES)
 
@@ -182,7 +182,7 @@ def _text(value: object) -> str:
 # JSON text: its limits, and where the members of its top-level object stand
 
 
-class _Member(NamedTuple):
+class _FeedMember(NamedTuple):
     """A member of the top-level object; offsets in characters, from its name on."""
 
     value: Any
@@ -272,15 +272,15 @@ class _Scanner:
         self._short = -1 if url.startswith(MEMORY_URL) else _SHORT
         self._decode = _DECODER.raw_decode
 
-    def members(self) -> Mapping[str, _Member]:
+    def members(self) -> Mapping[str, _FeedMember]:
         """Return the members of the top-level object, but for its items.
 
         Of those with the same name the last one counts.
         """
-        found: dict[str, _Member] = {}
+        found: dict[str, _FeedMember] = {}
         self._expect("{")
         if self._follows("}"):
-            return self._ended(found)
+            return self._end_object(found)
         while True:
             start = self._skip()
             name = self._value()
@@ -290,10 +290,10 @@ class _Scanner:
             if name == "items":
                 self._read_items()
             else:
-                found[name] = _Member(self._value(), start, self._at)
+                found[name] = _FeedMember(self._value(), start, self._at)
             if not self._follows(","):
                 self._expect("}")
-                return self._ended(found)
+                return self._end_object(found)
 
     def _read_items(self) -> None:
         self.entries, self.keys, self.titles = [], [], []
@@ -356,7 +356,7 @@ class _Scanner:
         if not self._follows(character):
             raise self._error(repr(character))
 
-    def _ended(self, found: dict[str, _Member]) -> dict[str, _Member]:
+    def _end_object(self, found: dict[str, _FeedMember]) -> dict[str, _FeedMember]:
         if self._skip() != len(self._text):
             raise self._error("the end")
         return found

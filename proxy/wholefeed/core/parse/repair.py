@@ -71,7 +71,7 @@ def mend(text: bytes) -> Mended | None:
         repairs.add(ROOT)
     try:
         return _Mender(cleaned, repairs).run()
-    except TooManyError:
+    except TooManyRepairsError:
         return None
 
 
@@ -88,7 +88,7 @@ class Mended(NamedTuple):
     left out."""
 
 
-class TooManyError(Exception):
+class TooManyRepairsError(Exception):
     """There is no end of defects. `mend` does not raise it."""
 
 
@@ -111,7 +111,7 @@ class _Mender:
         self._edits = _Edits(min(MAX_EDITS, _FREE_EDITS + len(text) // _BYTES_PER_EDIT))
         self._elements = _Elements(self._edits)
         self._starts_at = self._skip_to_declaration()
-        self._root: _Open | None = None
+        self._root: _OpenElement | None = None
         self._prefix = b""
         """That of the root."""
         self._entry = b""
@@ -139,23 +139,23 @@ class _Mender:
         goes_on = False
         ends_at = len(self._text)
         elements = self._elements
-        handlers: Mapping[Mark, Callable[[Token], None]] = {
-            Mark.TEXT: self._on_text,
-            Mark.START: self._on_start,
-            Mark.EMPTY: self._on_empty,
-            Mark.END: self._on_end,
-            Mark.CDATA: lambda _token: None,
-            Mark.COMMENT: self._on_comment_or_instruction,
-            Mark.INSTRUCTION: self._on_comment_or_instruction,
-            Mark.STRAY: self._on_stray,
-            Mark.DOCTYPE: self._on_stray,
-            Mark.SUBSET: self._on_stray,
+        handlers: Mapping[RepairMark, Callable[[Token], None]] = {
+            RepairMark.TEXT: self._on_text,
+            RepairMark.START: self._on_start,
+            RepairMark.EMPTY: self._on_empty,
+            RepairMark.END: self._on_end,
+            RepairMark.CDATA: lambda _token: None,
+            RepairMark.COMMENT: self._on_comment_or_instruction,
+            RepairMark.INSTRUCTION: self._on_comment_or_instruction,
+            RepairMark.STRAY: self._on_stray,
+            RepairMark.DOCTYPE: self._on_stray,
+            RepairMark.SUBSET: self._on_stray,
         }
         most = most_tokens(self._text)
         for number, token in enumerate(found):
             if number > most:
                 return None
-            if elements.open and token.mark is not Mark.CUT:
+            if elements.open and token.mark is not RepairMark.CUT:
                 handlers[token.mark](token)
             elif elements.open:
                 ends_at = token.start
@@ -170,7 +170,7 @@ class _Mender:
             self._repairs.add(END_TAGS)
         self._end(ends_at)
         self._declare()
-        return Mended(self._edits.applied(self._text), tuple(sorted(self._repairs)), breaks_off, goes_on)
+        return Mended(self._edits.apply(self._text), tuple(sorted(self._repairs)), breaks_off, goes_on)
 
     # Around the root.
 
@@ -185,11 +185,11 @@ class _Mender:
         """Read up to the root; return whether it is a feed's."""
         root_at = late_root(self._text)
         for token in found:
-            if token.mark in (Mark.START, Mark.EMPTY) and token.start >= root_at:
+            if token.mark in (RepairMark.START, RepairMark.EMPTY) and token.start >= root_at:
                 return self._begin(token)
-            if token.mark is Mark.CUT:
+            if token.mark is RepairMark.CUT:
                 break
-            if token.mark is Mark.SUBSET:
+            if token.mark is RepairMark.SUBSET:
                 message = "expected a DOCTYPE at the beginning, got one with an internal subset elsewhere"
                 raise ParseError(message, slug="dtd-forbidden")
             if _is_junk(self._text, token) and not self._is_declaration(token):
@@ -211,7 +211,7 @@ class _Mender:
         self._holder = b"channel" if name == b"rss" else folded
         self._texts = _ATOM_TEXTS if self._entry == b"entry" else _RSS_TEXTS
         self._root = self._elements.begin(token, self._changed_tag(token))
-        if token.mark is Mark.EMPTY:
+        if token.mark is RepairMark.EMPTY:
             self._elements.end()
         return True
 
@@ -322,7 +322,7 @@ class _Mender:
                 break
         return False
 
-    def _may_hold_entry(self, element: _Open) -> bool:
+    def _may_hold_entry(self, element: _OpenElement) -> bool:
         prefix, _, local = element.name.lower().rpartition(b":")
         is_xml = local == b"content" and _XML_TYPE.search(element.tag.attributes) is not None
         return is_xml or local == b"feed" or prefix not in (b"", self._prefix)
@@ -359,7 +359,7 @@ class _Mender:
                 b' %s="%s"' % (name, mended_references(value, self._repairs).replace(b'"', b"&quot;"))
                 for name, value in _odd_attributes(token.attributes).items()
             )
-            return b"<%s%s%s>" % (token.name, made, b"/" if token.mark is Mark.EMPTY else b"")
+            return b"<%s%s%s>" % (token.name, made, b"/" if token.mark is RepairMark.EMPTY else b"")
         if b"&" not in token.attributes and b"xmlns:" not in token.attributes:
             return None
         written = self._text[token.start : token.end]
@@ -377,7 +377,7 @@ class _Mender:
     def _is_raw(self) -> bool:
         return self._inside is not None and self._inside.is_raw
 
-    def _enter_text(self, element: _Open) -> None:
+    def _enter_text(self, element: _OpenElement) -> None:
         """An element has begun that holds text, unless it says XML (RSS 2.0; RFC 4287, section 3.1.1)."""
         attributes = element.tag.attributes
         if _MARKUP_TYPE.search(attributes):
@@ -481,7 +481,7 @@ class _Mender:
 class _TextElement:
     """An element that holds text."""
 
-    element: _Open
+    element: _OpenElement
     is_html: bool
     """Whether it is HTML, rather than plain text, that stands in it escaped."""
     depth: int
@@ -560,7 +560,7 @@ class _Elements:
     """A stack of the elements that are open while a document is repaired, and the prefixes in scope."""
 
     def __init__(self, edits: _Edits) -> None:
-        self.open: list[_Open] = []
+        self.open: list[_OpenElement] = []
         self.undeclared: dict[bytes, None] = {}
         """Prefixes that were used out of scope, in their order."""
         self._edits = edits
@@ -584,11 +584,11 @@ class _Elements:
             return None
         return next(each.name for each in reversed(self.open) if each.name.lower() == folded)
 
-    def begin(self, tag: Token, made: bytes | None) -> _Open:
+    def begin(self, tag: Token, made: bytes | None) -> _OpenElement:
         """Go into the element of a start tag; `made` is what the tag becomes, None: it stays as it is."""
         before = len(self._edits)
         edit = None if made is None else self._edits.replace(tag.start, tag.end, made)
-        element = _Open(tag, tag.name, self._declare(tag, made), before, edit)
+        element = _OpenElement(tag, tag.name, self._declare(tag, made), before, edit)
         self.open.append(element)
         folded = tag.name.lower()
         self._names[folded] = self._names.get(folded, 0) + 1
@@ -600,7 +600,7 @@ class _Elements:
             self._edits.replace(tag.start, tag.end, made)
         self._declared.subtract(self._declare(tag, made))
 
-    def end(self) -> _Open:
+    def end(self) -> _OpenElement:
         """Take the end tag of the innermost element."""
         element = self.open.pop()
         self._names[element.name.lower()] -= 1
@@ -668,7 +668,7 @@ class _Elements:
 
 
 @dataclass(slots=True)
-class _Open:
+class _OpenElement:
     """An element that has begun."""
 
     tag: Token
@@ -707,12 +707,12 @@ class _Edits(list["_Edit"]):
         """
         self._left -= 1
         if self._left < 0:
-            raise TooManyError
+            raise TooManyRepairsError
         edit = _Edit(start, end, made)
         self.append(edit)
         return edit
 
-    def applied(self, text: bytes) -> bytes:
+    def apply(self, text: bytes) -> bytes:
         pieces, position = [], 0
         for edit in sorted(self, key=attrgetter("start")):
             assert edit.start >= position, "edits do not overlap"
@@ -804,7 +804,7 @@ def mended_references(text: bytes, repairs: set[str]) -> bytes:
         TooManyError: There is no end of ampersands.
     """
     if text.count(b"&") > MAX_REFERENCES:  # each costs a hundred bytes while they are looked at
-        raise TooManyError
+        raise TooManyRepairsError
 
     done_up_to = 0
 
@@ -911,11 +911,11 @@ def _is_junk(text: bytes, token: Token) -> bool:
     """Whether a token may not stand beside the root (XML 1.0, production 27), an XML declaration included."""
     written = text[token.start : token.end]
     match token.mark:
-        case Mark.TEXT:
+        case RepairMark.TEXT:
             return bool(written.strip(_BLANK))
-        case Mark.COMMENT:
+        case RepairMark.COMMENT:
             return b"--" in written[4:-3] or written.endswith(b"--->")  # production 15
-        case Mark.INSTRUCTION:
+        case RepairMark.INSTRUCTION:
             return _INSTRUCTION.match(written) is None
     return True
 
@@ -957,13 +957,13 @@ def wrapped_root(text: bytes) -> int:
     unseen = b""
     for token in islice(tokens(text[:_ROOT_LOOKED_AT_BYTES]), _LOOKED_AT_TOKENS):
         name = token.name.lower()
-        if token.mark is Mark.START and name in _PREFIXLESS_ROOTS:
+        if token.mark is RepairMark.START and name in _PREFIXLESS_ROOTS:
             return token.start
-        if token.mark is Mark.TEXT and not unseen and text[token.start : token.end].strip():
+        if token.mark is RepairMark.TEXT and not unseen and text[token.start : token.end].strip():
             return 0
-        if token.mark is Mark.START and name in _UNSEEN_ELEMENTS:
+        if token.mark is RepairMark.START and name in _UNSEEN_ELEMENTS:
             unseen = name
-        elif token.mark is Mark.END and name == unseen:
+        elif token.mark is RepairMark.END and name == unseen:
             unseen = b""
     return 0
 
@@ -985,16 +985,16 @@ def _holds_entries(text: bytes, tokens: Iterable[Token]) -> bool:
     """Whether an entry or a further feed begins in what is left of a document."""
     raw = b""
     for token in tokens:
-        if token.mark is Mark.END and token.name.lower() == raw:
+        if token.mark is RepairMark.END and token.name.lower() == raw:
             raw = b""
         elif raw:
             continue
-        elif token.mark is Mark.CUT:
+        elif token.mark is RepairMark.CUT:
             return _ENTRY_OR_ROOT_BEGINS.match(text, token.start) is not None
-        elif token.mark in (Mark.START, Mark.EMPTY):
+        elif token.mark in (RepairMark.START, RepairMark.EMPTY):
             if token.name.rpartition(b":")[2].lower() in _ENTRIES_AND_ROOTS:
                 return True
-            if token.mark is Mark.START and token.name.lower() in _RAW_ELEMENTS:
+            if token.mark is RepairMark.START and token.name.lower() in _RAW_ELEMENTS:
                 raw = token.name.lower()
     return False
 
@@ -1003,7 +1003,7 @@ def _holds_entries(text: bytes, tokens: Iterable[Token]) -> bool:
 # next "<", and where a search for an end fails, the document ends.
 
 
-class Mark(Enum):
+class RepairMark(Enum):
     TEXT = auto()
     START = auto()
     EMPTY = auto()
@@ -1022,13 +1022,17 @@ class Mark(Enum):
     """From here on the document breaks off within markup."""
 
 
-_DROPPED_AS: Final = {Mark.COMMENT: COMMENTS, Mark.INSTRUCTION: DECLARATION, Mark.DOCTYPE: DOCTYPE}
+_DROPPED_AS: Final = {
+    RepairMark.COMMENT: COMMENTS,
+    RepairMark.INSTRUCTION: DECLARATION,
+    RepairMark.DOCTYPE: DOCTYPE,
+}
 
 
 class Token(NamedTuple):
     """A piece of the document."""
 
-    mark: Mark
+    mark: RepairMark
     start: int
     end: int
     name: bytes = b""
@@ -1059,7 +1063,7 @@ def tokens(text: bytes, start: int = 0) -> Iterator[Token]:
     """Yield the tokens of a document, in order, from an offset on."""
     position, size = start, len(text)
     last_end = text.rfind(b">")
-    tag_at, text_mark, end_mark = _TAG.match, Mark.TEXT, Mark.END  # every element comes by here
+    tag_at, text_mark, end_mark = _TAG.match, RepairMark.TEXT, RepairMark.END  # every element comes by here
     while position < size:
         if text[position] != _LESS_THAN:
             end = text.find(b"<", position)
@@ -1071,7 +1075,7 @@ def tokens(text: bytes, start: int = 0) -> Iterator[Token]:
             if name is None:
                 yield Token(end_mark, position, end, tag[1])
             else:
-                mark = Mark.EMPTY if text[end - 2] == _SLASH and tag[4] else Mark.START
+                mark = RepairMark.EMPTY if text[end - 2] == _SLASH and tag[4] else RepairMark.START
                 yield Token(mark, position, end, name, attributes, bool(attributes) and _repeats(attributes))
         else:
             token = _other_token(text, position, last_end)
@@ -1110,15 +1114,17 @@ def _odd_attributes(attributes: bytes) -> dict[bytes, bytes]:
 def _other_token(text: bytes, start: int, last_end: int) -> Token:
     """Return the token at a "<" that begins no tag of XML's."""
     if start > last_end:
-        return Token(Mark.CUT, start, len(text))
+        return Token(RepairMark.CUT, start, len(text))
     for mark, begins, ends in _DELIMITED:
         if text.startswith(begins, start):
             end = text.find(ends, start + len(begins))
-            return Token(mark, start, end + len(ends)) if end >= 0 else Token(Mark.CUT, start, len(text))
-    return _short_token(text, start) or Token(Mark.STRAY, start, start + 1)
+            return (
+                Token(mark, start, end + len(ends)) if end >= 0 else Token(RepairMark.CUT, start, len(text))
+            )
+    return _short_token(text, start) or Token(RepairMark.STRAY, start, start + 1)
 
 
-_DELIMITED: Final = ((Mark.COMMENT, b"<!--", b"-->"), (Mark.CDATA, b"<![CDATA[", b"]]>"))
+_DELIMITED: Final = ((RepairMark.COMMENT, b"<!--", b"-->"), (RepairMark.CDATA, b"<![CDATA[", b"]]>"))
 _DOCTYPE: Final = re.compile(rb"<!DOCTYPE(?P<subset>[^<>\[]*+\[)?+", re.IGNORECASE)
 _ODD_TAG: Final = re.compile(
     rb"<(?P<start>" + QNAME + rb")(?P<attributes>\s"
@@ -1132,13 +1138,13 @@ def _short_token(text: bytes, start: int) -> Token | None:
     limit = len(text) if following < 0 else following
     if text.startswith(b"<?", start):
         end = text.find(b"?>", start + 2, limit)
-        return Token(Mark.INSTRUCTION, start, end + 2) if end >= 0 else None
+        return Token(RepairMark.INSTRUCTION, start, end + 2) if end >= 0 else None
     if (doctype := _DOCTYPE.match(text, start)) is not None:
         end = text.find(b">", start, limit)
-        mark = Mark.SUBSET if doctype["subset"] else Mark.DOCTYPE
+        mark = RepairMark.SUBSET if doctype["subset"] else RepairMark.DOCTYPE
         return Token(mark, start, end + 1 if end >= 0 else limit)
     if (tag := _ODD_TAG.match(text, start)) is not None and b"=" in tag["attributes"]:
-        mark = Mark.EMPTY if tag["empty"] else Mark.START
+        mark = RepairMark.EMPTY if tag["empty"] else RepairMark.START
         return Token(mark, start, tag.end(), tag["start"], tag["attributes"], is_odd=True)
     return None
 

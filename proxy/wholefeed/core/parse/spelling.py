@@ -252,7 +252,7 @@ _ATTRIBUTES: Final = {
 
 
 @dataclass(slots=True)
-class _Open:
+class _OpenTag:
     """An element outside of the entries."""
 
     start: int
@@ -315,7 +315,7 @@ class _Speller:
         self._has_entries = False
         self._behind = b""
         """What follows the root."""
-        self._open: list[_Open] = []
+        self._open: list[_OpenTag] = []
         self._holders: list[int] = []
         """How many elements are open in each of those that hold entries."""
         self._entry: _OpenEntry | None = None
@@ -396,7 +396,7 @@ class _Speller:
         """Take the root, which has one of the names of `ROOTS`, in whatever case."""
         folded, right = local.lower(), right_namespace(namespace)
         is_bare = self._guard.is_written(local)
-        root = _Open(self._parser.CurrentByteIndex, is_holder=True)
+        root = _OpenTag(self._parser.CurrentByteIndex, is_holder=True)
         self._holders.append(1)
         name, values = None, self._right_declarations(is_default_right=folded in ("rss", "channel"))
         if folded == "feed":
@@ -464,7 +464,7 @@ class _Speller:
 
     def _channel_began(self, namespace: str, local: str) -> None:
         self._unwrap()
-        channel = _Open(self._parser.CurrentByteIndex, is_holder=True)
+        channel = _OpenTag(self._parser.CurrentByteIndex, is_holder=True)
         declared = self._guard.declarations()
         name, values = None, self._right_declarations(is_default_right=self._family is Family.RSS)
         is_right = self._family is Family.RDF or namespace in {self._root_namespace, *RSS_NAMESPACES}
@@ -485,7 +485,7 @@ class _Speller:
             self._open.append(_BARE)
             return
         start = self._parser.CurrentByteIndex
-        other = _Open(start, declared=declared, xml=_xml_attributes(attributes))
+        other = _OpenTag(start, declared=declared, xml=_xml_attributes(attributes))
         self._open.append(other)
         if not is_child:
             return
@@ -500,7 +500,7 @@ class _Speller:
             name = self._prefix_at(start) + local.lower()
         self._respell(other, name, self._right_declarations())
 
-    def _other_ended(self, ended: _Open) -> None:
+    def _other_ended(self, ended: _OpenTag) -> None:
         if ended.is_wrapper:
             self._at = self._guard.end_of(ended.start)
             return
@@ -510,7 +510,7 @@ class _Speller:
             self._holders.pop()
             self._copy(self._guard.end_of(ended.start))
 
-    def _unwrap(self) -> Sequence[_Open]:
+    def _unwrap(self) -> Sequence[_OpenTag]:
         """Copy nothing of the elements around an entry that begins now, up to the holder; return those."""
         wrappers = self._open[self._holders[-1] :]
         if wrappers:
@@ -551,7 +551,7 @@ class _Speller:
                 values["xmlns"] = None
         if is_foreign:
             self._repairs.add(FOREIGN_ENTRIES)
-        opened = _Open(start)
+        opened = _OpenTag(start)
         self._respell(opened, name, values, self._find_inherited(wrappers, attributes))
         assert self._family is not None, "the root has begun"
         self._entry = _OpenEntry(
@@ -563,7 +563,7 @@ class _Speller:
             foreign=ForeignEntry(self._family) if is_foreign else None,
         )
 
-    def _find_inherited(self, wrappers: Sequence[_Open], attributes: Sequence[str]) -> Mapping[str, str]:
+    def _find_inherited(self, wrappers: Sequence[_OpenTag], attributes: Sequence[str]) -> Mapping[str, str]:
         """Return what an entry has to say itself of what the wrappers say that it leaves."""
         if not any(each.declared or each.xml for each in wrappers):
             return {}
@@ -597,7 +597,7 @@ class _Speller:
             own = declared.get("")
             if own is not None and right_namespace(own) not in ATOM_NAMESPACES:
                 values["xmlns"] = entry.namespace
-        opened = _Open(self._parser.CurrentByteIndex)
+        opened = _OpenTag(self._parser.CurrentByteIndex)
         self._respell(opened, new_name, values)
         if opened.end_name is not None:
             self._field = _Field(opened.start, opened.end_name)
@@ -677,7 +677,7 @@ class _Speller:
 
     def _respell(
         self,
-        element: _Open,
+        element: _OpenTag,
         name: str | None,
         values: Mapping[str, str | None],
         inherited: Mapping[str, str] = _NOTHING,
@@ -740,7 +740,7 @@ class _Speller:
 
 
 _ENTRIES: Final = frozenset({"item", "entry"})
-_BARE: Final = _Open(0)
+_BARE: Final = _OpenTag(0)
 """An element of a wrapper, or of a child of the feed, that says nothing."""
 _NAME: Final = re.compile(rb"<([^\s/>]+)")
 _PREFIX: Final = re.compile(rb"<([^\s/>:]+:)")

@@ -10,7 +10,7 @@ an archive has moved to the next older one, or was deleted. Only the older docum
         accounting.changed(url, departure, entries)    # or added, unchanged, passed, missed; at last `end`
     accounting.shifts.written()
 
-Each of these methods returns a `Verdict`:
+Each of these methods returns a `AccountVerdict`:
 
     IDLE     no entry is unaccounted for: the document replaces its stored copy at once
     OPEN     entries are unaccounted for: changed documents wait, and the next older one is read
@@ -64,7 +64,7 @@ class Shifts:
     missed: str = ""
     """The document that the unfinished pass could not fetch."""
     attempts: int = 0
-    """Failures in a row to fetch the document in `missed`."""
+    """Failures in a row to fetch the document in `account_missing`."""
     next_at: float = 0.0
     """Earliest time of the next attempt (R14)."""
 
@@ -117,7 +117,7 @@ class Departure(NamedTuple):
     """Whether the document had entries, and none of them stays."""
 
 
-class Verdict(Enum):
+class AccountVerdict(Enum):
     """The decision on changed documents; see the module's docstring."""
 
     IDLE = 0
@@ -180,7 +180,7 @@ class Accounting:
         is_missed = document_key(url) == self.shifts.missed
         return self._has_departures or is_missed or checked_at < self._began_at
 
-    def changed(self, url: str, departure: Departure, held: Iterable[EntryId]) -> Verdict:
+    def account_changed(self, url: str, departure: Departure, held: Iterable[EntryId]) -> AccountVerdict:
         """Account for the new version of a stored document."""
         present, was_open = set(held), self.is_open
         self._read(present)
@@ -194,19 +194,19 @@ class Accounting:
                 self._reach_over_gap()
         if self._open:
             self._held |= present
-            return Verdict.OPEN
-        return self._close() if was_open else Verdict.IDLE
+            return AccountVerdict.OPEN
+        return self._close() if was_open else AccountVerdict.IDLE
 
-    def added(self, url: str, held: Iterable[EntryId]) -> Verdict:
+    def account_added(self, url: str, held: Iterable[EntryId]) -> AccountVerdict:
         """Account for a new document, which may hold entries that left others."""
         was_open = self.is_open
         self._read(set(held))
         self._meet(url)
         if was_open and not self._open:
             return self._close()
-        return Verdict.OPEN if self._open else Verdict.IDLE
+        return AccountVerdict.OPEN if self._open else AccountVerdict.IDLE
 
-    def unchanged(self, url: str, fetched_at: float) -> Verdict:
+    def account_unchanged(self, url: str, fetched_at: float) -> AccountVerdict:
         """Account for a document unchanged since `fetched_at`.
 
         Since then no entry has moved into the document, so none has moved past it. Earlier departures may
@@ -219,25 +219,25 @@ class Accounting:
         since = min(self._now, self.shifts.since) if self._is_doubt_open else self._now
         if self._open and is_behind and fetched_at < since:
             return self._close()
-        return Verdict.OPEN if self._open else Verdict.IDLE
+        return AccountVerdict.OPEN if self._open else AccountVerdict.IDLE
 
-    def passed(self, url: str, checked_at: float, fetched_at: float) -> Verdict:
+    def account_skipped(self, url: str, checked_at: float, fetched_at: float) -> AccountVerdict:
         """Account for a stored document that nobody asked for."""
         self._has_skipped = True
         if not self._open:
             self._meet(url)
-            return Verdict.IDLE
+            return AccountVerdict.IDLE
         if self._may_pass and not self.asks(url, checked_at):  # the interrupted pass has asked for it
-            return self.unchanged(url, fetched_at)
+            return self.account_unchanged(url, fetched_at)
         self._meet(url)
         return self._break()
 
-    def missed(self, url: str, next_at: float) -> Verdict:
+    def account_missing(self, url: str, next_at: float) -> AccountVerdict:
         """Account for a document that could not be fetched or used; `next_at` is its next attempt (R14)."""
         self._has_skipped = True
         if not self._open:
             self._meet(url)
-            return Verdict.IDLE
+            return AccountVerdict.IDLE
         self._asked += 1
         if self._may_pass:
             self.shifts = replace(
@@ -251,7 +251,7 @@ class Accounting:
         self._meet(url)
         return verdict
 
-    def doubt(self) -> None:
+    def mark_doubtful(self) -> None:
         """Mark the open entries as doubtful: too many documents wait, so the caller stores them."""
         assert self.is_passing, "else at most a few documents wait"
         self._note_left()
@@ -260,12 +260,12 @@ class Accounting:
         self._doubtful |= self._open
         self._is_doubt_open = True
 
-    def end(self, *, is_true_end: bool) -> Verdict:
+    def end(self, *, is_true_end: bool) -> AccountVerdict:
         """Account for the end of the chain; `is_true_end` says that nothing is missing behind it."""
         if not self._open:
             if not self._doubtful and self.shifts.left:
                 self._forget_doubts()
-            return Verdict.IDLE
+            return AccountVerdict.IDLE
         return self._close() if is_true_end else self._break()
 
     # The end of a pass
@@ -288,7 +288,7 @@ class Accounting:
             self._open |= self._doubtful
             self._is_doubt_open = bool(self._doubtful)
 
-    def _close(self) -> Verdict:
+    def _close(self) -> AccountVerdict:
         """End the pass with every entry accounted for, if no document was skipped.
 
         After a deletion entries move to newer documents, so a skipped document may hold them.
@@ -301,7 +301,7 @@ class Accounting:
             self._forget_doubts()
         self._note_pass(is_finished=True)
         self._reset()
-        return Verdict.CLOSED
+        return AccountVerdict.CLOSED
 
     def _forget_doubts(self) -> None:
         self._doubtful.clear()
@@ -309,7 +309,7 @@ class Accounting:
             self.shifts, left="", since=0.0, broken_at=None, missed="", attempts=0, next_at=0.0
         )
 
-    def _break(self) -> Verdict:
+    def _break(self) -> AccountVerdict:
         """End the pass without a result: the entries stay, and this walk asks for no more documents."""
         self._note_left()
         if not self._may_pass and self.shifts.broken_at is not None:  # the old pass tells nothing
@@ -318,7 +318,7 @@ class Accounting:
         self._doubtful |= self._open
         self._reset()
         self._may_pass, self._is_doubt_open, self._is_over = False, False, True
-        return Verdict.BROKEN
+        return AccountVerdict.BROKEN
 
     def _reset(self) -> None:
         self._open.clear()

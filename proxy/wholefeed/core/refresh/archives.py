@@ -20,8 +20,7 @@ from wholefeed.core.notes import (
     FormatMismatch,
     Note,
 )
-from wholefeed.core.refresh.accounting import Accounting, Shifts, Verdict
-from wholefeed.core.refresh.answers import Found, Joined, Rejected, WalkContext
+from wholefeed.core.refresh.accounting import Accounting, AccountVerdict, Shifts
 from wholefeed.core.refresh.arrivals import Failure, FreshDocument, LedBack, Placement, Response, Unchanged
 from wholefeed.core.refresh.asking import (
     Depart,
@@ -34,6 +33,7 @@ from wholefeed.core.refresh.asking import (
     ask,
 )
 from wholefeed.core.refresh.keeping import Keeper, drop
+from wholefeed.core.refresh.responses import FoundDocument, Joined, Rejected, WalkContext
 from wholefeed.core.refresh.stored import StoredDocument
 from wholefeed.core.refresh.subscription import SubscriptionState
 from wholefeed.core.schedule import next_attempt_at
@@ -55,25 +55,25 @@ class ArchiveRules:
         self._subscription = subscription
         self._keeper = keeper
 
-    def serve_stored(self, url: str) -> Found | Note | None:
+    def serve_stored(self, url: str) -> FoundDocument | Note | None:
         """Return the stored document, or a note if it is missing; None if a fetch is needed."""
         row = self.context.find_stored(url)
         if row is not None and (row.is_stand_in or not self._is_gap(url)):
-            return None if self._is_asked_again(url, row) else Found(row.as_arrival(), row)
+            return None if self._is_asked_again(url, row) else FoundDocument(row.as_arrival(), row)
         if self.basis.waits(url):
             return DocumentUnavailable(url, reason=self.basis.missing[url].reason)
         return None
 
-    def judge(self, url: str, response: Response | Rejected) -> Talk[Found | Note]:
+    def judge(self, url: str, response: Response | Rejected) -> Talk[FoundDocument | Note]:
         """Return the document, fetched or stored, or a note if it is missing."""
         row = self.context.find_stored(url)
         if isinstance(response, LedBack):
             met = self.context.chain.met(response.met_url)
             assert met is not None, "the redirect leads to a document of the path"
-            return Found(replace(met, url=url, final_url=response.met_url))
+            return FoundDocument(replace(met, url=url, final_url=response.met_url))
         if isinstance(response, FreshDocument):
             if row is None or self._may_replace(row, response):
-                return Found((yield from self._describe(response)), row, fresh=response)
+                return FoundDocument((yield from self._describe(response)), row, fresh=response)
             yield from drop(self.context.answers, response)
             self.context.answers.refuse(url)
             response = Rejected()
@@ -81,7 +81,7 @@ class ArchiveRules:
             self.failures[url] = response
         if row is not None and self._serves(row, url, response):
             yield from self._touch(row, response)
-            return Found(self._confirm(row), row, response=response)
+            return FoundDocument(self._confirm(row), row, response=response)
         assert isinstance(response, Failure), "a document without a stored copy is fetched whole"
         if row is not None and self._is_unfit(row, url):  # an error at the retry changes nothing (R23)
             response = replace(response, slug=FormatMismatch.slug)
@@ -147,8 +147,8 @@ class ArchiveKeeper(Keeper):
     def __init__(self, context: WalkContext) -> None:
         super().__init__(context)
         self._accounting = Accounting(Shifts.read(self.basis.feed.shifts), now=self.basis.now())
-        self._verdict = Verdict.IDLE
-        self._waiting: dict[str, _Waiting] = {}
+        self._verdict = AccountVerdict.IDLE
+        self._waiting: dict[str, _WaitingArchive] = {}
         """Changed documents by URL, newest first, until their departed entries are accounted for."""
         self._noted_shifts = self.basis.feed.shifts
 
@@ -172,7 +172,9 @@ class ArchiveKeeper(Keeper):
         elif self._accounting.is_open:
             response = self.answers.find(missing_url)
             failure = response if isinstance(response, Failure) else None
-            self._verdict = self._accounting.missed(missing_url, self._try_again_at(missing_url, failure))
+            self._verdict = self._accounting.account_missing(
+                missing_url, self._try_again_at(missing_url, failure)
+            )
         yield from self._keep_accounted()
         if ending is not None and self._accounting.shifts.is_known(self.basis.now()):
             notes = [note for note in self.notes if note.kind is not ArchiveChanged]
@@ -195,38 +197,38 @@ class ArchiveKeeper(Keeper):
             brought_news=joined.has_news,
             may_wait=row is None,
         )
-        if self._verdict is Verdict.IDLE:
+        if self._verdict is AccountVerdict.IDLE:
             self.path.append((yield from self._put(url, placement)))
         else:
-            self._waiting[url] = _Waiting(joined.found, placement, len(self.path))
+            self._waiting[url] = _WaitingArchive(joined.found, placement, len(self.path))
             self.path.append(_UNKNOWN if row is None else row.id)
 
     # The account
 
-    def _account(self, found: Found) -> Talk[Verdict]:
+    def _account(self, found: FoundDocument) -> Talk[AccountVerdict]:
         accounting, row, fresh, url = self._accounting, found.row, found.fresh, found.arrival.url
         if fresh is not None:
             return (yield from self._account_fresh(found, fresh))
         assert row is not None, "what joins without a fetch is stored"
         is_refused = found.is_refused or (accounting.is_open and row.is_stand_in)
         if found.failure is not None or is_refused:
-            return accounting.missed(url, self._try_again_at(url, found.failure))
+            return accounting.account_missing(url, self._try_again_at(url, found.failure))
         if found.response is not None:
-            return accounting.unchanged(url, row.fetched_at)
+            return accounting.account_unchanged(url, row.fetched_at)
         if accounting.asks(url, row.checked_at):  # nobody asked for it: its time has not come (R14)
-            return accounting.missed(url, self._try_again_at(url, None))
-        return accounting.passed(url, row.checked_at, row.fetched_at)
+            return accounting.account_missing(url, self._try_again_at(url, None))
+        return accounting.account_skipped(url, row.checked_at, row.fetched_at)
 
-    def _account_fresh(self, found: Found, fresh: FreshDocument) -> Talk[Verdict]:
+    def _account_fresh(self, found: FoundDocument, fresh: FreshDocument) -> Talk[AccountVerdict]:
         url, entries = found.arrival.url, [identity for identity, _ in fresh.arrival.keys or ()]
         if (old := found.replaced) is not None:
             rows = (each.found.row for each in self._waiting.values())
             waiting = [*(row.id for row in rows if row is not None), old.id]
             departure = yield from ask(Depart(old.id, url, fresh.arrival, waiting))
-            return self._accounting.changed(url, departure, entries)
+            return self._accounting.account_changed(url, departure, entries)
         if found.row is not None and found.row.digest == fresh.arrival.digest:
-            return self._accounting.unchanged(url, found.row.fetched_at)
-        return self._accounting.added(url, entries)
+            return self._accounting.account_unchanged(url, found.row.fetched_at)
+        return self._accounting.account_added(url, entries)
 
     def _try_again_at(self, url: str, failure: Failure | None) -> float:
         """Return when to ask again for a document that a pass could not fetch (R14)."""
@@ -245,17 +247,17 @@ class ArchiveKeeper(Keeper):
         )
 
     def _keep_accounted(self) -> Talk[None]:
-        if self._verdict is Verdict.CLOSED:
+        if self._verdict is AccountVerdict.CLOSED:
             yield from self._keep_waiting()
             if self._accounting.settles:
                 yield SettleDoubtful()
-        elif self._verdict is Verdict.BROKEN:
+        elif self._verdict is AccountVerdict.BROKEN:
             yield from self._keep_doubtful()
         elif self._accounting.is_passing and self._has_much_waiting():
-            self._accounting.doubt()
+            self._accounting.mark_doubtful()
             yield from self._keep_doubtful()
         yield from self._note_shifts()
-        self._verdict = Verdict.IDLE
+        self._verdict = AccountVerdict.IDLE
 
     def _has_much_waiting(self) -> bool:
         sizes = [each.found.arrival.body_bytes for each in self._waiting.values()]
@@ -293,10 +295,10 @@ class ArchiveKeeper(Keeper):
             yield NoteFeed(shifts=written)
 
 
-class _Waiting(NamedTuple):
+class _WaitingArchive(NamedTuple):
     """A document on the path, not stored until its departed entries are accounted for."""
 
-    found: Found
+    found: FoundDocument
     placement: Placement
     place: int
     """Index in `Keeper.path`."""

@@ -5,7 +5,7 @@
     request = talk.send(SubscriptionFailed(…))
     …                                       # StopIteration holds the result
 
-A conversation yields one `Request` after the other and receives the result of each. Its parts are
+A conversation yields one `CoreRequest` after the other and receives the result of each. Its parts are
 conversations too (`yield from`). `wholefeed.service.refresh` runs the loop and maps each request to a
 handler.
 
@@ -42,15 +42,15 @@ _Answer_co = TypeVar("_Answer_co", covariant=True)
 
 
 @dataclass(frozen=True, slots=True)
-class Request(Generic[_Answer_co]):
+class CoreRequest(Generic[_Answer_co]):
     """A request of a conversation; `Request[int]` has a number as its result."""
 
 
-Talk = Generator[Request[Any], Any, _T]
+Talk = Generator[CoreRequest[Any], Any, _T]
 """A conversation with a result of this type."""
 
 
-def ask(request: Request[_T]) -> Talk[_T]:
+def ask(request: CoreRequest[_T]) -> Talk[_T]:
     answer: _T = yield request
     return answer
 
@@ -59,7 +59,7 @@ def ask(request: Request[_T]) -> Talk[_T]:
 
 
 @dataclass(frozen=True, slots=True)
-class AskSubscription(Request[SubscriptionCame | Reply | SubscriptionFailed]):
+class AskSubscription(CoreRequest[SubscriptionCame | Reply | SubscriptionFailed]):
     """Fetch the subscription document. A mere `Reply` as the result says that the stored one is current."""
 
     url: str
@@ -72,17 +72,17 @@ class AskSubscription(Request[SubscriptionCame | Reply | SubscriptionFailed]):
 
 
 @dataclass(frozen=True, slots=True)
-class StoreSubscription(Request[None]):
+class StoreSubscription(CoreRequest[None]):
     placement: SubscriptionPlacement
 
 
 @dataclass(frozen=True, slots=True)
-class NoteReply(Request[None]):
+class NoteReply(CoreRequest[None]):
     reply: ReplyFacts
 
 
 @dataclass(frozen=True, slots=True)
-class NoteFailure(Request[None]):
+class NoteFailure(CoreRequest[None]):
     """Note that the stored feed is served as stale."""
 
     failure: Attempt | None
@@ -94,7 +94,7 @@ class NoteFailure(Request[None]):
 
 
 @dataclass(frozen=True, slots=True)
-class TakeTurn(Request[None]):
+class TakeTurn(CoreRequest[None]):
     """Wait for a turn to use the network, unless this refresh has one.
 
     After that documents may be added, even by the next refresh after a restart. The fetched documents are
@@ -103,13 +103,13 @@ class TakeTurn(Request[None]):
 
 
 @dataclass(frozen=True, slots=True)
-class Fetch(Request[None]):
+class Fetch(CoreRequest[None]):
     """Begin to fetch a document of a walk; `NextEvent` reports the end."""
 
     url: str
     stored: StoredDocument | None
     relation: str
-    """The link relation to the next older document, for `Early` events."""
+    """The link relation to the next older document, for `EarlyLink` events."""
     is_met: Callable[[str], bool]
     """Returns whether a URL's document is on the path: then do not follow a redirect there (R17)."""
     is_ahead: bool = False
@@ -117,7 +117,7 @@ class Fetch(Request[None]):
 
 
 @dataclass(frozen=True, slots=True)
-class FetchPage(Request[None]):
+class FetchPage(CoreRequest[None]):
     """Begin to fetch a page for an adapter, two pages at a time (R32); `NextEvent` reports the end."""
 
     url: str
@@ -128,12 +128,12 @@ class FetchPage(Request[None]):
     """Statuses that count as a response, not as a failure."""
 
 
-class Came(NamedTuple):
+class FetchEnded(NamedTuple):
     url: str
     response: Response
 
 
-class Early(NamedTuple):
+class EarlyLink(NamedTuple):
     """A link to the next older document, found in the head of a document still arriving (R0)."""
 
     url: str
@@ -141,7 +141,7 @@ class Early(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class NextEvent(Request[Came | Early | None]):
+class NextEvent(CoreRequest[FetchEnded | EarlyLink | None]):
     """Wait for the next event of the running fetches. None as the result: the walk's time is over (R18)."""
 
     needed: str = ""
@@ -149,12 +149,12 @@ class NextEvent(Request[Came | Early | None]):
 
 
 @dataclass(frozen=True, slots=True)
-class Rest(Request[None]):
+class Rest(CoreRequest[None]):
     """Let other tasks run: the walk has passed many documents without waiting."""
 
 
 @dataclass(frozen=True, slots=True)
-class PauseHost(Request[None]):
+class PauseHost(CoreRequest[None]):
     """Forbid adapters to ask a URL's host until an instant (R32)."""
 
     url: str
@@ -163,7 +163,7 @@ class PauseHost(Request[None]):
 
 
 @dataclass(frozen=True, slots=True)
-class EndWalk(Request[None]):
+class EndWalk(CoreRequest[None]):
     """Stop the running fetches, and drop fetched documents that were not stored.
 
     With an `ending`, also store the pending documents, end the publications during the walk, and give
@@ -180,19 +180,19 @@ class EndWalk(Request[None]):
 
 
 @dataclass(frozen=True, slots=True)
-class Rows(Request[Sequence[StoredDocument]]):
+class Rows(CoreRequest[Sequence[StoredDocument]]):
     """Return the stored documents in output order, with detached documents last."""
 
 
 @dataclass(frozen=True, slots=True)
-class ReadEntries(Request[Sequence[tuple[EntryId, float | None]]]):
+class ReadEntries(CoreRequest[Sequence[tuple[EntryId, float | None]]]):
     """Return a document's entries from the top, each with the instant for sorting the output (R20)."""
 
     document: int
 
 
 @dataclass(frozen=True, slots=True)
-class FindKnown(Request[KnownEntries]):
+class FindKnown(CoreRequest[KnownEntries]):
     """Look in attached documents for the entries of a fetched document that is not stored yet.
 
     Documents stored since the fetch may change the identities of its entries (R9).
@@ -205,7 +205,7 @@ class FindKnown(Request[KnownEntries]):
 
 
 @dataclass(frozen=True, slots=True)
-class Depart(Request[Departure]):
+class Depart(CoreRequest[Departure]):
     """Return the entries that leave the feed when a new version replaces a stored archive document (R35)."""
 
     document: int
@@ -216,12 +216,12 @@ class Depart(Request[Departure]):
 
 
 @dataclass(frozen=True, slots=True)
-class Doubtful(Request[frozenset[EntryId]]):
+class Doubtful(CoreRequest[frozenset[EntryId]]):
     """Return the entries stored as doubtful (R35)."""
 
 
 @dataclass(frozen=True, slots=True)
-class KeepDocument(Request[int]):
+class KeepDocument(CoreRequest[int]):
     """Store a document fetched under a URL; return its number.
 
     With `Placement.may_wait`, the document is stored together with the next ones, at the latest with the
@@ -233,19 +233,19 @@ class KeepDocument(Request[int]):
 
 
 @dataclass(frozen=True, slots=True)
-class KeepTogether(Request[Sequence[int]]):
+class KeepTogether(CoreRequest[Sequence[int]]):
     """Store fetched documents, by URL, in one transaction; return their numbers."""
 
     placements: Mapping[str, Placement]
 
 
 @dataclass(frozen=True, slots=True)
-class Drop(Request[None]):
+class Drop(CoreRequest[None]):
     url: str
 
 
 @dataclass(frozen=True, slots=True)
-class Touch(Request[None]):
+class Touch(CoreRequest[None]):
     """Note that a document was checked and is unchanged or gone. A None leaves its column alone."""
 
     document: int
@@ -255,14 +255,14 @@ class Touch(Request[None]):
 
 
 @dataclass(frozen=True, slots=True)
-class Attach(Request[None]):
+class Attach(CoreRequest[None]):
     """Set the ranks of documents; detached ones become part of the feed again."""
 
     ranks: Mapping[int, int]
 
 
 @dataclass(frozen=True, slots=True)
-class Detach(Request[None]):
+class Detach(CoreRequest[None]):
     """Leave documents in the store, but no longer as part of the feed (R25)."""
 
     documents: Sequence[int]
@@ -271,7 +271,7 @@ class Detach(Request[None]):
 
 
 @dataclass(frozen=True, slots=True)
-class Remove(Request[None]):
+class Remove(CoreRequest[None]):
     """Remove imported documents (I1), and entries until their publisher updates them (I2)."""
 
     documents: Sequence[int]
@@ -279,12 +279,12 @@ class Remove(Request[None]):
 
 
 @dataclass(frozen=True, slots=True)
-class SettleDoubtful(Request[None]):
+class SettleDoubtful(CoreRequest[None]):
     """Remove the doubtful entries from the feed: they were deleted (R35)."""
 
 
 @dataclass(frozen=True, slots=True)
-class NoteFeed(Request[None]):
+class NoteFeed(CoreRequest[None]):
     """Note new facts about the feed. A None leaves its column alone."""
 
     kind: Kind | None = None
@@ -295,7 +295,7 @@ class NoteFeed(Request[None]):
 
 
 @dataclass(frozen=True, slots=True)
-class NoteListing(Request[None]):
+class NoteListing(CoreRequest[None]):
     """Note the state of the publisher's listings, and the next look at its pages (H8)."""
 
     listing: str
@@ -305,12 +305,12 @@ class NoteListing(Request[None]):
 
 
 @dataclass(frozen=True, slots=True)
-class Reread(Request[bool]):
+class Reread(CoreRequest[bool]):
     """Parse stored bodies last read by an older parser; return whether there were any."""
 
 
 @dataclass(frozen=True, slots=True)
-class SettleIds(Request[bool]):
+class SettleIds(CoreRequest[bool]):
     """Serve posts under the ids that their publisher has used for a day (R36); return whether any changed.
 
     With `joins`, also join posts that an earlier version took for two.
@@ -320,12 +320,12 @@ class SettleIds(Request[bool]):
 
 
 @dataclass(frozen=True, slots=True)
-class Unlist(Request[None]):
+class Unlist(CoreRequest[None]):
     """Remove listed entries that the subscription document has under the same link (H6)."""
 
 
 @dataclass(frozen=True, slots=True)
-class Publish(Request[None]):
+class Publish(CoreRequest[None]):
     """Publish the feed from its stored documents. A None leaves the stored value alone."""
 
     state: State

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from wholefeed.core.model import EntryId, State
 from wholefeed.core.notes import OLDEST, DocumentTruncated, Ending, MementoServed, Note
 from wholefeed.core.refresh.arrivals import Failure, FreshDocument, Offer
-from wholefeed.core.refresh.listing import Listing
+from wholefeed.core.refresh.listing_state import ListingState
 from wholefeed.core.refresh.stored import SUBSCRIPTION_ATTEMPT, Attempt, StoredFeed
 from wholefeed.core.schedule import next_attempt_at
 from wholefeed.core.text.dates import DAY_SECONDS
@@ -17,7 +17,7 @@ from wholefeed.core.walk.chain import WalkLimits
 
 
 @dataclass(slots=True)
-class Progress:
+class RefreshProgress:
     documents: int = 1
     entries: int = 0
     fetched: int = 0
@@ -60,7 +60,7 @@ class Basis:
     """Epoch seconds."""
     offers: tuple[Offer[FreshDocument], ...] = ()
     """Documents from other sources: a web archive, an import, a listing."""
-    progress: Progress = field(default_factory=Progress)
+    progress: RefreshProgress = field(default_factory=RefreshProgress)
 
     @property
     def has_copies(self) -> bool:
@@ -78,7 +78,7 @@ class Basis:
         is_insisted = self.request.is_forced or self.request.is_full
         return attempt is not None and not is_insisted and attempt.waits(self.now())
 
-    def attempted(
+    def count_attempt(
         self, url: str, earlier: Attempt | None, failure: Failure | None, *, reason: str
     ) -> Attempt:
         """Return the record of a further failure of a document (R14).
@@ -145,10 +145,10 @@ class RefreshRequest:
     """URLs of imported documents to remove (I1)."""
     forgets: tuple[EntryId, ...] = ()
     """Entries to remove until their publisher updates them (I2)."""
-    listing: Listing | None = None
+    listing: ListingState | None = None
     """The result of a look at the publisher's pages (H7). Its entries are documents in `Basis.offers`."""
 
-    def merged(self, other: RefreshRequest) -> RefreshRequest:
+    def merge(self, other: RefreshRequest) -> RefreshRequest:
         return RefreshRequest(
             is_forced=self.is_forced or other.is_forced,
             is_full=self.is_full or other.is_full,
@@ -164,7 +164,7 @@ class RefreshRequest:
 
 
 @dataclass(slots=True)
-class Walked:
+class WalkResult:
     state: State = State.COMPLETE
     """The state of the feed, provided nothing is missing."""
     path: list[int] = field(default_factory=list)

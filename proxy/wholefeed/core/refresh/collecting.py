@@ -16,10 +16,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from wholefeed.core.adapters.base import Asking, Job, Outcome
-from wholefeed.core.adapters.table import fitting
+from wholefeed.core.adapters.base import AdapterJob, AdapterOutcome, Asking
+from wholefeed.core.adapters.table import find_adapter
 from wholefeed.core.refresh.asking import EndWalk, NoteFeed, PauseHost, ReadEntries, Talk, ask
-from wholefeed.core.refresh.basis import Basis, Walked
+from wholefeed.core.refresh.basis import Basis, WalkResult
 from wholefeed.core.refresh.collected_feed import CollectedFeed, read_known
 from wholefeed.core.refresh.collecting_failures import CollectingFailures
 from wholefeed.core.refresh.collecting_pages import CollectedPages, describe_stored_page
@@ -46,7 +46,7 @@ class Collecting:
         row = subscription_of(documents)
         if row is None or not row.marks or not row.entries or not basis.settings.may_collect(row.final_url):
             return None
-        adapter = fitting(basis.feed.url, row.final_url, row.family, row.site_id, row.marks)
+        adapter = find_adapter(basis.feed.url, row.final_url, row.family, row.site_id, row.marks)
         if adapter is None:
             return None
         known = read_known(basis.feed, adapter, row.family)
@@ -69,7 +69,7 @@ class Collecting:
     def is_met(self, url: str) -> bool:
         return self._requests.is_met(url)
 
-    def run(self) -> Talk[Walked]:
+    def run(self) -> Talk[WalkResult]:
         """Ask for the pages that are due; return the result for the feed."""
         if not self._feed.is_due:
             return describe_unasked(self._feed, has_kept=self._pages.has_kept)
@@ -88,7 +88,7 @@ class Collecting:
         yield NoteFeed(collection=known.written())
         return result.describe(known)
 
-    def _ask_for_all(self) -> Talk[Outcome | None]:
+    def _ask_for_all(self) -> Talk[AdapterOutcome | None]:
         if not self._feed.continues_walk:
             start_at = self._feed.known.start_at
             if start_at is None and (entries := (yield from ask(ReadEntries(self._feed.subscription.id)))):
@@ -98,7 +98,7 @@ class Collecting:
         self._pages.begin_walk(self._feed.known.walk)
         return (yield from self._converse(self._feed.adapter.collect))
 
-    def _look_for_news(self) -> Talk[Outcome | None]:
+    def _look_for_news(self) -> Talk[AdapterOutcome | None]:
         """Let the adapter ask for news, and for all pages if necessary."""
         found = yield from self._converse(self._feed.adapter.look)
         if found is None or not found.wants_all:
@@ -106,7 +106,7 @@ class Collecting:
         self._feed = replace(self._feed, known=found.known)
         return (yield from self._ask_for_all())
 
-    def _converse(self, begin: Callable[[Job], Asking[Outcome]]) -> Talk[Outcome | None]:
+    def _converse(self, begin: Callable[[AdapterJob], Asking[AdapterOutcome]]) -> Talk[AdapterOutcome | None]:
         """Respond to an adapter's questions; return its result, or None if it was stopped."""
         asking = begin((yield from self._job()))
         try:
@@ -118,14 +118,14 @@ class Collecting:
                     return None
                 questions = asking.send(answers)
         except StopIteration as end:
-            found: Outcome = end.value
+            found: AdapterOutcome = end.value
             return found
 
-    def _job(self) -> Talk[Job]:
+    def _job(self) -> Talk[AdapterJob]:
         feed, row = self._feed, self._feed.subscription
         page = describe_stored_page(row, (yield from ask(ReadEntries(row.id))))
         self._pages.first = page.identities
-        return Job(
+        return AdapterJob(
             asked_url=feed.basis.feed.url,
             url=row.final_url,
             page=replace(page, validators=feed.validators),

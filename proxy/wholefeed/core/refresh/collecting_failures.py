@@ -14,7 +14,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Final
 
-from wholefeed.core.adapters.base import FORBIDDEN, GONE, Ask, Refused
+from wholefeed.core.adapters.base import FORBIDDEN, GONE, PageQuestion, Refused
 from wholefeed.core.notes import DocumentUnavailable, Note
 from wholefeed.core.refresh.arrivals import Failure
 from wholefeed.core.refresh.basis import Basis
@@ -36,7 +36,7 @@ class CollectingFailures:
         self.paused_url = ""
         """A URL at the host that wants a pause from all feeds, if any."""
 
-    def pause_before(self, question: Ask) -> None:
+    def pause_before(self, question: PageQuestion) -> None:
         """Stop asking if the host of a page wants a pause (R32)."""
         if self._basis.settings.is_collect_paused(question.url):
             self.stop, self.has_failed = "the publisher wants a pause", True
@@ -46,7 +46,7 @@ class CollectingFailures:
         self.notes.append(note)
         self.stop = str(note)
 
-    def refuse(self, question: Ask) -> Refused | None:
+    def refuse(self, question: PageQuestion) -> Refused | None:
         """Return why not to fetch a page: it is not due (R14), or its host is forbidden."""
         if self._basis.waits(question.url):
             attempt = self._basis.missing[question.url]
@@ -62,14 +62,14 @@ class CollectingFailures:
     def note_unavailable(self, url: str, reason: str) -> None:
         self.notes.append(DocumentUnavailable(url, reason=reason))
 
-    def note_objection(self, question: Ask, refused: Refused) -> Refused:
+    def note_objection(self, question: PageQuestion, refused: Refused) -> Refused:
         """Note a response with another document, if the page is needed."""
         if question.is_needed:
             self.forget(question.url)
             self.note_unavailable(question.url, refused.slug)
         return refused
 
-    def note_failure(self, question: Ask, failure: Failure) -> Refused:
+    def note_failure(self, question: PageQuestion, failure: Failure) -> Refused:
         status = failure.publisher_status
         is_refusal = (question.is_head or question.is_trial) and status in FORBIDDEN
         if status == _FORBIDDEN and not is_refusal:

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
-from wholefeed.core.adapters.base import Answer, Ask, Marks, Page, Refused, bears
+from wholefeed.core.adapters.base import AdapterPage, Marks, PageQuestion, PageResponse, Refused, bears
 from wholefeed.core.model import EntryId, Role
 from wholefeed.core.notes import Note
 from wholefeed.core.origins import Origin
@@ -62,16 +62,16 @@ class CollectedPages:
         """Store every page from now on, and use stored pages of this walk."""
         self.is_all, self.walk = True, walk
 
-    def limits_reached(self, question: Ask) -> Iterator[Note]:
+    def limits_reached(self, question: PageQuestion) -> Iterator[Note]:
         """Yield a note on each limit (R18) that forbids a new page."""
         if document_key(question.url) in self._stored or question.is_head:
             return iter(())
         limits = self._basis.settings.limits
-        return limits.reached(self._documents, self._bytes, self._entries, question.url)
+        return limits.list_reached_limits(self._documents, self._bytes, self._entries, question.url)
 
     # Pages that need no request
 
-    def take_held(self, question: Ask) -> Talk[Answer | None]:
+    def take_held(self, question: PageQuestion) -> Talk[PageResponse | None]:
         """Return a page left in memory; drop it if it does not serve."""
         fresh = self._held.pop(question.url, None)
         if fresh is None:
@@ -81,7 +81,7 @@ class CollectedPages:
             return None
         return (yield from self.take(question, fresh))
 
-    def read_stored(self, question: Ask) -> Talk[Page | None]:
+    def read_stored(self, question: PageQuestion) -> Talk[AdapterPage | None]:
         """Return a page of the interrupted walk, if it serves."""
         row = self._stored.get(document_key(question.url))
         if row is None or row.rank is None or not self.is_all or row.found_in != self.walk:
@@ -92,7 +92,7 @@ class CollectedPages:
 
     # Pages that have come
 
-    def take(self, question: Ask, fresh: FreshDocument) -> Talk[Page | Refused]:
+    def take(self, question: PageQuestion, fresh: FreshDocument) -> Talk[AdapterPage | Refused]:
         url, arrival = question.url, fresh.arrival
         objection = self._objection_to(url, fresh)
         if objection is not None:
@@ -151,7 +151,7 @@ class CollectedPages:
             self._stored_since.clear()
         return self._stored.get(document_key(url))
 
-    def _keep(self, question: Ask, fresh: FreshDocument, row: StoredDocument | None) -> Talk[None]:
+    def _keep(self, question: PageQuestion, fresh: FreshDocument, row: StoredDocument | None) -> Talk[None]:
         url, arrival = question.url, fresh.arrival
         yield KeepDocument(
             url,
@@ -175,10 +175,10 @@ class CollectedPages:
 # Pages as adapters see them
 
 
-def describe_stored_page(row: StoredDocument, entries: Sequence[tuple[EntryId, float | None]]) -> Page:
+def describe_stored_page(row: StoredDocument, entries: Sequence[tuple[EntryId, float | None]]) -> AdapterPage:
     """Return a stored document as a page; `entries` run from the top."""
     dates = tuple(at for _, at in entries)
-    return Page(
+    return AdapterPage(
         url=row.final_url,
         family=row.family,
         identities=tuple(identity for identity, _ in entries),
@@ -194,7 +194,7 @@ def describe_stored_page(row: StoredDocument, entries: Sequence[tuple[EntryId, f
 
 def describe_fresh_page(
     fresh: FreshDocument, identities: tuple[EntryId, ...], *, news: int, now: float
-) -> Page:
+) -> AdapterPage:
     """Return a fetched document as a page.
 
     Args:
@@ -203,7 +203,7 @@ def describe_fresh_page(
         news: Count of identities not stored before.
         now: Epoch seconds.
     """
-    return Page(
+    return AdapterPage(
         url=fresh.arrival.final_url,
         family=fresh.arrival.family,
         identities=identities,

@@ -6,11 +6,11 @@ from collections import deque
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-from wholefeed.core.adapters.base import Answer, Ask, Page, Refused, There
+from wholefeed.core.adapters.base import AdapterPage, PageQuestion, PageResponse, Refused, There
 from wholefeed.core.model import EntryId
 from wholefeed.core.notes import LimitReached
 from wholefeed.core.refresh.arrivals import Failure, LedBack, Response, Unchanged
-from wholefeed.core.refresh.asking import Came, Early, FetchPage, NextEvent, TakeTurn, Talk, ask
+from wholefeed.core.refresh.asking import EarlyLink, FetchEnded, FetchPage, NextEvent, TakeTurn, Talk, ask
 from wholefeed.core.refresh.collected_feed import CollectedFeed
 from wholefeed.core.refresh.collecting_failures import CollectingFailures
 from wholefeed.core.refresh.collecting_pages import CollectedPages
@@ -32,9 +32,9 @@ class PageRequests:
         self.is_endless = False
         """Whether too many requests brought no new entry (R17)."""
 
-    def answer(self, questions: Sequence[Ask]) -> Talk[list[Answer]]:
+    def answer(self, questions: Sequence[PageQuestion]) -> Talk[list[PageResponse]]:
         """Return the responses in the order of the questions; fewer once `failures.stop` is set."""
-        answers: dict[int, Answer] = {}
+        answers: dict[int, PageResponse] = {}
         under_way: dict[str, int] = {}
         waiting = deque(enumerate(questions))
         while True:
@@ -54,7 +54,7 @@ class PageRequests:
             self._count(questions[place], answers[place])
         return [answers[place] for place in sorted(answers)]
 
-    def _answer_without_request(self, question: Ask) -> Talk[Answer | None]:
+    def _answer_without_request(self, question: PageQuestion) -> Talk[PageResponse | None]:
         """Return a response without a request; None if one is needed, or forbidden."""
         held = yield from self._pages.take_held(question)
         if held is not None:
@@ -72,7 +72,7 @@ class PageRequests:
                 self._failures.reach_limit(note)
         return None
 
-    def _begin(self, question: Ask) -> Talk[None]:
+    def _begin(self, question: PageQuestion) -> Talk[None]:
         if self._pages.is_all and not self.has_begun:
             self.has_begun = True
             yield TakeTurn()
@@ -84,9 +84,9 @@ class PageRequests:
         """Return whether a URL is the subscription document's: the publisher dropped the parameter."""
         return url in (self._subscription.url, self._subscription.final_url)
 
-    def _wait(self, url: str) -> Talk[Came | None]:
+    def _wait(self, url: str) -> Talk[FetchEnded | None]:
         """Return the next response; None if the time is over (R18). `url` is one being fetched."""
-        while isinstance(event := (yield from ask(NextEvent())), Early):
+        while isinstance(event := (yield from ask(NextEvent())), EarlyLink):
             pass
         if event is None:
             limit = self._basis.settings.walk_seconds
@@ -95,7 +95,7 @@ class PageRequests:
             self._basis.progress.fetched += 1
         return event
 
-    def _take(self, question: Ask, response: Response) -> Talk[Answer]:
+    def _take(self, question: PageQuestion, response: Response) -> Talk[PageResponse]:
         if isinstance(response, LedBack):
             return self._failures.note_objection(question, Refused("redirected"))
         if isinstance(response, Failure):
@@ -106,10 +106,10 @@ class PageRequests:
             return response
         return (yield from self._pages.take(question, response))
 
-    def _reading_of(self, question: Ask) -> ReadingBounds:
+    def _reading_of(self, question: PageQuestion) -> ReadingBounds:
         return self._readings.setdefault(question.reading, ReadingBounds(self._pages.first))
 
-    def _count(self, question: Ask, answer: Answer) -> None:
+    def _count(self, question: PageQuestion, answer: PageResponse) -> None:
         """Count a request, and stop asking if its reading has no end (R17)."""
         self.is_endless |= self._reading_of(question).count(question.url, answer)
         if self.is_endless and self._failures.stop is None:
@@ -127,13 +127,13 @@ class ReadingBounds:
         self._idle = 0
         """Requests in a row without an entry new to this reading."""
 
-    def meet(self, page: Page) -> bool:
+    def meet(self, page: AdapterPage) -> bool:
         before = len(self._met)
         self._met.update(page.identities)
         return len(self._met) > before
 
-    def count(self, url: str, answer: Answer) -> bool:
-        is_new = isinstance(answer, Page) and self.meet(answer)
+    def count(self, url: str, answer: PageResponse) -> bool:
+        is_new = isinstance(answer, AdapterPage) and self.meet(answer)
         self._idle = 0 if is_new else self._idle + 1
         self._again += url in self._urls
         self._urls.add(url)

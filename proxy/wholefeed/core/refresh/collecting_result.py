@@ -22,7 +22,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from wholefeed.core.adapters.base import Collection, Outcome
+from wholefeed.core.adapters.base import AdapterOutcome, Collection
 from wholefeed.core.model import State
 from wholefeed.core.notes import (
     DocumentUnavailable,
@@ -34,7 +34,7 @@ from wholefeed.core.notes import (
     Note,
 )
 from wholefeed.core.refresh.arrivals import Failure
-from wholefeed.core.refresh.basis import Walked
+from wholefeed.core.refresh.basis import WalkResult
 from wholefeed.core.refresh.collected_feed import CollectedFeed
 from wholefeed.core.refresh.collecting_failures import CollectingFailures
 from wholefeed.core.refresh.collecting_pages import CollectedPages
@@ -66,7 +66,7 @@ ALL_READ: Final = Case("all read", is_done=True)
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CollectingResult:
     feed: CollectedFeed
-    found: Outcome | None
+    found: AdapterOutcome | None
     """The adapter's own result; None if it was stopped."""
     pages: CollectedPages
     failures: CollectingFailures
@@ -83,7 +83,7 @@ class CollectingResult:
             return NOT_ANSWERED if self.failures.has_failed else NOT_HONOURED
         return self._case_of_pages(self.found)
 
-    def _case_of_pages(self, found: Outcome) -> Case:
+    def _case_of_pages(self, found: AdapterOutcome) -> Case:
         if self.failures.notes or (self.failures.has_failed and not found.is_whole):
             return INCOMPLETE
         if found.is_whole:
@@ -158,7 +158,7 @@ class CollectingResult:
         retry_at = max(self.failures.retry_at or 0.0, self.feed.basis.now() + seconds)
         return replace(known, retry_at=retry_at, denials=denials)
 
-    def describe(self, known: Collection) -> Walked:
+    def describe(self, known: Collection) -> WalkResult:
         feed = replace(self.feed, known=known)
         if self.is_denied:
             return describe_denied(feed)
@@ -174,7 +174,7 @@ _MAX_DOUBLINGS: Final = 20
 # The result for the feed
 
 
-def describe_unasked(feed: CollectedFeed, *, has_kept: bool) -> Walked:
+def describe_unasked(feed: CollectedFeed, *, has_kept: bool) -> WalkResult:
     """Return the result for a feed with nothing due: missing pages stay missing.
 
     `has_kept` says whether a page of the pattern is part of the feed.
@@ -190,16 +190,16 @@ def describe_unasked(feed: CollectedFeed, *, has_kept: bool) -> Walked:
     return replace(describe_collected(feed, notes, {}), has_tried=False)
 
 
-def describe_denied(feed: CollectedFeed) -> Walked:
+def describe_denied(feed: CollectedFeed) -> WalkResult:
     """Return the result if the publisher has shown nothing of the pattern."""
     url, known = feed.subscription.final_url, feed.known
     note = HistoryNotOffered(url, adapter=feed.adapter.name, reason=known.reason)
-    return Walked(state=State.REMEMBERED, notes=[note], ending=Ending(End.NOT_OFFERED))
+    return WalkResult(state=State.REMEMBERED, notes=[note], ending=Ending(End.NOT_OFFERED))
 
 
 def describe_collected(
     feed: CollectedFeed, notes: Sequence[Note], failed_by_url: Mapping[str, Failure]
-) -> Walked:
+) -> WalkResult:
     """Return the result for a feed with fetched pages."""
     known, url, notes = feed.known, feed.subscription.final_url, list(notes)
     if known.is_ended and known.reason and not any(note.partial for note in notes):
@@ -213,7 +213,7 @@ def describe_collected(
     pause = DAY_SECONDS if known.lack else (known.retry_at or 0.0) - feed.basis.now()
     if pause > 0:
         failures[url] = Failure(slug=HistoryUnfinished.slug, retry_after_seconds=pause)
-    return Walked(state=State.COLLECTED, notes=notes, failures=failures, ending=ending)
+    return WalkResult(state=State.COLLECTED, notes=notes, failures=failures, ending=ending)
 
 
 def _note_unfinished(feed: CollectedFeed, reason: str) -> Note:

@@ -17,7 +17,7 @@ from wholefeed.core.notes import (
     PageStale,
 )
 from wholefeed.core.refresh.asking import Attach, Detach, Publish, Rows, Talk, ask
-from wholefeed.core.refresh.basis import Basis, Walked
+from wholefeed.core.refresh.basis import Basis, WalkResult
 from wholefeed.core.refresh.offered import note_copies, place_added, plan_look
 from wholefeed.core.refresh.stored import Attempt, StoredDocument
 from wholefeed.core.refresh.subscription import SubscriptionState
@@ -27,7 +27,7 @@ from wholefeed.core.walk.drift import settle_path
 
 
 def conclude(
-    basis: Basis, documents: Sequence[StoredDocument], subscription: SubscriptionState, walked: Walked
+    basis: Basis, documents: Sequence[StoredDocument], subscription: SubscriptionState, walked: WalkResult
 ) -> Talk[None]:
     """Detach withdrawn documents, then publish the feed with its missing documents.
 
@@ -52,7 +52,7 @@ def conclude(
 
 
 def _settle_drift(
-    basis: Basis, documents: Sequence[StoredDocument], subscription: SubscriptionState, walked: Walked
+    basis: Basis, documents: Sequence[StoredDocument], subscription: SubscriptionState, walked: WalkResult
 ) -> Talk[None]:
     """Detach documents that the publisher replaced in the chain, and put the chain in order (R15).
 
@@ -76,7 +76,7 @@ def _settle_drift(
 
 
 def _list_missing(
-    basis: Basis, documents: Sequence[StoredDocument], notes: Sequence[Note], walked: Walked
+    basis: Basis, documents: Sequence[StoredDocument], notes: Sequence[Note], walked: WalkResult
 ) -> Talk[tuple[Attempt, ...]]:
     """Return an attempt for each document that makes the feed partial (R14)."""
     partial = {note.url: note for note in notes if note.partial}
@@ -87,7 +87,7 @@ def _list_missing(
     return (*unseen, *(_attempt(basis, url, note, walked) for url, note in partial.items()))
 
 
-def _is_had_or_gone(documents: Sequence[StoredDocument], attempt: Attempt, walked: Walked) -> Talk[bool]:
+def _is_had_or_gone(documents: Sequence[StoredDocument], attempt: Attempt, walked: WalkResult) -> Talk[bool]:
     """Return whether a stored document no longer counts as missing, though others do.
 
     That holds if the walk has reached it, or no document links to it any more.
@@ -95,17 +95,17 @@ def _is_had_or_gone(documents: Sequence[StoredDocument], attempt: Attempt, walke
     if walked.is_true_end or attempt.reason not in _OF_STORED or walked.has_met(attempt.url):
         return True
     key = document_key(attempt.url)
-    return key in _linked(documents) and key not in _linked((yield from ask(Rows())))
+    return key in _list_link_keys(documents) and key not in _list_link_keys((yield from ask(Rows())))
 
 
-def _linked(documents: Sequence[StoredDocument]) -> set[str]:
+def _list_link_keys(documents: Sequence[StoredDocument]) -> set[str]:
     return {document_key(target) for row in documents for target in row.links.values()}
 
 
 _OF_STORED: Final = frozenset({DocumentTruncated.slug, FormatMismatch.slug})
 
 
-def _attempt(basis: Basis, url: str, note: Note, walked: Walked) -> Attempt:
+def _attempt(basis: Basis, url: str, note: Note, walked: WalkResult) -> Attempt:
     """Return the new attempt for a missing document, or the earlier one if nobody tried."""
     earlier, failure = basis.missing.get(url), walked.failures.get(url)
     is_waiting = failure is None and earlier is not None and earlier.waits(basis.now())
@@ -115,7 +115,7 @@ def _attempt(basis: Basis, url: str, note: Note, walked: Walked) -> Attempt:
     reason = note.slug if failure is None else failure.slug
     if failure is not None and note.kind is DocumentUnavailable:
         reason = note.facts["reason"]
-    attempt = basis.attempted(url, earlier, failure, reason=reason)
+    attempt = basis.count_attempt(url, earlier, failure, reason=reason)
     return replace(attempt, next_at=basis.now() + _STALE_SECONDS) if note.kind is PageStale else attempt
 
 

@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from functools import partial
 
 from wholefeed.core.notes import Note
-from wholefeed.core.refresh.answers import Answers, WalkContext
 from wholefeed.core.refresh.arrivals import Failure, FreshDocument, LedBack
-from wholefeed.core.refresh.asking import Came, Early, Fetch, NextEvent, TakeTurn, Talk, ask
+from wholefeed.core.refresh.asking import EarlyLink, Fetch, FetchEnded, NextEvent, TakeTurn, Talk, ask
+from wholefeed.core.refresh.responses import Responses, WalkContext
 from wholefeed.core.text.urls import document_key
-from wholefeed.core.walk.ahead import Ahead, Want
+from wholefeed.core.walk.ahead import Ahead, WantedFetch
 from wholefeed.core.walk.chain import Arrival
 
 
@@ -56,7 +56,7 @@ class WalkFetches:
         Raises:
             TimeOverError: The time of the walk is over (R18).
         """
-        while isinstance(event := (yield from ask(NextEvent(url))), Early):
+        while isinstance(event := (yield from ask(NextEvent(url))), EarlyLink):
             yield from self._follow_early(url, event, is_alone=is_alone)
         if event is None:
             raise TimeOverError
@@ -64,8 +64,8 @@ class WalkFetches:
         self._basis.progress.fetched += 1
         self._note_ahead(event)
 
-    def _choose_wanted(self, url: str, *, is_alone: bool) -> tuple[Want, ...]:
-        return self.ahead.wanted(url, steps=self.steps, is_alone=is_alone)
+    def _choose_wanted(self, url: str, *, is_alone: bool) -> tuple[WantedFetch, ...]:
+        return self.ahead.choose_fetches(url, steps=self.steps, is_alone=is_alone)
 
     def _fetch(self, url: str, *, is_ahead: bool) -> Talk[None]:
         row = self._context.find_stored(url)
@@ -79,7 +79,7 @@ class WalkFetches:
             url, None if self._basis.request.is_full else row, relation, self._context.chain.has_met, is_ahead
         )
 
-    def _follow_early(self, url: str, early: Early, *, is_alone: bool) -> Talk[None]:
+    def _follow_early(self, url: str, early: EarlyLink, *, is_alone: bool) -> Talk[None]:
         """Fetch the target of an early link, if it is probably on the path and the walk has a turn."""
         if self.ahead.is_answered(early.url):
             return
@@ -91,7 +91,7 @@ class WalkFetches:
         if any(want.url == older for want in self._choose_wanted(url, is_alone=is_alone)):
             yield from self._fetch(older, is_ahead=True)
 
-    def _note_ahead(self, came: Came) -> None:
+    def _note_ahead(self, came: FetchEnded) -> None:
         """Adapt the look-ahead to a response."""
         key = document_key(came.url)
         if key not in self._wanted or key in self._context.stored:
@@ -102,6 +102,6 @@ class WalkFetches:
             self.ahead.note_response(came.url, None)
 
 
-def _find_arrival(answers: Answers, spoilt: Mapping[str, Note], url: str) -> Arrival | None:
+def _find_arrival(answers: Responses, spoilt: Mapping[str, Note], url: str) -> Arrival | None:
     fresh = answers.find_fresh(url)
     return None if fresh is None or document_key(url) in spoilt else fresh.arrival

@@ -7,9 +7,9 @@ from typing import Final
 
 from wholefeed.core.model import Relation
 from wholefeed.core.notes import DocumentTruncated, Ending, Note
-from wholefeed.core.refresh.answers import Answers, Found, Joined, WalkContext
 from wholefeed.core.refresh.arrivals import FreshDocument, Placement
 from wholefeed.core.refresh.asking import Attach, Drop, KeepDocument, Talk, ask
+from wholefeed.core.refresh.responses import FoundDocument, Joined, Responses, WalkContext
 from wholefeed.core.refresh.stored import StoredDocument
 
 
@@ -74,7 +74,7 @@ class Keeper:
         row = joined.found.row
         return row.rank if row is not None and row.rank is not None else self._first_rank + joined.place
 
-    def _remark(self, found: Found) -> None:
+    def _remark(self, found: FoundDocument) -> None:
         """Note defects of a document that has joined.
 
         A stored one may be truncated, or only a memento (R33).
@@ -92,6 +92,6 @@ _RANKS_PER_WALK: Final = 1 << 20
 """Distance between the ranks of walks: new archives rank before all stored ones."""
 
 
-def drop(answers: Answers, fresh: FreshDocument) -> Talk[None]:
+def drop(answers: Responses, fresh: FreshDocument) -> Talk[None]:
     answers.remove(fresh.arrival.url)
     yield Drop(fresh.arrival.url)

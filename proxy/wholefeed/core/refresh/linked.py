@@ -18,10 +18,10 @@ from wholefeed.core.notes import (
     PageGone,
     PagesAscend,
 )
-from wholefeed.core.refresh.answers import Answers, Rejected
 from wholefeed.core.refresh.arrivals import Failure, FreshDocument, LedBack, Response
-from wholefeed.core.refresh.asking import Came, Fetch, FindKnown, NextEvent, NoteFeed, Talk, ask
-from wholefeed.core.refresh.basis import Basis, Walked
+from wholefeed.core.refresh.asking import Fetch, FetchEnded, FindKnown, NextEvent, NoteFeed, Talk, ask
+from wholefeed.core.refresh.basis import Basis, WalkResult
+from wholefeed.core.refresh.responses import Rejected, Responses
 from wholefeed.core.refresh.stored import StoredDocument, StoredFeed
 from wholefeed.core.refresh.subscription import SubscriptionState
 from wholefeed.core.refresh.walk import walk_archives, walk_pages
@@ -37,9 +37,9 @@ def is_followed(basis: Basis, kind: Kind) -> bool:
 
 def linked_history(
     basis: Basis, documents: Sequence[StoredDocument], subscription: SubscriptionState
-) -> Talk[Walked]:
+) -> Talk[WalkResult]:
     """Walk along the chain, or through pages if it turns out to be pages (R4)."""
-    answers, doubts = Answers(), list[Note]()
+    answers, doubts = Responses(), list[Note]()
     if subscription.kind is not Kind.PAGED:
         trail = Trail(relation=subscription.relation, is_tentative=subscription.is_tentative)
         stored = _by_key(documents, Role.ARCHIVE)
@@ -63,7 +63,7 @@ class PagedHistory:
         basis: Basis,
         documents: Sequence[StoredDocument],
         subscription: SubscriptionState,
-        answers: Answers,
+        answers: Responses,
     ) -> None:
         self._basis = basis
         self._subscription = subscription
@@ -74,10 +74,10 @@ class PagedHistory:
             _was_collected(basis, subscription.arrival.family) and not basis.missing and self._ascent is None
         )
 
-    def run(self) -> Talk[Walked]:
+    def run(self) -> Talk[WalkResult]:
         asked, passed = self._subscription.arrival, list[Arrival]()
-        before, behind = _Pages(), _Pages()
-        total = Walked(state=State.PAGED)
+        before, behind = _FollowedPages(), _FollowedPages()
+        total = WalkResult(state=State.PAGED)
         names = (asked.url, asked.final_url, *asked.hops)
         trails = page_trails(asked.links, names, is_closing=self._was_collected, is_known=self._is_stored)
         for trail in trails:
@@ -105,7 +105,7 @@ class PagedHistory:
     def _is_stored(self, url: str) -> bool:
         return document_key(url) in self._stored
 
-    def _walk_along(self, trail: Trail, passed: list[Arrival], side: _Pages) -> Talk[Walked]:
+    def _walk_along(self, trail: Trail, passed: list[Arrival], side: _FollowedPages) -> Talk[WalkResult]:
         walk = walk_pages(
             self._basis,
             self._subscription,
@@ -129,7 +129,7 @@ class PagedHistory:
 
     # The page named by `last` (R6)
 
-    def _look_at_last(self, pages: Sequence[Arrival], walked: Walked) -> Talk[Note | None]:
+    def _look_at_last(self, pages: Sequence[Arrival], walked: WalkResult) -> Talk[Note | None]:
         """Return a note on the page named by `last`, if no link led to it.
 
         Fetch that page: some publishers name one page too many, or use another URL for the last one.
@@ -158,7 +158,7 @@ class PagedHistory:
                 is_last = False
         return None if is_last else LastNotReached(last)
 
-    def _fetch_last(self, url: str, walked: Walked) -> Talk[Response | Rejected | None]:
+    def _fetch_last(self, url: str, walked: WalkResult) -> Talk[Response | Rejected | None]:
         """Fetch one more page, unless a walk has; None if the time is over."""
         if not self._answers.has_asked(url):
             row = None if self._basis.request.is_full else self._stored.get(document_key(url))
@@ -167,12 +167,12 @@ class PagedHistory:
             event = yield from ask(NextEvent(url))
             if event is None:
                 return None
-            if isinstance(event, Came):
+            if isinstance(event, FetchEnded):
                 self._basis.progress.fetched += 1
                 self._answers.take(event.url, event.response)
         return response
 
-    def _is_among(self, last: FreshDocument, pages: Sequence[Arrival], walked: Walked) -> Talk[bool]:
+    def _is_among(self, last: FreshDocument, pages: Sequence[Arrival], walked: WalkResult) -> Talk[bool]:
         """Return whether the page named by `last` is the last of these pages, or repeats them.
 
         A repetition of the first page, or pages that repeat each other, prove nothing.
@@ -189,14 +189,16 @@ class PagedHistory:
 
 
 @dataclass(slots=True)
-class _Pages:
+class _FollowedPages:
     """Pages on one side of the subscription document, in the order of `next`."""
 
     ids: list[int] = field(default_factory=list)
     arrivals: list[Arrival] = field(default_factory=list)
 
 
-def _put_in_order(total: Walked, asked: Arrival, before: _Pages, behind: _Pages, known: Note | None) -> None:
+def _put_in_order(
+    total: WalkResult, asked: Arrival, before: _FollowedPages, behind: _FollowedPages, known: Note | None
+) -> None:
     """Put the pages in order, newest first (R20), even if numbered from the oldest."""
     arrivals = [*before.arrivals, asked, *behind.arrivals]
     spans = [arrival.span for arrival in arrivals]

@@ -30,8 +30,8 @@ from wholefeed.core.refresh.asking import (
     Talk,
     ask,
 )
-from wholefeed.core.refresh.basis import Basis, Walked
-from wholefeed.core.refresh.listing import Listing
+from wholefeed.core.refresh.basis import Basis, WalkResult
+from wholefeed.core.refresh.listing_state import ListingState
 from wholefeed.core.refresh.stored import Attempt, StoredDocument, subscription_of
 from wholefeed.core.refresh.subscription import SubscriptionState
 from wholefeed.core.text.dates import DAY_SECONDS, format_rfc3339
@@ -144,8 +144,8 @@ def note_copies(basis: Basis, documents: Sequence[StoredDocument]) -> list[Note]
 
 
 def add_lists(
-    basis: Basis, documents: Sequence[StoredDocument], subscription: SubscriptionState, walked: Walked
-) -> Walked:
+    basis: Basis, documents: Sequence[StoredDocument], subscription: SubscriptionState, walked: WalkResult
+) -> WalkResult:
     """Return the walk's result with listings as the history, if there are any (H7)."""
     family, listing = subscription.arrival.family, _listing_of(basis)
     rows = [row for row in documents if row.is_listed and row.family is family]
@@ -164,9 +164,9 @@ def add_lists(
     )
 
 
-def _listing_of(basis: Basis) -> Listing:
+def _listing_of(basis: Basis) -> ListingState:
     asked = basis.request.listing
-    return Listing.read(basis.feed.listing) if asked is None else asked
+    return ListingState.read(basis.feed.listing) if asked is None else asked
 
 
 def plan_look(

@@ -20,13 +20,13 @@ from wholefeed.core.parse.limits import PARSER_VERSION
 from wholefeed.core.refresh.accounting import NO_SHIFTS, Shifts
 from wholefeed.core.refresh.arrivals import SubscriptionFailed
 from wholefeed.core.refresh.asking import Detach, EndWalk, Publish, Reread, Rows, SettleIds, Talk, Unlist, ask
-from wholefeed.core.refresh.basis import Basis, Walked
+from wholefeed.core.refresh.basis import Basis, WalkResult
 from wholefeed.core.refresh.collecting import Collecting
 from wholefeed.core.refresh.concluding import conclude
 from wholefeed.core.refresh.linked import find_ascent, is_followed, linked_history
 from wholefeed.core.refresh.offered import add_lists, place_added, store_copies, take_added
 from wholefeed.core.refresh.stored import StoredDocument, StoredFeed, subscription_of
-from wholefeed.core.refresh.subscription import Subscription, SubscriptionState
+from wholefeed.core.refresh.subscription import SubscriptionRefresh, SubscriptionState
 from wholefeed.core.text.urls import document_key
 from wholefeed.core.walk.chain import Trail
 
@@ -47,7 +47,7 @@ def refresh(basis: Basis, documents: Documents) -> Talk[SubscriptionFailed | Non
         return None
 
     # The subscription document is fetched, and stored if anything in it has changed.
-    subscription = yield from Subscription(basis, documents).obtain()
+    subscription = yield from SubscriptionRefresh(basis, documents).obtain()
     if isinstance(subscription, SubscriptionFailed):
         return subscription
     basis.progress.notes = subscription.notes
@@ -64,9 +64,9 @@ def refresh(basis: Basis, documents: Documents) -> Talk[SubscriptionFailed | Non
         return None
     first = subscription_of(documents)
     basis.progress.entries = 0 if first is None else first.entries
-    if plan.way is Way.PUT_OFF or (plan.is_walk and not feed.digest):
+    if plan.way is HistoryWay.PUT_OFF or (plan.is_walk and not feed.digest):
         yield Publish(State.LOADING, subscription.notes)
-    if plan.way is Way.PUT_OFF:
+    if plan.way is HistoryWay.PUT_OFF:
         return None
 
     # Walk or collect the history; meanwhile fetched documents are published from time to time.
@@ -101,7 +101,7 @@ def _renew_stored(basis: Basis, documents: Documents, subscription: Subscription
 # The plan
 
 
-class Way(Enum):
+class HistoryWay(Enum):
     WHOLE = "the subscription document is all (R1, R5)"
     LINKS = "its links lead to a chain, or to pages (R2, R4, R6)"
     ADAPTER = "its publisher has it, and does not link it (R26)"
@@ -111,7 +111,7 @@ class Way(Enum):
 
 @dataclass(frozen=True, slots=True)
 class RefreshPlan:
-    way: Way
+    way: HistoryWay
     basis: Basis
     documents: Documents
     subscription: SubscriptionState
@@ -120,9 +120,9 @@ class RefreshPlan:
     @property
     def is_walk(self) -> bool:
         """Whether documents may be added for a long time."""
-        if self.way is Way.ADAPTER and self.collecting is not None:
+        if self.way is HistoryWay.ADAPTER and self.collecting is not None:
             return self.collecting.is_due
-        return self.way is Way.LINKS
+        return self.way is HistoryWay.LINKS
 
     @property
     def is_due(self) -> bool:
@@ -142,13 +142,13 @@ def plan_refresh(basis: Basis, documents: Documents, subscription: SubscriptionS
         collecting = Collecting.of(basis, documents, subscription)
     may_walk = basis.request.may_walk
     if kind is Kind.COMPLETE:
-        way = Way.WHOLE
+        way = HistoryWay.WHOLE
     elif collecting is not None and (may_walk or not collecting.wants_all):
-        way = Way.ADAPTER
+        way = HistoryWay.ADAPTER
     elif collecting is None and not is_followed(basis, kind):
-        way = Way.NOWHERE
+        way = HistoryWay.NOWHERE
     else:
-        way = Way.LINKS if may_walk else Way.PUT_OFF
+        way = HistoryWay.LINKS if may_walk else HistoryWay.PUT_OFF
     return RefreshPlan(way, basis, documents, subscription, collecting)
 
 
@@ -199,18 +199,18 @@ def _is_archive_due(basis: Basis, documents: Documents, subscription: Subscripti
 
 def _reconstruct(
     basis: Basis, documents: Documents, subscription: SubscriptionState, plan: RefreshPlan
-) -> Talk[Walked]:
-    if plan.way is Way.WHOLE:
+) -> Talk[WalkResult]:
+    if plan.way is HistoryWay.WHOLE:
         yield from _leave_alone(documents)
-        return Walked(ending=Ending(End.WHOLE))
-    if plan.way is Way.ADAPTER and plan.collecting is not None:
+        return WalkResult(ending=Ending(End.WHOLE))
+    if plan.way is HistoryWay.ADAPTER and plan.collecting is not None:
         walked = yield from _collect(plan.collecting)
-    elif plan.way is Way.LINKS:
+    elif plan.way is HistoryWay.LINKS:
         walked = yield from _follow_links(basis, documents, subscription)
     else:
         end = End.NOT_OFFERED if subscription.kind is Kind.PLAIN else End.NOT_FOLLOWED
         notes = _note_denial(basis, subscription)
-        walked = Walked(state=State.REMEMBERED, notes=notes, ending=Ending(end))
+        walked = WalkResult(state=State.REMEMBERED, notes=notes, ending=Ending(end))
     if subscription.kind is Kind.PLAIN and walked.state is State.REMEMBERED:
         walked = add_lists(basis, documents, subscription, walked)
     return walked
@@ -224,14 +224,14 @@ def _leave_alone(documents: Documents) -> Talk[None]:
         yield Detach(leaving)
 
 
-def _collect(collecting: Collecting) -> Talk[Walked]:
+def _collect(collecting: Collecting) -> Talk[WalkResult]:
     walked = yield from collecting.run()
     if collecting.has_begun:
         yield _end_walk(walked)
     return replace(walked, has_met=collecting.is_met)
 
 
-def _follow_links(basis: Basis, documents: Documents, subscription: SubscriptionState) -> Talk[Walked]:
+def _follow_links(basis: Basis, documents: Documents, subscription: SubscriptionState) -> Talk[WalkResult]:
     """Walk along the links; ask the publisher if they lead nowhere at once (R26)."""
     walked = yield from linked_history(basis, documents, subscription)
     yield EndWalk()
@@ -245,7 +245,7 @@ def _follow_links(basis: Basis, documents: Documents, subscription: Subscription
     return walked
 
 
-def _end_walk(walked: Walked) -> EndWalk:
+def _end_walk(walked: WalkResult) -> EndWalk:
     reason = next((note.slug for note in walked.notes if note.partial), "end")
     return EndWalk(reason, 1 + len(walked.path))
 

@@ -46,7 +46,7 @@ from wholefeed.core.refresh.asking import (
     ask,
 )
 from wholefeed.core.refresh.basis import Basis
-from wholefeed.core.refresh.listing import NOTHING_LISTED
+from wholefeed.core.refresh.listing_state import NOTHING_LISTED
 from wholefeed.core.refresh.stored import SUBSCRIPTION_ATTEMPT, Attempt, StoredDocument, subscription_of
 from wholefeed.core.schedule import (
     CacheFields,
@@ -67,7 +67,7 @@ from wholefeed.core.walk.chain import Arrival, has_news, is_new_throughout
 _T = TypeVar("_T")
 
 
-class Subscription:
+class SubscriptionRefresh:
     def __init__(self, basis: Basis, documents: Sequence[StoredDocument]) -> None:
         self._basis = basis
         self._feed = basis.feed
@@ -276,7 +276,7 @@ class Subscription:
         basis = self._basis
         if failure.is_unasked:
             return None, basis.now() + (failure.retry_after_seconds or 0.0)
-        attempt = basis.attempted(SUBSCRIPTION_ATTEMPT, basis.failure, failure, reason=failure.slug)
+        attempt = basis.count_attempt(SUBSCRIPTION_ATTEMPT, basis.failure, failure, reason=failure.slug)
         return attempt, attempt.next_at
 
     def _stand_in(self, copy: Offer[FreshDocument] | None) -> Talk[SubscriptionState | None]:
@@ -363,7 +363,7 @@ class SubscriptionState:
 # From a document that was asked for to the subscription document of its feed (R3)
 
 
-async def search(url: str, seen: Seen[_T], fetch: Fetch[_T]) -> Found[_T]:
+async def search(url: str, seen: SearchedDocument[_T], fetch: Fetch[_T]) -> SearchResult[_T]:
     """Find the subscription document behind a document (R3).
 
     The first case that applies decides:
@@ -377,14 +377,14 @@ async def search(url: str, seen: Seen[_T], fetch: Fetch[_T]) -> Found[_T]:
     if current is not None:
         came = await fetch(current)
         if isinstance(came, Failure):
-            return Found(url, seen, (CurrentUnavailable(current, reason=came.slug),))
-        return Found(current, came)
+            return SearchResult(url, seen, (CurrentUnavailable(current, reason=came.slug),))
+        return SearchResult(current, came)
     if navigation.is_archive and navigation.current_url is None:
         return await _newest_archive(url, seen, fetch)
-    return Found(url, seen)
+    return SearchResult(url, seen)
 
 
-async def _newest_archive(url: str, asked: Seen[_T], fetch: Fetch[_T]) -> Found[_T]:
+async def _newest_archive(url: str, asked: SearchedDocument[_T], fetch: Fetch[_T]) -> SearchResult[_T]:
     newest = asked
     passed = [url, asked.final_url]
     for _ in range(MAX_FORWARD_STEPS):
@@ -398,7 +398,7 @@ async def _newest_archive(url: str, asked: Seen[_T], fetch: Fetch[_T]) -> Found[
             return await search(newer, came, fetch)
         newest = came
         passed += [newer, came.final_url]
-    return Found(url, newest, (NoSubscriptionDocument(newest.url),))
+    return SearchResult(url, newest, (NoSubscriptionDocument(newest.url),))
 
 
 MAX_FORWARD_STEPS: Final = 100
@@ -406,7 +406,7 @@ MAX_FORWARD_STEPS: Final = 100
 
 
 @dataclass(frozen=True, slots=True)
-class Seen(Generic[_T]):
+class SearchedDocument(Generic[_T]):
     url: str
     final_url: str
     family: Family
@@ -415,12 +415,12 @@ class Seen(Generic[_T]):
 
 
 @dataclass(frozen=True, slots=True)
-class Found(Generic[_T]):
+class SearchResult(Generic[_T]):
     url: str
     """The new URL for fetching the subscription document."""
-    document: Seen[_T]
+    document: SearchedDocument[_T]
     notes: tuple[Note, ...] = ()
     """Reasons why the document may not be the subscription document."""
 
 
-Fetch = Callable[[str], Awaitable[Seen[_T] | Failure]]
+Fetch = Callable[[str], Awaitable[SearchedDocument[_T] | Failure]]

@@ -26,7 +26,7 @@ The ends:
 
 Among pages (R6, R17) these are true ends too: any link back; `NO_PROGRESS_PAGES` in a row; a page that
 does not exist, unless a `last` link says that it should; and, on a trail that closes, the first page
-without news. `wholefeed.core.refresh.pages` has the other rules for pages.
+without news. `wholefeed.core.refresh.page_rules` has the other rules for pages.
 
 A document fetched ahead does not count until the trail links to it, so path and ending do not depend on
 look-ahead. Before the next attempt on a hole is due (R14), the walk passes the hole with stored documents
@@ -39,13 +39,13 @@ from collections.abc import Iterable, Mapping
 from typing import Final
 
 from wholefeed.core.notes import ChainLoop, DocumentUnavailable, End, Ending, LimitReached, Note, PageGone
-from wholefeed.core.refresh.answers import Answers, Found, Joined, WalkContext
 from wholefeed.core.refresh.archives import ArchiveKeeper, ArchiveRules
 from wholefeed.core.refresh.asking import FindKnown, Rest, Talk, ask
-from wholefeed.core.refresh.basis import Basis, Walked
+from wholefeed.core.refresh.basis import Basis, WalkResult
 from wholefeed.core.refresh.fetches import TimeOverError, WalkFetches
 from wholefeed.core.refresh.keeping import Keeper, drop
-from wholefeed.core.refresh.pages import PageKeeper, PageNews, PageRules
+from wholefeed.core.refresh.page_rules import PageKeeper, PageNews, PageRules
+from wholefeed.core.refresh.responses import FoundDocument, Joined, Responses, WalkContext
 from wholefeed.core.refresh.stored import StoredDocument
 from wholefeed.core.refresh.subscription import SubscriptionState
 from wholefeed.core.text.urls import document_key
@@ -61,13 +61,13 @@ def walk_archives(
     subscription: SubscriptionState,
     stored: Mapping[str, StoredDocument],
     trail: Trail,
-    answers: Answers,
-) -> Walk:
+    answers: Responses,
+) -> TrailWalk:
     """Return the walk along archive documents; `stored` has documents by `document_key`."""
     chain = Chain(subscription.arrival, trail=trail, site_of=basis.site_of)
     context = WalkContext(basis, chain, stored, answers)
     keeper = ArchiveKeeper(context)
-    return Walk(context, ArchiveRules(context, subscription, keeper), keeper)
+    return TrailWalk(context, ArchiveRules(context, subscription, keeper), keeper)
 
 
 def walk_pages(
@@ -75,12 +75,12 @@ def walk_pages(
     subscription: SubscriptionState,
     stored: Mapping[str, StoredDocument],
     trail: Trail,
-    answers: Answers,
+    answers: Responses,
     *,
     passed: Iterable[Arrival] = (),
     ascends: bool = False,
     is_unwatched: bool = False,
-) -> Walk:
+) -> TrailWalk:
     """Return the walk along one trail of a paged feed.
 
     `passed` are pages of earlier trails, not part of this one. See `PageRules` for the other arguments.
@@ -91,10 +91,10 @@ def walk_pages(
     if subscription.is_new_throughout:
         news.new_throughout.add(subscription.arrival.url)
     rules = PageRules(context, subscription, news, ascends=ascends, is_unwatched=is_unwatched)
-    return Walk(context, rules, PageKeeper(context, news))
+    return TrailWalk(context, rules, PageKeeper(context, news))
 
 
-class Walk:
+class TrailWalk:
     """One walk along a trail; call `run` once."""
 
     def __init__(self, context: WalkContext, rules: ArchiveRules, keeper: Keeper) -> None:
@@ -111,7 +111,7 @@ class Walk:
         self._holes = Holes(context.chain, limits=context.basis.settings.limits, attached=order)
         self._steps = 0
 
-    def run(self) -> Talk[Walked]:
+    def run(self) -> Talk[WalkResult]:
         """Walk to the end; the notes of the result say how the walk ended."""
         yield from self._keeper.begin()
         is_out_of_time = False
@@ -123,7 +123,7 @@ class Walk:
         ending = Ending(why, jumps) if isinstance(why, End) else Ending(None, (why, *jumps))
         yield from self._keeper.keep_joined()
         yield from self._keeper.end(ending, ending.notes[0].url if ending.notes else "")
-        return Walked(
+        return WalkResult(
             path=self._keeper.path,
             notes=[*self._keeper.notes, *ending.notes],
             failures=self._rules.failures,
@@ -144,9 +144,9 @@ class Walk:
                 self._fetches.ahead.check(self.chain.tip.url, target)
                 self._fetches.steps.append(target)
                 found = yield from self._come_to(target)
-                why = self._object_to(found) if isinstance(found, Found) else found
+                why = self._object_to(found) if isinstance(found, FoundDocument) else found
                 if why is None:
-                    assert isinstance(found, Found), "only a document joins"
+                    assert isinstance(found, FoundDocument), "only a document joins"
                     self._join(found)
                     if self._trail.is_closing and not found.arrival.news:
                         return End.COLLECTED
@@ -156,7 +156,7 @@ class Walk:
                 return end
         return self.chain.dead_end or End.OLDEST
 
-    def _object_to(self, found: Found) -> SameDocument | Note | None:
+    def _object_to(self, found: FoundDocument) -> SameDocument | Note | None:
         objection = self.chain.objection(found.arrival)
         if isinstance(objection, Note):
             self._fetches.spoilt[document_key(found.arrival.url)] = objection
@@ -176,24 +176,24 @@ class Walk:
         is_start = self.chain.tip is self.chain.path[0] and bool(self._trail.first_relation)
         return is_start or self.chain.leads_past(url)
 
-    def _join(self, found: Found) -> None:
+    def _join(self, found: FoundDocument) -> None:
         place = len(self.chain.path)
         has_news = self.chain.join(found.arrival)
         self._keeper.pending.append(Joined(found, has_news, place))
 
     # One document
 
-    def _come_to(self, target: str) -> Talk[Found | Note]:
+    def _come_to(self, target: str) -> Talk[FoundDocument | Note]:
         url = self._fetches.ahead.spelling(target)
         note = self._fetches.spoilt.get(document_key(url))
         if note is not None:
             return note
         found = yield from self._obtain(url)
-        body_bytes = found.arrival.body_bytes if isinstance(found, Found) else None
+        body_bytes = found.arrival.body_bytes if isinstance(found, FoundDocument) else None
         self._fetches.ahead.note_response(url, body_bytes)
         return found
 
-    def _obtain(self, url: str) -> Talk[Found | Note]:
+    def _obtain(self, url: str) -> Talk[FoundDocument | Note]:
         """Return the document from a response, else from the store, else fetch it."""
         answers, is_alone = self._context.answers, self._holes.note is not None
         while True:
@@ -242,7 +242,7 @@ class Walk:
                 yield from drop(self._context.answers, found.fresh)
         return False
 
-    def _is_new(self, found: Found) -> Talk[bool]:
+    def _is_new(self, found: FoundDocument) -> Talk[bool]:
         """Return whether a document behind a hole is part of the feed, or brings an entry not stored.
 
         An update of a stored entry does not count: a publisher that answers every URL with its newest

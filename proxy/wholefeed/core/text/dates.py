@@ -28,7 +28,7 @@ def parse_rfc3339(text: str) -> float | None:
     Seconds since the epoch, UTC. What is no ISO 8601 date is tried as RFC 822.
     """
     instant = _strict(text)
-    if instant is None and (cleaned := _cleaned(text)):
+    if instant is None and (cleaned := _clean(text)):
         instant = _read_iso(cleaned)
         if instant is None:
             instant = _read_rfc822(cleaned)
@@ -43,7 +43,7 @@ def parse_rfc822(text: str) -> float | None:
     instant = _usual_rfc822(text)
     if instant is not None:
         return instant
-    cleaned = _cleaned(text)
+    cleaned = _clean(text)
     if not cleaned:
         return None
     instant = _read_rfc822(cleaned)
@@ -175,7 +175,7 @@ _HTTP_FORMS: Final = (
 # What people make of them
 
 
-def _cleaned(text: str) -> str:
+def _clean(text: str) -> str:
     cleaned = " ".join(text.split())
     return cleaned if len(cleaned) <= _LONGEST else ""
 

@@ -67,7 +67,7 @@ def attribute(name: str, value: str) -> Attribute:
 _QUOTED: Final = {'"': "&quot;", "\t": "&#9;", "\n": "&#10;", "\r": "&#13;"}
 
 
-def extended(slice_: bytes, wanted: Iterable[Attribute], rebase: Callable[[str], str]) -> bytes:
+def extend_tag(slice_: bytes, wanted: Iterable[Attribute], rebase: Callable[[str], str]) -> bytes:
     """Return the slice with the attributes that its start tag does not have yet.
 
     Args:
@@ -117,7 +117,7 @@ _SIMPLE: Final = re.compile(
 )
 
 
-class _Places(NamedTuple):
+class _AttributePlaces(NamedTuple):
     """Where things stand in a start tag."""
 
     quoted: list[tuple[bytes, int, int]]
@@ -130,7 +130,7 @@ class _Places(NamedTuple):
         return {name: text[start + 1 : end - 1] for name, start, end in self.quoted}
 
 
-def attribute_places(text: bytes, start: int) -> _Places:
+def attribute_places(text: bytes, start: int) -> _AttributePlaces:
     """Return where the attributes of the start tag stand that begins there."""
     name = _NAME.match(text, start)
     assert name is not None, "a start tag begins there"
@@ -139,4 +139,4 @@ def attribute_places(text: bytes, start: int) -> _Places:
         position = match.end()
         value = 2 if match[2] is not None else 3
         quoted.append((match[1], match.start(value) - 1, match.end(value) + 1))
-    return _Places(quoted, text.index(b">", position) + 1)
+    return _AttributePlaces(quoted, text.index(b">", position) + 1)

@@ -52,15 +52,15 @@ def resolve(base: str, reference: str) -> str:
         return reference
     cleaned = reference.strip(" \t\r\n\f").translate({9: None, 10: None, 13: None}).replace(" ", "%20")
     if _CONTROLS.search(cleaned):
-        raise ValueError(f"expected a URL without control characters, got {_shown(cleaned)}")
+        raise ValueError(f"expected a URL without control characters, got {_format_text(cleaned)}")
     there = split(cleaned)
     if there.scheme is None or _repeats_scheme(there, base):
-        there = _merged(_split_base(base), there)
+        there = _merge(_split_base(base), there)
     if there.scheme is None:
-        raise ValueError(f"expected an absolute URL, got {_shown(cleaned)} without a usable base")
+        raise ValueError(f"expected an absolute URL, got {_format_text(cleaned)} without a usable base")
     if there.scheme.lower() in DEFAULT_PORTS:
         _split_authority(there.authority, cleaned)
-    return joined(there._replace(path=without_dot_segments(there.path)))
+    return join_parts(there._replace(path=without_dot_segments(there.path)))
 
 
 def resolve_or_empty(base: str, reference: str) -> str:
@@ -150,7 +150,7 @@ def canonical_url(text: str) -> str:
     parts = split(text)
     scheme = (parts.scheme or "").lower()
     if scheme not in DEFAULT_PORTS:
-        raise UrlError(f"expected an http(s) URL, got {_shown(text)}")
+        raise UrlError(f"expected an http(s) URL, got {_format_text(text)}")
     userinfo, host, port = _split_authority(parts.authority, text)
     if userinfo is not None:
         raise UrlError(
@@ -161,9 +161,9 @@ def canonical_url(text: str) -> str:
     authority = _canonical_host(host)
     if port is not None and port != DEFAULT_PORTS[scheme]:
         authority = f"{authority}:{port}"
-    path = without_dot_segments(_requoted(parts.path, PATH_CHARACTERS)) or "/"
-    query = None if parts.query is None else _requoted(parts.query, QUERY_CHARACTERS)
-    url = joined(Parts(scheme, authority, path, query, None))
+    path = without_dot_segments(_requote(parts.path, PATH_CHARACTERS)) or "/"
+    query = None if parts.query is None else _requote(parts.query, QUERY_CHARACTERS)
+    url = join_parts(Parts(scheme, authority, path, query, None))
     if len(url) > MAX_URL_CHARACTERS:
         raise UrlError(f"expected at most {MAX_URL_CHARACTERS} characters, got {len(url)}")
     return url
@@ -179,7 +179,8 @@ def _check_characters(text: str) -> None:
         raise UrlError(f"expected at most {MAX_URL_CHARACTERS} characters, got {len(text)}")
     if " " in text or "\\" in text or _CONTROLS.search(text):
         raise UrlError(
-            f"expected a URL without white space, control characters and backslashes, got {_shown(text)}"
+            "expected a URL without white space, control characters and backslashes, "
+            f"got {_format_text(text)}"
         )
 
 
@@ -194,17 +195,17 @@ def _split_authority(authority: str | None, url: str) -> tuple[str | None, str, 
     """Return user name and password as written, the host as written, the port."""
     match = _AUTHORITY.fullmatch(authority or "")
     if match is None or "\\" in match[0]:
-        raise UrlError(f"expected a host and perhaps a port, got {_shown(url)}")
+        raise UrlError(f"expected a host and perhaps a port, got {_format_text(url)}")
     userinfo, host, port_text = match.groups()
     if not host:
-        raise UrlError(f"expected a URL with a host, got {_shown(url)}")
+        raise UrlError(f"expected a URL with a host, got {_format_text(url)}")
     if "[" in match[0] or "]" in match[0] or not match[0].isascii():
         _check_authority(match[0], host, url)
     if not port_text:
         return userinfo, host, None
     port = int(port_text.lstrip("0")[:6] or "0")
     if not 0 < port <= _HIGHEST_PORT:
-        raise UrlError(f"expected a port from 1 to {_HIGHEST_PORT}, got {_shown(port_text)}")
+        raise UrlError(f"expected a port from 1 to {_HIGHEST_PORT}, got {_format_text(port_text)}")
     return userinfo, host, port
 
 
@@ -220,7 +221,7 @@ def _check_authority(authority: str, host: str, url: str) -> None:
         urlsplit(f"//{authority}")
     except ValueError as exc:
         expected = "an IPv6 address in brackets" if host.startswith("[") else "a host and perhaps a port"
-        raise UrlError(f"expected {expected}, got {_shown(url)}") from exc
+        raise UrlError(f"expected {expected}, got {_format_text(url)}") from exc
 
 
 # RFC 3986, section 3.2; userinfo reaches to the last "@", as clients read it.
@@ -240,7 +241,7 @@ def _canonical_host(written: str) -> str:
         del labels[-1]
     host = ".".join(labels)
     if len(host) > _HIGHEST_HOST_CHARACTERS or not all(map(_LABEL.fullmatch, labels)):
-        raise UrlError(f"expected a host name, got {_shown(written)}")
+        raise UrlError(f"expected a host name, got {_format_text(written)}")
     return host
 
 
@@ -257,7 +258,7 @@ def _ascii_host(written: str) -> str:
         host = unquote(written, errors="strict")
         return host.lower() if host.isascii() else idna.encode(host, uts46=True).decode("ascii")
     except (UnicodeError, ValueError) as exc:  # IDNAError is a UnicodeError
-        raise UrlError(f"expected a host name, got {_shown(written)}") from exc
+        raise UrlError(f"expected a host name, got {_format_text(written)}") from exc
 
 
 def _canonical_ipv4(host: str) -> str:
@@ -268,7 +269,7 @@ def _canonical_ipv4(host: str) -> str:
     except ValueError:
         pass
     raise UrlError(
-        f"expected a host name or an IPv4 address as four decimal numbers, got {_shown(host)}",
+        f"expected a host name or an IPv4 address as four decimal numbers, got {_format_text(host)}",
         "ambiguous-host",
     )
 
@@ -283,7 +284,7 @@ def _canonical_ipv6(written: str) -> str:
             raise ValueError("a zone id means nothing to anybody else (RFC 6874)")
         address = ipaddress.IPv6Address(literal)
     except ValueError as exc:
-        raise UrlError(f"expected an IPv6 address without a zone, got {_shown(written)}") from exc
+        raise UrlError(f"expected an IPv6 address without a zone, got {_format_text(written)}") from exc
     if address.ipv4_mapped is not None:  # its text differs between versions of Python
         return f"[::ffff:{int(address) >> 16 & 0xFFFF:x}:{int(address) & 0xFFFF:x}]"
     return f"[{address}]"
@@ -328,7 +329,7 @@ def host_of(url: str) -> str:
 # Where a server is reached
 
 
-class Places(NamedTuple):
+class UrlPlaces(NamedTuple):
     """Where one server is reached; http and https, and the names of this machine, are one.
 
     own = Places.of(["https://feeds.example/below"])
@@ -406,7 +407,7 @@ _COMPONENTS: Final = re.compile(
 )
 
 
-def joined(parts: Parts) -> str:
+def join_parts(parts: Parts) -> str:
     """Put the components together again (RFC 3986, section 5.3)."""
     return "".join(
         (
@@ -419,7 +420,7 @@ def joined(parts: Parts) -> str:
     )
 
 
-def _merged(base: Parts, reference: Parts) -> Parts:
+def _merge(base: Parts, reference: Parts) -> Parts:
     """Return the target of a reference without a scheme, dot segments left in (RFC 3986, section 5.2.2)."""
     if reference.authority is not None:
         return reference._replace(scheme=base.scheme)
@@ -454,7 +455,7 @@ def without_dot_segments(path: str) -> str:
     return f"{path[:end]}/{'/'.join(kept)}"
 
 
-def _requoted(text: str, allowed: frozenset[str]) -> str:
+def _requote(text: str, allowed: frozenset[str]) -> str:
     """Return the text with the least percent-encoding possible (RFC 3986, sections 6.2.2.1 and 6.2.2.2).
 
     Characters that are not allowed are encoded as UTF-8, a percent sign that encodes nothing as `%25`.
@@ -528,5 +529,5 @@ _SHOWN_AUTHORITY: Final = re.compile(r"^((?:[A-Za-z][A-Za-z0-9+.-]*:)?[/\\]+)?([
 _HOST_AND_PORT: Final = re.compile(r"@?(?:\[[^\]@]*\]|[^:@\[\]]+)(?::[0-9]{1,5})?")
 
 
-def _shown(text: str) -> str:
+def _format_text(text: str) -> str:
     return repr(safe_url(text, keeps_query=True))

@@ -95,13 +95,13 @@ class _Reader:
             pieces += (self._slice[position:start], written)
             position = stop
         made = b"".join((*pieces, self._slice[position:]))
-        return made if self._has_link or not self._address or self._room < 0 else self._linked(made)
+        return made if self._has_link or not self._address or self._room < 0 else self._add_link(made)
 
     def close(self) -> None:
         """Break the circle of parser and handlers; there is one for each entry."""
         self._parser.StartElementHandler = self._parser.EndElementHandler = None
 
-    def _linked(self, made: bytes) -> bytes:
+    def _add_link(self, made: bytes) -> bytes:
         """Give an item whose only address is its guid the link that the guid means."""
         is_foreign = self._own in ATOM_NAMESPACES or b"xmlns=" in made[: made.find(b">")]
         link = '<link xmlns="">' if is_foreign else "<link>"
@@ -114,7 +114,7 @@ class _Reader:
 
     def _began(self, name: str, attributes: list[str]) -> None:
         around = self._inside[-1]
-        inside = _entered(around, attributes) if attributes else around
+        inside = _enter(around, attributes) if attributes else around
         self._inside.append(inside)
         self._open = self._parser.CharacterDataHandler = None
         if self._content_depth or self._room < 0:
@@ -163,11 +163,13 @@ class _Reader:
         elif made:
             self._edit(ended.text_at, self._place, escape(made).encode())
 
-    def _write_attributes(self, rule: _Rule, attributes: Sequence[str], place: int, base: str) -> None:
+    def _write_attributes(
+        self, rule: _AttributeRule, attributes: Sequence[str], place: int, base: str
+    ) -> None:
         values = dict(zip(attributes[::2], attributes[1::2], strict=True))
         changed = {}
         for name in rule.attributes & values.keys():
-            made = _listed(base, values[name]) if name == "srcset" else absolute(base, values[name])
+            made = _resolve_srcset(base, values[name]) if name == "srcset" else absolute(base, values[name])
             if made:
                 changed[name.encode()] = quoteattr(made).encode()
         if changed:
@@ -214,19 +216,19 @@ class _Open(NamedTuple):
 _SPACES: Final = " \t\r\n\f"
 
 
-def _entered(around: _Inside, attributes: Sequence[str]) -> _Inside:
+def _enter(around: _Inside, attributes: Sequence[str]) -> _Inside:
     base = around.base
     declared = {}
     for place in range(0, len(attributes), 2):
         name, value = attributes[place], attributes[place + 1]
         if name == "xml:base":
-            base = rebased(base, value)
+            base = resolve_xml_base(base, value)
         elif name.startswith("xmlns") and name[5:6] in ("", ":"):
             declared[name[6:]] = value
     return _Inside({**around.prefixes, **declared} if declared else around.prefixes, base)
 
 
-def _listed(base: str, srcset: str) -> str:
+def _resolve_srcset(base: str, srcset: str) -> str:
     """Return a list of images, "URL width, URL width", with each URL absolute; empty where all are."""
     images = [each.strip(_SPACES).partition(" ") for each in srcset.split(",")]
     made = [absolute(base, url) for url, _, _ in images]
@@ -253,7 +255,7 @@ _SCHEME: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.\-]*:")
 _HTTP: Final = re.compile(r"https?://", re.IGNORECASE)
 
 
-def rebased(base: str, reference: str) -> str:
+def resolve_xml_base(base: str, reference: str) -> str:
     """Return what a relative xml:base means (XML Base, section 4); one that is unusable changes nothing."""
     try:
         made = resolve(base, reference)
@@ -275,7 +277,7 @@ def is_permalink(text: str, said: str | None) -> bool:
 # Which elements and attributes are URLs, by namespace and name
 
 
-def _rules_of(namespace: str, family: Family, default: str) -> Mapping[str, _Rule]:
+def _rules_of(namespace: str, family: Family, default: str) -> Mapping[str, _AttributeRule]:
     """Return the rules for the elements of a namespace, by their local names.
 
     The default namespace of a document of RSS is RSS's own, however it is called, Atom's among them.
@@ -285,14 +287,14 @@ def _rules_of(namespace: str, family: Family, default: str) -> Mapping[str, _Rul
     return _foreign(namespace)
 
 
-def _foreign(namespace: str) -> Mapping[str, _Rule]:
+def _foreign(namespace: str) -> Mapping[str, _AttributeRule]:
     return _FOREIGN.get(namespace.lower().rstrip("/"), _NONE)
 
 
 RSS_OWN: Final = RSS_NAMESPACES | {RSS_10_NS, RSS_090_NS}
 
 
-class _Rule(NamedTuple):
+class _AttributeRule(NamedTuple):
     """What of an element is a URL."""
 
     attributes: frozenset[str] = frozenset()
@@ -303,31 +305,31 @@ class _Rule(NamedTuple):
     """Whether its text may be a URL and is never rewritten: its base goes along."""
 
 
-_NO_RULE: Final = _Rule()
+_NO_RULE: Final = _AttributeRule()
 _EVERYWHERE: Final = "*"
 """Stands for all the other names in a namespace."""
-_LINK: Final = _Rule(frozenset({"href"}))
-_URL_TEXT: Final = _Rule(is_text=True)
-_IDENTITY: Final = _Rule(is_identity=True)
-_CONTENT: Final = _Rule(is_content=True)
+_LINK: Final = _AttributeRule(frozenset({"href"}))
+_URL_TEXT: Final = _AttributeRule(is_text=True)
+_IDENTITY: Final = _AttributeRule(is_identity=True)
+_CONTENT: Final = _AttributeRule(is_content=True)
 _ATOM: Final = {
     "id": _IDENTITY,
     "link": _LINK,
-    "content": _Rule(frozenset({"src"}), is_content=True),
-    "generator": _Rule(frozenset({"uri", "url"})),
+    "content": _AttributeRule(frozenset({"src"}), is_content=True),
+    "generator": _AttributeRule(frozenset({"uri", "url"})),
     **dict.fromkeys(("icon", "logo", "uri", "url"), _URL_TEXT),
     **dict.fromkeys(("summary", "title", "subtitle", "rights", "tagline", "copyright", "info"), _CONTENT),
 }
 _RSS: Final = {
     "guid": _IDENTITY,
-    "link": _Rule(frozenset({"href"}), is_text=True),
-    "enclosure": _Rule(frozenset({"url"})),
-    "source": _Rule(frozenset({"url"})),
+    "link": _AttributeRule(frozenset({"href"}), is_text=True),
+    "enclosure": _AttributeRule(frozenset({"url"})),
+    "source": _AttributeRule(frozenset({"url"})),
     **dict.fromkeys(("comments", "docs", "url", "image"), _URL_TEXT),
     **dict.fromkeys(("description", "title"), _CONTENT),
 }
-_ALL_URLS: Final = _Rule(frozenset({"url", "href", "uri", "img", "feedUrl", "accountUrl", "srcset"}))
-_FOREIGN: Final[Mapping[str, Mapping[str, _Rule]]] = {
+_ALL_URLS: Final = _AttributeRule(frozenset({"url", "href", "uri", "img", "feedUrl", "accountUrl", "srcset"}))
+_FOREIGN: Final[Mapping[str, Mapping[str, _AttributeRule]]] = {
     namespace.lower().rstrip("/"): rules
     for namespace, rules in {
         **dict.fromkeys(ATOM_NAMESPACES, _ATOM),
@@ -342,18 +344,18 @@ _FOREIGN: Final[Mapping[str, Mapping[str, _Rule]]] = {
         WELL_KNOWN_PREFIXES["itunes"]: {"image": _LINK, "new-feed-url": _URL_TEXT},
         WELL_KNOWN_PREFIXES["googleplay"]: {"image": _LINK},
         WELL_KNOWN_PREFIXES["wfw"]: dict.fromkeys(("comment", "commentRss", "commentRSS"), _URL_TEXT),
-        WELL_KNOWN_PREFIXES["thr"]: {"in-reply-to": _Rule(frozenset({"href", "source"}))},
-        WELL_KNOWN_PREFIXES["psc"]: {"chapter": _Rule(frozenset({"href", "image"}))},
+        WELL_KNOWN_PREFIXES["thr"]: {"in-reply-to": _AttributeRule(frozenset({"href", "source"}))},
+        WELL_KNOWN_PREFIXES["psc"]: {"chapter": _AttributeRule(frozenset({"href", "image"}))},
         WELL_KNOWN_PREFIXES["feedburner"]: {"origLink": _URL_TEXT, "origEnclosureLink": _URL_TEXT},
         WELL_KNOWN_PREFIXES["creativeCommons"]: {"license": _URL_TEXT},
         "http://purl.oclc.org/net/rss_2.0/enc#": {
-            "enclosure": _Rule(frozenset({"rdf:resource", "enc:url", "url"}))
+            "enclosure": _AttributeRule(frozenset({"rdf:resource", "enc:url", "url"}))
         },
         WELL_KNOWN_PREFIXES["content"]: {_EVERYWHERE: _CONTENT},
         WELL_KNOWN_PREFIXES["xhtml"]: {_EVERYWHERE: _CONTENT},
     }.items()
 }
-_NONE: Final[Mapping[str, _Rule]] = {}
+_NONE: Final[Mapping[str, _AttributeRule]] = {}
 
 
 # Whether anything relative stands in a text

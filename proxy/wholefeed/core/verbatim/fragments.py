@@ -33,14 +33,14 @@ from wholefeed.core.model import (
     Scope,
     default_namespace,
 )
-from wholefeed.core.text.markup import Attribute, attribute, extended, is_simple, with_children
+from wholefeed.core.text.markup import Attribute, attribute, extend_tag, is_simple, with_children
 from wholefeed.core.verbatim.addresses import (
     GAIN_BYTES,
     GAIN_FACTOR,
     UrlNames,
     has_relative_reference,
     may_hold_relative,
-    rebased,
+    resolve_xml_base,
     url_names,
     with_absolute_urls,
 )
@@ -166,7 +166,7 @@ class Fragments:
         is_relative: bool,
     ) -> bytes:
         (start, end), around = span, self._around[entry.scope]
-        added = around.used.wanted(text, start, end)
+        added = around.used.list_needed(text, start, end)
         if is_relative:
             added.append(around.base)
         is_bare = text.startswith(self._bare, start)
@@ -175,10 +175,10 @@ class Fragments:
             behind = text[start + len(self._bare) : end]
             fragment = b"".join((self._tag, written, around.rest_of_tag, behind))
         else:
-            rebase = partial(rebased, around.scope.base)
-            fragment = extended(text[start:end], [*added, *around.always], rebase)
+            rebase = partial(resolve_xml_base, around.scope.base)
+            fragment = extend_tag(text[start:end], [*added, *around.always], rebase)
         if self.needs_context and not (entry.has_author and entry.has_rights):
-            inherited = self._inherited(entry, context, is_bare=is_bare)
+            inherited = self._inherit(entry, context, is_bare=is_bare)
             return with_children(fragment, inherited) if inherited else fragment
         return fragment
 
@@ -189,16 +189,16 @@ class Fragments:
         counts in it (RFC 4287, 6.4.1).
         """
         around, slice_ = self._around[0], self._head_slice(child)
-        rebase = partial(rebased, around.scope.base)
-        wanted = around.foreign.wanted(slice_, 0, len(slice_)) + around.default
+        rebase = partial(resolve_xml_base, around.scope.base)
+        wanted = around.foreign.list_needed(slice_, 0, len(slice_)) + around.default
         if self._is_atom and child.namespace not in ATOM_NAMESPACES and is_simple(slice_):
-            return extended(slice_, wanted, rebase)
+            return extend_tag(slice_, wanted, rebase)
         is_rss_link = child.name == "link" and child.namespace not in ATOM_NAMESPACES
         if not is_rss_link and child.name not in _WITHOUT_LANGUAGE:
             wanted += around.lang
         if self._needs_base(child, slice_):
             wanted.append(around.base)
-        return extended(slice_, wanted, rebase)
+        return extend_tag(slice_, wanted, rebase)
 
     def _head_slice(self, child: HeadChild, outer: bytes = b"") -> bytes:
         slice_ = self._text[child.start : child.end]
@@ -222,10 +222,10 @@ class Fragments:
     def channel(self, channel: Channel) -> bytes:
         """Return the start tag of an RDF channel, under which its children mean what they did: verbatim."""
         text, (start, end), around = self._text, channel.tag, self._around[0]
-        wanted = around.foreign.wanted(text, start, channel.end) + around.default + around.lang
+        wanted = around.foreign.list_needed(text, start, channel.end) + around.default + around.lang
         if has_relative_reference(text, self._names, start, channel.end):
             wanted.append(around.base)
-        tag = extended(text[start:end], wanted, partial(rebased, around.scope.base))
+        tag = extend_tag(text[start:end], wanted, partial(resolve_xml_base, around.scope.base))
         return tag[:-2].rstrip() + b">" if tag.endswith(b"/>") else tag
 
     def gain_at_most(self, limit_bytes: int) -> bool:
@@ -275,9 +275,9 @@ class Fragments:
         wanted += [attribute("xmlns", scope.prefixes.get("", "")), attribute("xml:lang", scope.lang)]
         if self._needs_base(child, slice_):
             wanted.append(self._around[0].base)
-        return extended(slice_, wanted, partial(rebased, scope.base))
+        return extend_tag(slice_, wanted, partial(resolve_xml_base, scope.base))
 
-    def _inherited(self, entry: Entry, context: HeadContext | None, *, is_bare: bool) -> bytes:
+    def _inherit(self, entry: Entry, context: HeadContext | None, *, is_bare: bool) -> bytes:
         own = self.context
         whole = own if is_bare else self._explicit_context
         added: list[bytes] = []
@@ -391,7 +391,7 @@ class Bindings:
             return Bindings(each for each in self._bindings if each.needle[:-1] in found)
         return Bindings(each for each in self._bindings if text.find(each.needle, start) >= 0)
 
-    def wanted(self, text: bytes, start: int, end: int) -> list[Attribute]:
+    def list_needed(self, text: bytes, start: int, end: int) -> list[Attribute]:
         """Return the declarations that a slice needs, which begins with a start tag."""
         if not self._is_one_pass:
             return [each.declaration for each in self._bindings if each.occurs_in(text, start, end)]
@@ -448,21 +448,21 @@ def most_gained(document: FeedDocument) -> int:
     `Fragments(document).gain_at_most` tells for certain.
     """
     entries, children = document.entries, document.head.children
-    most = max(map(_declared, document.scopes)) * (len(entries) + len(children))
-    most += _grown(child.end - child.start for child in children)
+    most = max(map(_declared_bytes, document.scopes)) * (len(entries) + len(children))
+    most += _estimate_growth(child.end - child.start for child in children)
     given = [child.end - child.start for each in _inheritable(document) for child in each]
     if given:
-        inherited = sum(given) + _grown(given) + len(given) * _declared(document.head.scope)
+        inherited = sum(given) + _estimate_growth(given) + len(given) * _declared_bytes(document.head.scope)
         most += inherited * len(entries)
     return most
 
 
-def _grown(sizes: Iterable[int]) -> int:
+def _estimate_growth(sizes: Iterable[int]) -> int:
     """Return how much slices of these sizes grow at most by URLs that are written absolute."""
     return sum(GAIN_FACTOR * size + GAIN_BYTES for size in sizes)
 
 
-def _declared(scope: Scope) -> int:
+def _declared_bytes(scope: Scope) -> int:
     """Return how many bytes the attributes take at most that say what is in force in a scope."""
     characters = len(scope.lang) + len(scope.base)
     for prefix, uri in scope.prefixes.items():

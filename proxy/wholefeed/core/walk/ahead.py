@@ -34,7 +34,7 @@ from wholefeed.core.notes import (
     JumpedHole,
     Note,
 )
-from wholefeed.core.text.urls import MAX_URL_CHARACTERS, document_key, joined, same_document, split
+from wholefeed.core.text.urls import MAX_URL_CHARACTERS, document_key, join_parts, same_document, split
 from wholefeed.core.walk.chain import Arrival, Chain, WalkLimits
 
 
@@ -107,7 +107,7 @@ class Ahead:
             is_hit = guessed == document_key(older_url)
             self._window = min(self._window * 2, self._max_guesses) if is_hit else 0
 
-    def wanted(self, target: str, *, steps: Sequence[str], is_alone: bool) -> tuple[Want, ...]:
+    def choose_fetches(self, target: str, *, steps: Sequence[str], is_alone: bool) -> tuple[WantedFetch, ...]:
         """Choose the documents to fetch, the most urgent first.
 
         Args:
@@ -115,14 +115,14 @@ class Ahead:
             steps: The URLs that the chain linked to so far, with the target last.
             is_alone: Whether to choose nothing behind the target.
         """
-        wants = [Want(self.spelling(target), is_guess=False)]
+        wants = [WantedFetch(self.spelling(target), is_guess=False)]
         listed = {document_key(target)}
         for url in () if is_alone else self._behind(target, steps):
             key = document_key(url)
             if key in listed or key in self._answered or self._known(url):
                 continue
             listed.add(key)
-            wants.append(Want(self.spelling(url), is_guess=True))
+            wants.append(WantedFetch(self.spelling(url), is_guess=True))
         return tuple(wants)
 
     def _behind(self, target: str, steps: Sequence[str]) -> list[str]:
@@ -164,9 +164,9 @@ class Ahead:
         return [*asked, self._probe] if self._probe else asked
 
     def _is_there(self, url: str) -> bool:
-        return self._known(url) or self._fetched(url) is not None
+        return self._known(url) or self._find_fetched(url) is not None
 
-    def _fetched(self, url: str) -> Arrival | None:
+    def _find_fetched(self, url: str) -> Arrival | None:
         return self._arrival_of(url) if self.is_answered(url) else None
 
     def _guessed_after(self, steps: Sequence[str], count: int) -> tuple[str, ...]:
@@ -182,7 +182,7 @@ class Ahead:
 
     def _likely_older(self, url: str) -> str | None:
         """Return the older link of a document fetched ahead or still arriving."""
-        arrival = self._fetched(url)
+        arrival = self._find_fetched(url)
         if arrival is None:
             return self._early.get(document_key(url))
         return self._chain.trail.target(arrival.links)
@@ -208,7 +208,7 @@ def is_foreseen(url: str, needed: str, under_way: Sequence[str], window: int) ->
     return is_ahead and len(under_way) >= window and bool(next_urls(under_way[-3:], 1))
 
 
-class Want(NamedTuple):
+class WantedFetch(NamedTuple):
     url: str
     is_guess: bool
     """Whether the walk can do without the document."""
@@ -234,11 +234,11 @@ def next_urls(steps: Sequence[str], count: int, *, lowest: int = 0) -> tuple[str
     for pattern in (_DATES_AND_NUMBERS, _NUMBERS):
         step = _step(steps, pattern)
         if step is not None:
-            return _continued(step, count, lowest)
+            return _continue_step(step, count, lowest)
     return ()
 
 
-def _continued(step: _Step, count: int, lowest: int) -> tuple[str, ...]:
+def _continue_step(step: _Step, count: int, lowest: int) -> tuple[str, ...]:
     urls: list[str] = []
     value = step.counter.value
     while len(urls) < count:
@@ -336,8 +336,8 @@ _REMEMBERED: Final = 64
 
 @lru_cache(_REMEMBERED)
 def _difference(first: str, second: str, pattern: re.Pattern[str]) -> _Step | None:
-    origin, one = _divided(first)
-    other_origin, two = _divided(second)
+    origin, one = _split_origin(first)
+    other_origin, two = _split_origin(second)
     ours, theirs = list(pattern.finditer(one)), list(pattern.finditer(two))
     if origin != other_origin or len(ours) != len(theirs):
         return None
@@ -347,17 +347,17 @@ def _difference(first: str, second: str, pattern: re.Pattern[str]) -> _Step | No
     if len(differing) != 1:
         return None
     a, b = differing[0]
-    return _counted(a[0], b[0], f"{origin}{two[: b.start()]}", two[b.end() :])
+    return _find_step(a[0], b[0], f"{origin}{two[: b.start()]}", two[b.end() :])
 
 
 @lru_cache(_REMEMBERED)
-def _divided(url: str) -> tuple[str, str]:
+def _split_origin(url: str) -> tuple[str, str]:
     parts = split(url)
-    origin = joined(parts._replace(path="", query=None, fragment=None))
-    return origin, joined(parts._replace(scheme=None, authority=None, fragment=None))
+    origin = join_parts(parts._replace(path="", query=None, fragment=None))
+    return origin, join_parts(parts._replace(scheme=None, authority=None, fragment=None))
 
 
-def _counted(first: str, second: str, before: str, after: str) -> _Step | None:
+def _find_step(first: str, second: str, before: str, after: str) -> _Step | None:
     counters = _dates(first, second) or (_number(first, first), _number(second, first))
     if counters[0] is None or counters[1] is None or counters[0].value == counters[1].value:
         return None

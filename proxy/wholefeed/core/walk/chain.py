@@ -46,7 +46,7 @@ class Arrival:
     news: bool = True
     """For a stored document: whether it brought news when it first joined a path. For a page (R6): whether
     it brought an entry not stored before."""
-    span: Span | None = None
+    span: DateSpan | None = None
     """Dates of the entries, if the document was fetched and has any."""
 
     @property
@@ -58,11 +58,11 @@ Key = tuple[EntryId, float | None]
 """Identity and update instant: an update counts as new (rule R17)."""
 
 
-class Span(NamedTuple):
+class DateSpan(NamedTuple):
     oldest_at: float
     newest_at: float
 
-    def is_newer_than(self, other: Span) -> bool:
+    def is_newer_than(self, other: DateSpan) -> bool:
         """Return whether the entries as a whole are newer; a late update of an old one is not enough."""
         return self.newest_at > other.newest_at and self.oldest_at >= other.oldest_at
 
@@ -224,7 +224,7 @@ def exhaustion(chain: Chain, limits: WalkLimits, target: str) -> Note | None:
         return PagesRepeat(chain.tip.url, documents=chain.without_news)
     if chain.without_news >= NO_PROGRESS_DOCUMENTS:
         return NoProgress(chain.tip.url, documents=chain.without_news)
-    return next(limits.reached(len(chain.path), chain.body_bytes, chain.entries, target), None)
+    return next(limits.list_reached_limits(len(chain.path), chain.body_bytes, chain.entries, target), None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -236,7 +236,7 @@ class WalkLimits:
     """Bytes of decoded bodies on the path. Documents fetched ahead of it only stop the guessing."""
     entries: int
 
-    def reached(self, documents: int, body_bytes: int, entries: int, url: str) -> Iterator[Note]:
+    def list_reached_limits(self, documents: int, body_bytes: int, entries: int, url: str) -> Iterator[Note]:
         """Yield a note on each reached limit."""
         for held, limit, key in (
             (documents, self.documents, "limits.documents_per_feed"),
@@ -347,7 +347,7 @@ def page_trails(
     return tuple(trails)
 
 
-def first_ascent(spans: Sequence[Span | None]) -> int | None:
+def first_ascent(spans: Sequence[DateSpan | None]) -> int | None:
     """Return the index of the first page newer than the one before it; None if there is none.
 
     Args:
@@ -357,7 +357,7 @@ def first_ascent(spans: Sequence[Span | None]) -> int | None:
     return next((n for n, (one, two) in steps if one and two and two.is_newer_than(one)), None)
 
 
-def is_ascending(spans: Sequence[Span | None]) -> bool:
+def is_ascending(spans: Sequence[DateSpan | None]) -> bool:
     """Return whether pages mostly get newer along `next`."""
     pairs = [(one, two) for one, two in pairwise(spans) if one and two]
     ups = sum(two.is_newer_than(one) for one, two in pairs)

@@ -31,7 +31,7 @@ def settle_path(
         doubtful = stored if is_full else stored[: joints[-1] if joints else 0]
     replaced = {document for document in doubtful if document not in on_path}
     kept = [document for document in stored if document not in replaced]
-    order = _interleaved(kept, path)
+    order = _interleave(kept, path)
     simple_order = [document for document in path if document not in places] + kept
     detached = tuple(document for document in stored if document in replaced)
     return Drift(detached, order, is_reordered=list(order) != simple_order)
@@ -46,7 +46,7 @@ class Drift:
     """Whether the order is another than new documents first, then the stored ones."""
 
 
-def _interleaved(kept: Sequence[int], path: Sequence[int]) -> tuple[int, ...]:
+def _interleave(kept: Sequence[int], path: Sequence[int]) -> tuple[int, ...]:
     """Put the path in order, and each other document behind its former neighbour.
 
     So new documents stand in front of the document that they lead to, and unreached ones behind it.

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Final
 
-from wholefeed.core.compose.ordering import Pair, Row
+from wholefeed.core.compose.ordering import OrderRow, Pair
 from wholefeed.store.base import Database, ask, fetch_all, fetch_one, json_ids
 
 _SUPERSEDED: Final = """
@@ -31,17 +31,17 @@ _ROWS: Final = """
 """
 
 
-def read(db: Database, documents: Iterable[int]) -> list[Row]:
+def read(db: Database, documents: Iterable[int]) -> list[OrderRow]:
     """Return the entries of attached documents, from the top of each."""
     return ask_for(db, documents)()
 
 
-def ask_for(db: Database, documents: Iterable[int]) -> Callable[[], list[Row]]:
+def ask_for(db: Database, documents: Iterable[int]) -> Callable[[], list[OrderRow]]:
     return ask(
         db,
         _ROWS,
         {"documents": json_ids(documents)},
-        lambda rows: [Row(row[0], row[1], row[2], bool(row[3])) for row in rows],
+        lambda rows: [OrderRow(row[0], row[1], row[2], bool(row[3])) for row in rows],
     )
 
 
@@ -54,7 +54,7 @@ _PAIRS: Final = """
 """
 
 
-def shared(db: Database, feed: int, documents: Iterable[int]) -> list[Pair]:
+def find_other_copies(db: Database, feed: int, documents: Iterable[int]) -> list[Pair]:
     """Return the other copies of entries in attached documents, where one of both is live."""
     rows = fetch_all(db, _PAIRS, {"feed": feed, "documents": json_ids(documents)})
     return [Pair(row[0], row[1], bool(row[2]), row[3], row[4]) for row in rows]

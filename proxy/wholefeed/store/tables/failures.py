@@ -14,9 +14,9 @@ from wholefeed.core.model import Kind
 from wholefeed.core.notes import MementoServed
 from wholefeed.core.origins import Origin
 from wholefeed.core.refresh.stored import SUBSCRIPTION_ATTEMPT, Attempt
-from wholefeed.store.base import Database, Row, ask, fetch_all, fetch_one, fetch_value, run, varied
+from wholefeed.store.base import Database, Row, ask, fetch_all, fetch_one, fetch_value, run, vary_by_engine
 from wholefeed.store.rows import Failures, FeedChanges, Overview, match_origins
-from wholefeed.store.tables import documents, feeds
+from wholefeed.store.tables import document_table, feed_table
 
 _LIST: Final = """
     SELECT url, reason, status, attempts, first_at, last_at, next_at
@@ -89,9 +89,9 @@ def note_refetch(
 ) -> None:
     """Record a failure to fetch the subscription document (None: success), and update the feed.
 
-    See `feeds.update` for `is_known`.
+    See `feed_table.update` for `is_known`.
     """
-    feeds.update(db, feed, changes, is_known=is_known)  # first: it raises if the feed was forgotten
+    feed_table.update(db, feed, changes, is_known=is_known)  # first: it raises if the feed was forgotten
     run(db, _CLEAR_SUBSCRIPTION, {"feed": feed, "subscription": SUBSCRIPTION_ATTEMPT})
     if failure is not None:
         assert failure.is_subscription, "a part that is missing is published"
@@ -99,15 +99,17 @@ def note_refetch(
 
 
 def overview(db: Database, feed: int) -> Overview:
-    row = feeds.require(db, feed)
-    return Overview(row, read(db, feed), feeds.body_bytes(db, feed), documents.imports(db, feed))
+    row = feed_table.require(db, feed)
+    return Overview(
+        row, read(db, feed), feed_table.body_bytes(db, feed), document_table.summarise_imports(db, feed)
+    )
 
 
 # Searches in web archives
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Search:
+class MementoSearch:
     """A missing document, and the progress of its search in a web archive."""
 
     feed: int
@@ -154,7 +156,9 @@ _OPEN_SEARCHES: Final = f"""
 """  # noqa: S608 - a constant
 
 
-def list_open_searches(db: Database, *, now: float, horizon: float, feed: int | None = None) -> list[Search]:
+def list_open_searches(
+    db: Database, *, now: float, horizon: float, feed: int | None = None
+) -> list[MementoSearch]:
     """Return the searches that are due, longest due first, in one feed or in all.
 
     An instant after `horizon` comes from a wrong clock.
@@ -163,13 +167,13 @@ def list_open_searches(db: Database, *, now: float, horizon: float, feed: int | 
     return [_search(row) for row in fetch_all(db, _OPEN_SEARCHES, values)]
 
 
-def _search(row: Row) -> Search:
+def _search(row: Row) -> MementoSearch:
     changed = {"kind": Kind(row["kind"]), "is_begun": bool(row["is_begun"])}
-    return Search(**{**dict(row), **changed})
+    return MementoSearch(**{**dict(row), **changed})
 
 
 _KEY: Final = ("feed, url", "feed, md5(url)")
-_PUT_SEARCH: Final = varied(
+_PUT_SEARCH: Final = vary_by_engine(
     """
     INSERT INTO memento_search (feed, url, position, taken_at, next_at)
     SELECT :feed, :url, :position, CAST(:taken_at AS double precision), :next_at
@@ -181,13 +185,13 @@ _PUT_SEARCH: Final = varied(
 )
 
 
-def note_search(db: Database, search: Search, *, next_at: float) -> None:
+def note_search(db: Database, search: MementoSearch, *, next_at: float) -> None:
     """Store a search's progress and its next time, unless the feed was forgotten."""
     values = {"feed": search.feed, "url": search.url, "position": search.position}
     run(db, _PUT_SEARCH, {**values, "taken_at": search.taken_at, "next_at": next_at})
 
 
-_POSTPONE: Final = varied(
+_POSTPONE: Final = vary_by_engine(
     """
     INSERT INTO memento_search (feed, url, next_at)
     SELECT :feed, :url, :next_at WHERE EXISTS (SELECT 1 FROM feed WHERE id = :feed)
@@ -197,7 +201,7 @@ _POSTPONE: Final = varied(
 )
 
 
-def postpone_search(db: Database, search: Search, *, next_at: float) -> None:
+def postpone_search(db: Database, search: MementoSearch, *, next_at: float) -> None:
     run(db, _POSTPONE, {"feed": search.feed, "url": search.url, "next_at": next_at})
 
 

@@ -48,7 +48,7 @@ class LeaseRow:
         return self.ended_seconds is None and is_alive
 
 
-Wants = Callable[[LeaseRow | None, FeedRow | None], bool]
+LeaseCondition = Callable[[LeaseRow | None, FeedRow | None], bool]
 """Whether a free lease is wanted, from its row and its feed's. Called in the transaction, perhaps twice."""
 
 
@@ -56,7 +56,7 @@ def always(before: LeaseRow | None, feed: FeedRow | None) -> bool:
     return True
 
 
-class Looked(NamedTuple):
+class LeaseResult(NamedTuple):
     token: str
     """Token of the taking; empty: not taken."""
     before: LeaseRow | None
@@ -91,10 +91,10 @@ def take(
     name: str,
     *,
     replica: str,
-    wants: Wants = always,
+    wants: LeaseCondition = always,
     feed: int | None = None,
     takes_own: bool = True,
-) -> Looked:
+) -> LeaseResult:
     """Take a lease if it is free and wanted, in a write transaction.
 
     With `takes_own`, a lease of the same replica counts as free. Without it, a feed that another transaction
@@ -103,28 +103,28 @@ def take(
     row = None
     if feed is None:
         run(db, _LOCK_NAME, {"name": name})
-        before = look(db, name)
+        before = read_lease(db, name)
     else:
         locked = db.execute(_LOCK_FEED if takes_own else _LOCK_FEED_IF_FREE, {"feed": feed})
-        before = look(db, name)  # same round trip; it sees the changes that the lock waited for
+        before = read_lease(db, name)  # same round trip; it sees the changes that the lock waited for
         row = next(map(feed_row, locked), None)
         if row is None:
-            return Looked("", None, None)
+            return LeaseResult("", None, None)
     if before is not None and before.is_live and not (takes_own and before.replica == replica):
         if feed is None and not takes_own:
             fetch_one(db, _TELL, {"payload": f"wanted {name}"})
-        return Looked("", before, row)
+        return LeaseResult("", before, row)
     if wants(before, row):
         token = secrets.token_hex(8)
         run(db, _TAKE, {"name": name, "feed": feed, "replica": replica, "token": token})
-        return Looked(token, before, row)
+        return LeaseResult(token, before, row)
     if before is not None and before.ended_seconds is None:  # a dead replica's lease that nobody wants
         run(db, _END_WELL, {"name": name, "token": before.token})
-    return Looked("", before, row)
+    return LeaseResult("", before, row)
 
 
-def look(db: Database, name: str) -> LeaseRow | None:
-    return look_all(db, [name]).get(name)
+def read_lease(db: Database, name: str) -> LeaseRow | None:
+    return read_leases(db, [name]).get(name)
 
 
 _LOOK: Final = """
@@ -135,7 +135,7 @@ _LOOK: Final = """
 """
 
 
-def look_all(db: Database, names: Iterable[str]) -> dict[str, LeaseRow]:
+def read_leases(db: Database, names: Iterable[str]) -> dict[str, LeaseRow]:
     found = fetch_all(db, _LOOK, {"names": json.dumps(list(names))})
     return {row["name"]: LeaseRow(**{name: row[name] for name in row.keys()}) for row in found}  # noqa: SIM118 - a row
 
@@ -184,7 +184,7 @@ class Beat(NamedTuple):
 
     was_known: bool
     """False: the replica is new, or a crash emptied the unlogged tables."""
-    held: Mapping[str, str]
+    lease_tokens: Mapping[str, str]
     """Tokens of its leases, by name."""
     replicas: int
     """Number of live replicas, with this one."""
@@ -220,7 +220,7 @@ _ORPHANS: Final = """
 """
 
 
-def orphans(db: Database, limit: int) -> list[int]:
+def list_orphans(db: Database, limit: int) -> list[int]:
     """Return the feeds whose refresh was ended by the death of a replica, oldest first."""
     found = fetch_all(db, _ORPHANS, {"limit": limit, "dead_seconds": DEAD_SECONDS})
     return [row["id"] for row in found]
@@ -236,7 +236,7 @@ _UNFINISHED: Final = """
 """
 
 
-def unfinished(db: Database) -> list[int]:
+def list_unfinished(db: Database) -> list[int]:
     """Return the feeds with an unfinished walk and no live lease."""
     return [row["id"] for row in fetch_all(db, _UNFINISHED, {"dead_seconds": DEAD_SECONDS})]
 

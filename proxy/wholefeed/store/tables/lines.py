@@ -18,7 +18,7 @@ from wholefeed.core.compose.compose import newest_first
 from wholefeed.core.compose.weaving import Members
 from wholefeed.core.replay import Line
 from wholefeed.store.base import Database, Row, fetch_all, fetch_one, fetch_value, json_ids, run, run_many
-from wholefeed.store.tables.feeds import unknown
+from wholefeed.store.tables.feed_table import unknown_feed_error
 
 Dates = Mapping[int, Sequence[float | None]]
 """Publication dates of documents' entries, from the top."""
@@ -33,7 +33,7 @@ class Lines(NamedTuple):
     """Numbers of the entries of each segment, from the top. Segments without numbers are left out."""
 
 
-class Contents(NamedTuple):
+class SegmentContents(NamedTuple):
     segment: int
     documents: Sequence[int]
     """Documents wholly in the segment, in output order."""
@@ -53,7 +53,7 @@ def read(db: Database, feed: int) -> Lines:
     """Return all lines of a feed, also of retired segments, or raise `UnknownFeedError`."""
     row = fetch_one(db, _BEGUN, {"feed": feed})
     if row is None:
-        raise unknown(feed)
+        raise unknown_feed_error(feed)
     lines = [Line(each[0], each[1], bool(each[2])) for each in fetch_all(db, _LINES, {"feed": feed})]
     packed = fetch_all(db, _NUMBERS, {"feed": feed})
     return Lines(row[0], lines, {each[0]: array(_NUMBER, bytes(each[1])) for each in packed})
@@ -68,7 +68,7 @@ _WITHOUT: Final = """
 """
 
 
-def without(db: Database, feed: int, documents: Iterable[int]) -> set[int]:
+def find_unnumbered(db: Database, feed: int, documents: Iterable[int]) -> set[int]:
     """Return those of these documents with live entries without a line."""
     found = fetch_all(db, _WITHOUT, {"feed": feed, "documents": json_ids(documents)})
     return {row[0] for row in found}
@@ -111,14 +111,14 @@ def plan(db: Database, feed: int, dates: Dates, now: float) -> Plan | None:
     for document, segment in fetch_all(db, _DOCUMENTS, {"feed": feed}):
         documents.setdefault(segment, []).append(document)
     rows = fetch_all(db, _UNNUMBERED, {"feed": feed})
-    contents = [Contents(row[0], documents.get(row[0], ()), bytes(row[1] or b"")) for row in rows]
-    return Plan(revision, *_numbered(db, feed, contents, dates, now, is_first=begun is None))
+    contents = [SegmentContents(row[0], documents.get(row[0], ()), bytes(row[1] or b"")) for row in rows]
+    return Plan(revision, *_number_entries(db, feed, contents, dates, now, is_first=begun is None))
 
 
 def _state(db: Database, feed: int) -> Row:
     state = fetch_one(db, _STATE, {"feed": feed})
     if state is None:
-        raise unknown(feed)
+        raise unknown_feed_error(feed)
     return state
 
 
@@ -153,9 +153,9 @@ def finish(db: Database, feed: int, made: Plan) -> bool:
 # Numbering within each publication
 
 
-def append(db: Database, feed: int, segments: Sequence[Contents], dates: Dates, now: float) -> None:
+def append(db: Database, feed: int, segments: Sequence[SegmentContents], dates: Dates, now: float) -> None:
     """Number the entries of new segments, in output order. An entry keeps its line if it has one."""
-    rows, numbers = _numbered(db, feed, segments, dates, now)
+    rows, numbers = _number_entries(db, feed, segments, dates, now)
     run_many(db, _PUT, rows)
     run_many(db, _PUT_NUMBERS, numbers)
 
@@ -178,10 +178,10 @@ def _last(db: Database, feed: int) -> tuple[int, int]:
     return (0, 0) if row is None else (row[0], row[1])
 
 
-def _numbered(
+def _number_entries(
     db: Database,
     feed: int,
-    segments: Sequence[Contents],
+    segments: Sequence[SegmentContents],
     dates: Dates,
     now: float,
     *,
@@ -223,7 +223,7 @@ _NEVER: Final = -1e12
 """Before all real instants, for undated entries without an older neighbour."""
 
 
-def _entries(db: Database, feed: int, segment: Contents) -> Iterator[Row]:
+def _entries(db: Database, feed: int, segment: SegmentContents) -> Iterator[Row]:
     """Yield the entries of a segment in their order; within each document the newest comes first (R20)."""
     members = Members.read(segment.members) if segment.members else None
     documents = segment.documents if members is None else list(members.stamps)

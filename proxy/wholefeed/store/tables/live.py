@@ -32,12 +32,12 @@ from wholefeed.core.merge import (
     Copy,
     Fullness,
     Rank,
-    Said,
+    StatedDeletion,
     choose,
     forgotten_at,
     place_of,
+    rank_copy,
     rank_of,
-    ranked,
 )
 from wholefeed.core.model import EntryId, Role, Tombstone
 from wholefeed.core.origins import POLICIES, find_origins
@@ -53,15 +53,15 @@ from wholefeed.store.base import (
     run,
     run_counting,
     run_many,
-    varied,
+    vary_by_engine,
 )
 from wholefeed.store.rows import match_origins, member
-from wholefeed.store.tables.feeds import unknown
+from wholefeed.store.tables.feed_table import unknown_feed_error
 
 # Tables and queries of a change
 
 
-TEMPORARY_TABLES: Final = varied(
+TEMPORARY_TABLES: Final = vary_by_engine(
     """
     CREATE TEMP TABLE concerned (identity {bytes} NOT NULL PRIMARY KEY, is_full {small} NOT NULL) {packed};
     CREATE TEMP TABLE changed (document {number} NOT NULL PRIMARY KEY) {strict};
@@ -298,7 +298,7 @@ _CHUNK_ROWS: Final = 512
 _DECIDE: Final = "INSERT INTO decided VALUES (?, ?, ?)"
 
 
-class Change:
+class DocumentsChange:
     def __init__(self, db: Database, feed: int, before: Row) -> None:
         self._db = db
         self._feed = feed
@@ -315,7 +315,7 @@ class Change:
         """Begin a change before anything changes, or raise `UnknownFeedError`."""
         row = fetch_one(db, _BEFORE, {"feed": feed})
         if row is None:
-            raise unknown(feed)
+            raise unknown_feed_error(feed)
         return cls(db, feed, row)
 
     def concern(self, document: int) -> None:
@@ -378,7 +378,7 @@ class Change:
 
     @cached_property
     def _were_doubtful(self) -> frozenset[EntryId]:
-        return doubtful(self._db, self._feed) if self._has_settled else frozenset()
+        return find_doubtful(self._db, self._feed) if self._has_settled else frozenset()
 
     def believe(self, shortened: Collection[EntryId]) -> None:
         """Rank remembered copies of these entries below those in an archive that shortened them (R10)."""
@@ -513,13 +513,13 @@ _LIVE: Final = f"{_ATTACHED} AND e.is_live = 1"
 _SERVED: Final = f"{_LIVE} AND {D_HOLDS}"
 
 
-def served(db: Database, feed: int, identities: Iterable[EntryId]) -> dict[EntryId, Copy]:
+def find_served_copies(db: Database, feed: int, identities: Iterable[EntryId]) -> dict[EntryId, Copy]:
     """Return the live copy of each identity in an attached document other than memory."""
     rows = (fetch_one(db, _SERVED, {"feed": feed, "identity": identity}) for identity in identities)
     return {EntryId(row["identity"]): _copy_of_row(0, row) for row in rows if row is not None}
 
 
-def held_as_good(
+def find_better_elsewhere(
     db: Database, feed: int, identities: Iterable[EntryId], document: int, *, is_page: bool
 ) -> set[EntryId]:
     """Return the identities with a better copy (R10) in another attached document.
@@ -554,7 +554,7 @@ _DEPARTING: Final = f"""
 """  # noqa: S608 - constants
 
 
-def departing(db: Database, feed: int, document: int, waiting: Iterable[int]) -> set[EntryId]:
+def find_departing(db: Database, feed: int, document: int, waiting: Iterable[int]) -> set[EntryId]:
     """Return the identities in an attached document and in no other document of the publisher (R8, R35).
 
     `waiting` are documents that new versions will replace; they do not count.
@@ -566,21 +566,21 @@ def departing(db: Database, feed: int, document: int, waiting: Iterable[int]) ->
 _DOUBTFUL: Final = "SELECT identity FROM settled WHERE feed = :feed AND is_doubtful = 1"
 
 
-def doubtful(db: Database, feed: int) -> frozenset[EntryId]:
+def find_doubtful(db: Database, feed: int) -> frozenset[EntryId]:
     """Return the entries that an archive document lost and that are not known to be deleted (R35)."""
     return frozenset(EntryId(row["identity"]) for row in fetch_all(db, _DOUBTFUL, {"feed": feed}))
 
 
 def settle_doubtful(db: Database, feed: int) -> None:
-    change = Change.begin(db, feed)
+    change = DocumentsChange.begin(db, feed)
     change.settle_doubtful()
     change.finish()
 
 
-_NO_RANK: Final = ranked(None, Fullness.CUT, None, None)
+_NO_RANK: Final = rank_copy(None, Fullness.CUT, None, None)
 
 
-def fuller(db: Database, feed: int, said: Iterable[Said]) -> int:
+def count_fuller(db: Database, feed: int, said: Iterable[StatedDeletion]) -> int:
     """Return how many entries of one document have a live copy of the same date and fuller."""
     found = 0
     for each in said:
@@ -638,7 +638,7 @@ _FORGET: Final = f"""
 
 def forget(db: Database, feed: int, identities: Iterable[EntryId], now: float) -> None:
     """Remove entries of a feed until their publisher updates them (I2); raise `UnknownFeedError`."""
-    change = Change.begin(db, feed)
+    change = DocumentsChange.begin(db, feed)
     change.has_tombstones = True
     for identity in identities:
         of = {"feed": feed, "identity": identity}
@@ -654,12 +654,12 @@ _COUNTING_TOMBSTONES: Final = f"""
 """  # noqa: S608 - a constant
 
 
-def counting(db: Database, feed: int) -> list[Tombstone]:
+def list_tombstones(db: Database, feed: int) -> list[Tombstone]:
     """Return the publisher's tombstones of a feed, without those of detached documents."""
-    return ask_counting(db, feed)()
+    return ask_tombstones(db, feed)()
 
 
-def ask_counting(db: Database, feed: int) -> Callable[[], list[Tombstone]]:
+def ask_tombstones(db: Database, feed: int) -> Callable[[], list[Tombstone]]:
     return ask(
         db,
         _COUNTING_TOMBSTONES,

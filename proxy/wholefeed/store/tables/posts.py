@@ -20,8 +20,8 @@ from wholefeed.core.compose import same_posts
 from wholefeed.core.merge import FORGOTTEN_REF
 from wholefeed.core.model import EntryId, Traits
 from wholefeed.core.text.dates import DAY_SECONDS
-from wholefeed.store.base import Database, Row, fetch_all, fetch_one, fetch_value, inserting, run, run_many
-from wholefeed.store.tables.live import D_HOLDS, Change
+from wholefeed.store.base import Database, Row, build_insert, fetch_all, fetch_one, fetch_value, run, run_many
+from wholefeed.store.tables.live import D_HOLDS, DocumentsChange
 
 
 class KnownIds(NamedTuple):
@@ -136,7 +136,7 @@ def put_traits(db: Database, feed: int, found: Iterable[tuple[EntryId, Traits]])
     start = 0
     while left := len(rows) - start:
         taken = left if left <= _FEW else min(_MOST_ROWS, 1 << (left.bit_length() - 1))
-        sql = inserting("trait", "feed, key, identity", taken) + " ON CONFLICT DO NOTHING"
+        sql = build_insert("trait", "feed, key, identity", taken) + " ON CONFLICT DO NOTHING"
         run(db, sql, list(chain.from_iterable(rows[start : start + taken])))
         start += taken
 
@@ -158,7 +158,7 @@ def purge(db: Database, feed: int) -> None:
 
 def settle(
     db: Database,
-    change: Change,
+    change: DocumentsChange,
     feed: int,
     ids: Sequence[EntryId],
     pairs: Mapping[EntryId, EntryId],
@@ -194,13 +194,15 @@ _NAME_BY_ITSELF: Final = """
 """
 
 
-def _part(db: Database, change: Change, feed: int, own: EntryId) -> None:
+def _part(db: Database, change: DocumentsChange, feed: int, own: EntryId) -> None:
     of = {"feed": feed, "own": own}
     run(db, _DROP_ID, of)
     _rename(db, change, _COPIES_OF_ID, _NAME_BY_ITSELF, of)
 
 
-def _rename(db: Database, change: Change, where: str, sql: str, parameters: Mapping[str, object]) -> None:
+def _rename(
+    db: Database, change: DocumentsChange, where: str, sql: str, parameters: Mapping[str, object]
+) -> None:
     documents = [row["document"] for row in fetch_all(db, where, parameters)]
     for document in documents:
         change.concern(document)
@@ -218,7 +220,7 @@ _PUT_ID: Final = """
 
 def put(
     db: Database,
-    change: Change,
+    change: DocumentsChange,
     feed: int,
     document: int,
     own: Mapping[int, EntryId],
@@ -272,7 +274,7 @@ _COUNT_RENAMED: Final = """
 
 def look(
     db: Database,
-    change: Change,
+    change: DocumentsChange,
     feed: int,
     own: Collection[EntryId],
     names: Mapping[EntryId, EntryId],
@@ -307,7 +309,7 @@ def _count(db: Database, feed: int, now: float, *, looks: int) -> None:
     run(db, _COUNT_RENAMED, {"feed": feed, "now": now, "day": DAY_SECONDS, "looks": looks})
 
 
-def let_stand(db: Database, change: Change, feed: int, now: float) -> None:
+def let_stand(db: Database, change: DocumentsChange, feed: int, now: float) -> None:
     """Adopt for each post the id that its publisher used at every look for a day."""
     due = fetch_all(db, _DUE, {"feed": feed, "before": now - DAY_SECONDS})
     run_many(db, _SET_USUAL, [(row["own"], feed, row["identity"]) for row in due])
@@ -378,7 +380,7 @@ def is_due(db: Database, feed: int, now: float, *, joins: bool) -> bool:
 
 def settle_due(db: Database, feed: int, now: float, *, joins: bool) -> None:
     """Adopt ids in use for a day; with `joins`, also join duplicate posts."""
-    change = Change.begin(db, feed)
+    change = DocumentsChange.begin(db, feed)
     for one, other in find_doubled(db, feed) if joins else ():
         _join(db, change, feed, one, other, now)
     let_stand(db, change, feed, now)
@@ -401,7 +403,7 @@ _SHARE_IDS: Final = (
 )
 
 
-def _join(db: Database, change: Change, feed: int, one: EntryId, other: EntryId, now: float) -> None:
+def _join(db: Database, change: DocumentsChange, feed: int, one: EntryId, other: EntryId, now: float) -> None:
     """Join two posts under the id in the subscription document, if it has either."""
     if fetch_all(db, _IS_IN_USE, {"feed": feed, "identity": one}):
         one, other = other, one

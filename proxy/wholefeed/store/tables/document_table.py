@@ -19,7 +19,7 @@ from operator import add
 from typing import Any, Final, NamedTuple
 
 from wholefeed.core.facts import CopyDates, PackedEntries, PackedKeys
-from wholefeed.core.merge import Fullness, Said, Standing
+from wholefeed.core.merge import CopyStanding, Fullness, StatedDeletion
 from wholefeed.core.model import EntryId, Role
 from wholefeed.core.origins import Origin, find_origins
 from wholefeed.core.text.dates import DAY_SECONDS
@@ -28,11 +28,11 @@ from wholefeed.store.base import (
     Database,
     Row,
     ask,
+    build_insert,
     either,
     fetch_all,
     fetch_one,
     fetch_value,
-    inserting,
     json_ids,
     run,
     run_counting,
@@ -43,15 +43,15 @@ from wholefeed.store.rows import (
     DocumentChanges,
     DocumentRow,
     FeedChanges,
-    Imported,
+    ImportSummary,
     NewDocument,
     document_row,
     match_origins,
     match_urls,
 )
-from wholefeed.store.tables import feeds, identities, live, posts
-from wholefeed.store.tables.feeds import require_known
-from wholefeed.store.tables.live import Change
+from wholefeed.store.tables import feed_table, identity_table, live, posts
+from wholefeed.store.tables.feed_table import require_known
+from wholefeed.store.tables.live import DocumentsChange
 
 if sys.version_info >= (3, 14):
     from compression import zstd
@@ -88,12 +88,12 @@ _BROUGHT_BY: Final = """
 """
 
 
-def imports(db: Database, feed: int) -> Imported | None:
+def summarise_imports(db: Database, feed: int) -> ImportSummary | None:
     rows = fetch_all(db, _IMPORTS, {"feed": feed})
     if not rows:
         return None
     brought = fetch_value(db, _BROUGHT_BY, {"feed": feed, "documents": json_ids(row["id"] for row in rows)})
-    return Imported(len(rows), int(brought), any(row["rank"] is not None for row in rows))
+    return ImportSummary(len(rows), int(brought), any(row["rank"] is not None for row in rows))
 
 
 _LIVE_ORDINALS: Final = """
@@ -130,7 +130,7 @@ _SUPERSEDED: Final = """
 """
 
 
-def superseded(db: Database, feed: int) -> dict[int, int]:
+def count_superseded(db: Database, feed: int) -> dict[int, int]:
     return {row[0]: row[1] for row in fetch_all(db, _SUPERSEDED, {"feed": feed})}
 
 
@@ -155,7 +155,7 @@ def dated_entries(db: Database, document: int) -> list[tuple[EntryId, float | No
 _IDENTITIES: Final = "SELECT identity FROM entry WHERE document = :document ORDER BY ordinal"
 
 
-def identities_but(db: Database, document: int, but: Collection[EntryId]) -> list[EntryId]:
+def list_identities_except(db: Database, document: int, but: Collection[EntryId]) -> list[EntryId]:
     rows = fetch_all(db, _IDENTITIES, {"document": document})
     return [EntryId(row["identity"]) for row in rows if row["identity"] not in but]
 
@@ -171,7 +171,7 @@ def _parts(identities: Sequence[EntryId]) -> Iterator[Sequence[EntryId]]:
 
 
 _LASTING: Final = find_origins(lambda policy: not policy.expires)
-_LISTED: Final = find_origins(lambda policy: policy.standing is Standing.LISTED)
+_LISTED: Final = find_origins(lambda policy: policy.standing is CopyStanding.LISTED)
 _STANDING: Final = f"""
     SELECT e.identity, max(
         CASE WHEN {match_origins(_LASTING, "d.origin")} OR (
@@ -184,7 +184,7 @@ _STANDING: Final = f"""
 """  # noqa: S608 - question marks
 
 
-def standing(db: Database, feed: int, identities: Sequence[EntryId]) -> dict[EntryId, bool]:
+def find_present(db: Database, feed: int, identities: Sequence[EntryId]) -> dict[EntryId, bool]:
     """Return the entries that the feed has or had; True for an entry in answers or from an import (I1).
 
     A merely listed entry (H7) gets False: any other source says more about it.
@@ -202,7 +202,7 @@ _HOLDING: Final = f"""
 """  # noqa: S608 - question marks
 
 
-def holding(
+def find_holders(
     db: Database, feed: int, identities: Sequence[EntryId], documents: Iterable[int]
 ) -> dict[int, list[int]]:
     """Return those of `documents` that contain any of these entries, with the ordinals."""
@@ -219,9 +219,9 @@ _SAID: Final = """
 """
 
 
-def said(db: Database, document: int) -> list[Said]:
+def list_for_comparison(db: Database, document: int) -> list[StatedDeletion]:
     """Return a document's entries, from the top, for comparison with their replacements."""
-    return [Said(*row) for row in fetch_all(db, _SAID, {"document": document})]
+    return [StatedDeletion(*row) for row in fetch_all(db, _SAID, {"document": document})]
 
 
 _UNKNOWN: Final = find_origins(lambda policy: not policy.makes_known)
@@ -234,7 +234,7 @@ _KNOWN: Final = f"""
 """  # noqa: S608 - question marks
 
 
-def known(
+def find_known_dates(
     db: Database, feed: int, identities: Sequence[EntryId], but: int | None
 ) -> dict[EntryId, float | None]:
     """Return the latest update instant of each identity in an attached document.
@@ -255,7 +255,7 @@ _ON_PAGES: Final = f"""
 """  # noqa: S608 - question marks
 
 
-def on_pages(db: Database, feed: int, identities: Sequence[EntryId]) -> frozenset[EntryId]:
+def find_on_pages(db: Database, feed: int, identities: Sequence[EntryId]) -> frozenset[EntryId]:
     rows = (row for asked in _parts(identities) for row in db.execute(_ON_PAGES, (feed, *asked)))
     return frozenset(EntryId(row["identity"]) for row in rows)
 
@@ -268,7 +268,7 @@ def put(db: Database, feed: int, documents: Sequence[NewDocument], now: float) -
 
     Return the numbers in order; a replaced document keeps its number.
     """
-    change = Change.begin(db, feed)
+    change = DocumentsChange.begin(db, feed)
     new = _put_arrivals(db, change, feed, documents, now)
     ids = [
         new[place] if place in new else _put_one(db, change, feed, document, now)
@@ -291,7 +291,7 @@ def put_arranged(
         arrange(db, feed, ranks, detached, now, is_withdrawn=False)
     numbers = put(db, feed, new, now)
     if changes:
-        feeds.update(db, feed, changes, is_known=True)
+        feed_table.update(db, feed, changes, is_known=True)
     return numbers
 
 
@@ -300,29 +300,31 @@ def put_again(db: Database, feed: int, documents: Sequence[NewDocument], now: fl
 
     If the number of entries is unchanged, places match new identities to old ones.
     """
-    change = Change.begin(db, feed)
+    change = DocumentsChange.begin(db, feed)
     for each in documents:
         document = each
         place = fetch_one(db, _PLACE, {"feed": feed, "url": document.url, "role": document.role})
-        before = [] if place is None else identities_but(db, place["id"], ())
+        before = [] if place is None else list_identities_except(db, place["id"], ())
         if document.role is Role.MEMORY:
-            known = identities.note(db, change, feed, PackedKeys(), identities.proven(document.keys, before))
+            known = identity_table.note(
+                db, change, feed, PackedKeys(), identity_table.find_proven(document.keys, before)
+            )
             entries = _packed_entries(document)
             if len(entries) == len(before):  # ambiguous ids were not used then, either
                 named = entries.identities()
                 kept = {at: before[at] for at, each in enumerate(named) if each in known}
-                document = replace(document, entries=entries.identified(kept))
+                document = replace(document, entries=entries.identify(kept))
         elif place is not None and len(document.entries) == len(before):
-            were = enumerate(said(db, place["id"]))
+            were = enumerate(list_for_comparison(db, place["id"]))
             cut = [ordinal for ordinal, was in were if was.fullness == Fullness.CUT]
             document = replace(document, entries=_packed_entries(document).cut(cut))
         number = _put_one(db, change, feed, document, now, is_same=True)
-        now_named = identities_but(db, number, ())
+        now_named = list_identities_except(db, number, ())
         if len(now_named) != len(before):  # entries cannot be matched
             continue
         for old, new in zip(before, now_named, strict=True):
             if old != new:
-                identities.carry(db, feed, old, new)
+                identity_table.carry(db, feed, old, new)
     change.finish()
 
 
@@ -356,7 +358,7 @@ _PUT_BODY: Final = """
 
 def _put_one(
     db: Database,
-    change: Change,
+    change: DocumentsChange,
     feed: int,
     document: NewDocument,
     now: float,
@@ -364,7 +366,7 @@ def _put_one(
     is_same: bool = False,
 ) -> int:
     asked_place = db.execute(_PLACE, {"feed": feed, "url": document.url, "role": document.role})
-    ambiguous = identities.note(db, change, feed, document.keys, document.ambiguous)
+    ambiguous = identity_table.note(db, change, feed, document.keys, document.ambiguous)
     named = document.keys.identities(ambiguous)
     place = next(iter(asked_place), None)
     were_full = frozenset[EntryId]()
@@ -375,11 +377,11 @@ def _put_one(
     row = fetch_one(db, _PUT, _document_row(feed, document, now))
     assert row is not None
     number = int(row["id"])
-    body = {"document": number, "length": len(document.body), "coded": _coded_body(document)}
+    body = {"document": number, "length": len(document.body), "coded": _encode_new_body(document)}
     run(db, _PUT_BODY, body)
     packed, own, names = _named_entries(db, change, feed, document, named)
-    _put_entries(db, feed, [_Coming(number, packed, None if document.rank is None else 1)])
-    identities.put(db, feed, number, document.keys)
+    _put_entries(db, feed, [_EntriesToPut(number, packed, None if document.rank is None else 1)])
+    identity_table.put(db, feed, number, document.keys)
     _put_traits(db, change, feed, [(document, packed)])
     pairs = {each: names[each] for each in document.pairs if each in names}
     if own:
@@ -407,7 +409,7 @@ def _put_one(
 
 
 def _named_entries(
-    db: Database, change: Change, feed: int, document: NewDocument, named: Mapping[int, EntryId]
+    db: Database, change: DocumentsChange, feed: int, document: NewDocument, named: Mapping[int, EntryId]
 ) -> tuple[PackedEntries, dict[int, EntryId], dict[EntryId, EntryId]]:
     """Return a document's entries under the identities of their posts (R36).
 
@@ -416,8 +418,8 @@ def _named_entries(
     """
     packed = _packed_entries(document)
     if not (change.has_renamed or document.own):
-        return (packed.identified(named) if named else packed), {}, {}
-    packed = packed.identified({**document.own, **named})
+        return (packed.identify(named) if named else packed), {}, {}
+    packed = packed.identify({**document.own, **named})
     ids = list(packed.identities())
     pairs = {each: post for each, post in document.pairs.items() if each in ids}
     if document.role is Role.MEMORY:  # memory keeps its old identities
@@ -425,11 +427,11 @@ def _named_entries(
         pairs = {ids[at]: before[at] for at, each in document.own.items() if ids[at] == each}
     names = posts.settle(db, change, feed, ids, pairs, is_memory=document.role is Role.MEMORY)
     own = {ordinal: each for ordinal, each in enumerate(ids) if each in names}
-    return packed.identified({ordinal: names[each] for ordinal, each in own.items()}), own, names
+    return packed.identify({ordinal: names[each] for ordinal, each in own.items()}), own, names
 
 
 def _put_traits(
-    db: Database, change: Change, feed: int, documents: Iterable[tuple[NewDocument, PackedEntries]]
+    db: Database, change: DocumentsChange, feed: int, documents: Iterable[tuple[NewDocument, PackedEntries]]
 ) -> None:
     """Store the traits of entries that are new to the feed (R36).
 
@@ -462,7 +464,7 @@ _DELETE_ENTRIES: Final = "DELETE FROM entry WHERE document = :document"
 
 def _take_out(
     db: Database,
-    change: Change,
+    change: DocumentsChange,
     document: NewDocument,
     place: Row,
     *,
@@ -473,7 +475,7 @@ def _take_out(
     if document.role is Role.ARCHIVE and place["rank"] is not None and not is_same:
         change.withdraw(number, is_doubtful=document.is_doubtful)
     run(db, _DELETE_ENTRIES, {"document": number})
-    identities.remove(db, number)
+    identity_table.remove(db, number)
     if document.rank is None:
         _unlink(db, number, place["segment"])
 
@@ -507,7 +509,7 @@ def _document_row(feed: int, document: NewDocument, now: float) -> dict[str, Any
 
 def _packed_entries(document: NewDocument) -> PackedEntries:
     entries = document.entries
-    return entries if isinstance(entries, PackedEntries) else PackedEntries.packed(entries)
+    return entries if isinstance(entries, PackedEntries) else PackedEntries.pack(entries)
 
 
 _MOST_DOCUMENTS: Final = 16
@@ -515,12 +517,12 @@ _IF_NEW: Final = " ON CONFLICT (feed, url, role) DO NOTHING RETURNING id, url, r
 
 
 def _put_arrivals(
-    db: Database, change: Change, feed: int, documents: Sequence[NewDocument], now: float
+    db: Database, change: DocumentsChange, feed: int, documents: Sequence[NewDocument], now: float
 ) -> dict[int, int]:
     """Store those documents together that are new to the feed and need no special treatment.
 
-    One by one, eight documents made SQLite's thread wait for its turn 250 times (`inserting`). Return their
-    numbers, by their places in `documents`.
+    One by one, eight documents made SQLite's thread wait for its turn 250 times (`build_insert`). Return
+    their numbers, by their places in `documents`.
     """
     plain = dict[tuple[str, Role], int]()
     for place, document in enumerate(documents):
@@ -547,19 +549,21 @@ def _is_plain(document: NewDocument) -> bool:
 
 
 def _put_arrived(
-    db: Database, change: Change, feed: int, documents: Mapping[int, NewDocument], now: float
+    db: Database, change: DocumentsChange, feed: int, documents: Mapping[int, NewDocument], now: float
 ) -> dict[int, int]:
     rows = [_document_row(feed, each, now) for each in documents.values()]
     values = list(chain.from_iterable(each.values() for each in rows))
-    inserted = fetch_all(db, inserting("document", ", ".join(rows[0]), len(rows)) + _IF_NEW, values)
+    inserted = fetch_all(db, build_insert("document", ", ".join(rows[0]), len(rows)) + _IF_NEW, values)
     numbers = {(row["url"], row["role"]): int(row["id"]) for row in inserted}
     new = {at: each for at, each in documents.items() if (each.url, each.role) in numbers}
     found = {at: numbers[each.url, each.role] for at, each in new.items()}
     if new:
-        bodies = [(found[at], len(each.body), _coded_body(each)) for at, each in new.items()]
-        sql = inserting("body", "document, length, coded", len(bodies))
+        bodies = [(found[at], len(each.body), _encode_new_body(each)) for at, each in new.items()]
+        sql = build_insert("body", "document, length, coded", len(bodies))
         run(db, sql, list(chain.from_iterable(bodies)))
-        _put_entries(db, feed, [_Coming(found[at], _packed_entries(each), 1) for at, each in new.items()])
+        _put_entries(
+            db, feed, [_EntriesToPut(found[at], _packed_entries(each), 1) for at, each in new.items()]
+        )
         _put_traits(db, change, feed, [(each, _packed_entries(each)) for each in new.values()])
         change.concern_new(found.values())
         change.mark(found.values())
@@ -576,16 +580,16 @@ _ENTRY_COLUMNS: Final = (
 _ENTRY_VALUES: Final = "?, ?, ?, ?, ?, {0}, {0}, {0}, {0}, ?, ?"
 
 
-class _Coming(NamedTuple):
+class _EntriesToPut(NamedTuple):
     document: int
     entries: PackedEntries
     is_live: int | None
 
 
-def _put_entries(db: Database, feed: int, documents: Sequence[_Coming]) -> None:
+def _put_entries(db: Database, feed: int, documents: Sequence[_EntriesToPut]) -> None:
     """Insert entries of several documents of a feed, many rows in one statement.
 
-    One row a statement made SQLite's thread wait for its turn a hundred times a document (`inserting`).
+    One row a statement made SQLite's thread wait for its turn a hundred times a document (`build_insert`).
     """
     rows = chain.from_iterable(_entry_rows(feed, each) for each in documents)
     left = sum(len(each.entries) for each in documents)
@@ -596,7 +600,7 @@ def _put_entries(db: Database, feed: int, documents: Sequence[_Coming]) -> None:
         left -= taken
 
 
-def _entry_rows(feed: int, coming: _Coming) -> Iterator[tuple[object, ...]]:
+def _entry_rows(feed: int, coming: _EntriesToPut) -> Iterator[tuple[object, ...]]:
     document, entries, is_live = coming
     places: Iterable[tuple[object, ...]] = zip(
         repeat(document), repeat(feed), repeat(is_live), count(), strict=False
@@ -608,15 +612,15 @@ def _entry_rows(feed: int, coming: _Coming) -> Iterator[tuple[object, ...]]:
 def _entry_statement(rows: int) -> str:
     return either(
         # SQLite stores NaN as NULL (https://www.sqlite.org/floatingpoint.html).
-        sqlite=inserting("entry", _ENTRY_COLUMNS, rows),
-        postgres=inserting("entry", _ENTRY_COLUMNS, rows, _ENTRY_VALUES.format("nullif(?, 'NaN')")),
+        sqlite=build_insert("entry", _ENTRY_COLUMNS, rows),
+        postgres=build_insert("entry", _ENTRY_COLUMNS, rows, _ENTRY_VALUES.format("nullif(?, 'NaN')")),
     )
 
 
 # Bodies as fetched, compressed: the source of truth
 
 
-def _coded_body(document: NewDocument) -> bytes:
+def _encode_new_body(document: NewDocument) -> bytes:
     return encode_body(document.body) if document.coded is None else document.coded
 
 
@@ -656,26 +660,26 @@ _GET_BODY: Final = "SELECT length, coded FROM body WHERE document = :document"
 
 
 def read_body(db: Database, document: int) -> bytes:
-    return read_coded(db, document).decoded()
+    return read_encoded(db, document).decode()
 
 
-class Coded(NamedTuple):
+class EncodedBody(NamedTuple):
     coded: bytes
     length: int
 
-    def decoded(self) -> bytes:
-        return _decoded_body(self.coded, self.length)
+    def decode(self) -> bytes:
+        return _decode_body(self.coded, self.length)
 
 
-def read_coded(db: Database, document: int) -> Coded:
+def read_encoded(db: Database, document: int) -> EncodedBody:
     """Return a document's body without decoding it, since callers may have many in memory."""
     row = fetch_one(db, _GET_BODY, {"document": document})
     if row is None:
         raise StoreError(f"no body is stored for document {document}")
-    return Coded(row["coded"], row["length"])
+    return EncodedBody(row["coded"], row["length"])
 
 
-def _decoded_body(coded: bytes, length: int) -> bytes:
+def _decode_body(coded: bytes, length: int) -> bytes:
     try:
         body = zstd.decompress(coded)
     except zstd.ZstdError as exc:
@@ -716,7 +720,7 @@ def arrange(
     ]
     if not (leaving or coming or moving):
         return
-    change = Change.begin(db, feed)
+    change = DocumentsChange.begin(db, feed)
     for document in leaving:
         _detach(db, change, document, before[document].segment, now)
         if is_withdrawn and before[document].role is Role.ARCHIVE:
@@ -734,19 +738,19 @@ def arrange(
 _PLACES: Final = "SELECT id, role, rank, segment FROM document WHERE feed = :feed"
 
 
-class _Place(NamedTuple):
+class _DocumentPlace(NamedTuple):
     role: Role
     rank: int | None
     segment: int | None
 
 
-def _places_of(db: Database, feed: int) -> dict[int, _Place]:
+def _places_of(db: Database, feed: int) -> dict[int, _DocumentPlace]:
     rows = fetch_all(db, _PLACES, {"feed": feed})
-    return {row["id"]: _Place(Role(row["role"]), row["rank"], row["segment"]) for row in rows}
+    return {row["id"]: _DocumentPlace(Role(row["role"]), row["rank"], row["segment"]) for row in rows}
 
 
 def _check_arrangement(
-    feed: int, places: Mapping[int, _Place], ranks: Mapping[int, int], detached: Collection[int]
+    feed: int, places: Mapping[int, _DocumentPlace], ranks: Mapping[int, int], detached: Collection[int]
 ) -> None:
     if unknown := [document for document in (*ranks, *detached) if document not in places]:
         raise StoreError(f"expected documents of feed {feed}, got {unknown}")
@@ -760,7 +764,7 @@ _DETACH: Final = """
 _SET_ENTRIES: Final = "UPDATE entry SET is_live = :is_live WHERE document = :document"
 
 
-def _detach(db: Database, change: Change, document: int, segment: int | None, now: float) -> None:
+def _detach(db: Database, change: DocumentsChange, document: int, segment: int | None, now: float) -> None:
     change.concern(document)
     _unlink(db, document, segment)
     run(db, _DETACH, {"document": document, "now": now})
@@ -770,7 +774,7 @@ def _detach(db: Database, change: Change, document: int, segment: int | None, no
 _ATTACH: Final = "UPDATE document SET rank = :rank, detached_at = NULL WHERE id = :document"
 
 
-def _attach(db: Database, change: Change, document: int, rank: int) -> None:
+def _attach(db: Database, change: DocumentsChange, document: int, rank: int) -> None:
     run(db, _ATTACH, {"document": document, "rank": rank})
     run(db, _SET_ENTRIES, {"document": document, "is_live": 1})
     change.concern(document)
@@ -785,8 +789,8 @@ _SEGMENT_DIRTY: Final = "UPDATE document SET is_dirty = 1 WHERE segment = ?"
 
 def _move(
     db: Database,
-    change: Change,
-    places: Mapping[int, _Place],
+    change: DocumentsChange,
+    places: Mapping[int, _DocumentPlace],
     ranks: Mapping[int, int],
     leaving: Collection[int],
 ) -> None:
@@ -804,9 +808,11 @@ def _move(
     db.executemany(_SEGMENT_DIRTY, turned)
 
 
-def _in_segments(order: Mapping[int, tuple[int, int]], places: Mapping[int, _Place]) -> dict[int, list[int]]:
+def _in_segments(
+    order: Mapping[int, tuple[int, int]], places: Mapping[int, _DocumentPlace]
+) -> dict[int, list[int]]:
     found: dict[int, list[int]] = {}
-    for document in _ordered(order):
+    for document in _sort_places(order):
         if (segment := places[document].segment) is not None:
             found.setdefault(segment, []).append(document)
     return found
@@ -836,11 +842,11 @@ def moved_documents(
 
 
 def _tokens(places: Mapping[int, tuple[int, int]]) -> list[tuple[int, bool]]:
-    order = _ordered(places)
+    order = _sort_places(places)
     return [(d, at > 0 and places[d] == places[order[at - 1]]) for at, d in enumerate(order)]
 
 
-def _ordered(places: Mapping[int, tuple[int, int]]) -> list[int]:
+def _sort_places(places: Mapping[int, tuple[int, int]]) -> list[int]:
     return sorted(places, key=lambda document: (places[document], document))
 
 

@@ -58,7 +58,7 @@ from wholefeed.core.text.dates import format_rfc3339, parse_rfc3339
 from wholefeed.core.text.markup import attribute_places
 from wholefeed.core.text.urls import document_key, safe_url
 from wholefeed.core.walk.ahead import count_from_newest
-from wholefeed.core.words import counted, printable
+from wholefeed.core.words import count_noun, printable
 
 # The rules
 
@@ -174,14 +174,14 @@ class Finding:
 def finding(name: str, url: str, line: int | None = None, **facts: object) -> Finding:
     """Make one; what publishers wrote is shown without what would move a terminal's cursor."""
     rule = RULES[name]
-    shown = {key: _shown(value) if isinstance(value, str) else value for key, value in facts.items()}
-    return Finding(rule, _shown(safe_url(url, keeps_query=True)), line, rule.text.format(**shown))
+    shown = {key: _format_text(value) if isinstance(value, str) else value for key, value in facts.items()}
+    return Finding(rule, _format_text(safe_url(url, keeps_query=True)), line, rule.text.format(**shown))
 
 
 _MOST_CHARACTERS: Final = 600
 
 
-def _shown(text: str) -> str:
+def _format_text(text: str) -> str:
     cut = text if len(text) <= _MOST_CHARACTERS else f"{text[:_MOST_CHARACTERS]}…"
     return printable(cut, "\ufffd")
 
@@ -189,7 +189,7 @@ def _shown(text: str) -> str:
 # One document, judged by itself while its text is at hand
 
 
-class Copy(NamedTuple):
+class CheckedCopy(NamedTuple):
     """An entry as it stands in one document."""
 
     identity: EntryId
@@ -202,7 +202,7 @@ class Copy(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Examined:
+class ExaminedDocument:
     """What is kept of a document that was read."""
 
     url: str
@@ -217,7 +217,7 @@ class Examined:
     navigation: Navigation
     lines: Mapping[str, int | None]
     """Where the links of its head stand, by relation, and its flags, as `fh:archive`."""
-    copies: tuple[Copy, ...]
+    copies: tuple[CheckedCopy, ...]
     identities: frozenset[EntryId]
     tombstones: frozenset[EntryId]
     findings: tuple[Finding, ...]
@@ -233,7 +233,7 @@ class Examined:
 
 def examine(
     body: bytes, sender: Sender, *, headers: Mapping[str, str], urls: Iterable[str], max_depth: int
-) -> Examined:
+) -> ExaminedDocument:
     """Read a document for `check`.
 
     Args:
@@ -247,10 +247,10 @@ def examine(
         ParseError: It is no feed, or not readable as one.
     """
     document = parse(body, sender.url, sender.media_type, max_depth=max_depth)
-    reading = _Reading(document, body, sender)
+    reading = _DocumentReading(document, body, sender)
     copies = tuple(reading.copies())
     found = (*reading.notes(), *reading.links(), *reading.dates(copies), *reading.tombstones())
-    return Examined(
+    return ExaminedDocument(
         url=sender.url,
         keys=frozenset(map(document_key, (sender.url, *urls))),
         headers=headers,
@@ -277,7 +277,7 @@ _ROOT: Final = re.compile(rb"<(?:[\w.-]+:)?feed\b")
 _LINE: Final = re.compile(r"\bline (\d{1,9})\b")
 
 
-class _Reading:
+class _DocumentReading:
     """A document, and the lines of what stands in it."""
 
     def __init__(self, document: FeedDocument, body: bytes, sender: Sender) -> None:
@@ -314,7 +314,7 @@ class _Reading:
         lines = self._sent.split(b"\n", _MOST_MARKS)[:_MOST_MARKS]
         return b"".join(hashlib.blake2b(line, digest_size=_MARK_BYTES).digest() for line in lines)
 
-    def copies(self) -> Iterator[Copy]:
+    def copies(self) -> Iterator[CheckedCopy]:
         for entry, said in zip(self._document.entries, said_in(self._document), strict=True):
             date = "" if said.published_at is None else str(said.published_at)
             sames = tuple(
@@ -323,7 +323,7 @@ class _Reading:
                 if said.href and words
             )
             own_id = said.id.strip()[:_MOST_ID_CHARACTERS]
-            yield Copy(entry.identity, own_id, self._at(entry.start), entry.order_at, sames)
+            yield CheckedCopy(entry.identity, own_id, self._at(entry.start), entry.order_at, sames)
 
     def notes(self) -> Iterator[Finding]:
         """What was noted as it was read, and as its links and its response were."""
@@ -370,7 +370,7 @@ class _Reading:
         if self._document.family is Family.ATOM and Relation.SELF not in links:
             yield self._say("self-missing")
 
-    def dates(self, copies: Sequence[Copy]) -> Iterator[Finding]:
+    def dates(self, copies: Sequence[CheckedCopy]) -> Iterator[Finding]:
         document, entries = self._document, self._document.entries
         dated = next((each.start for each in document.head.children if each.name in _DATES), None)
         root = _ROOT.search(document.text)
@@ -407,11 +407,11 @@ def line_in(message: str) -> int | None:
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class CheckLook:
     """A feed as it was read."""
 
     kind: Kind
-    documents: Sequence[Examined]
+    documents: Sequence[ExaminedDocument]
     """The subscription document, then the others from the newest to the oldest; never empty."""
     gaps: Sequence[Finding] = ()
     """What could not be had or read."""
@@ -419,12 +419,12 @@ class Look:
     """What was noted of the walk, in words by code."""
 
     @property
-    def feed(self) -> Examined:
+    def feed(self) -> ExaminedDocument:
         """The subscription document."""
         return self.documents[0]
 
     @property
-    def archives(self) -> Sequence[Examined]:
+    def archives(self) -> Sequence[ExaminedDocument]:
         return self.documents[1:] if self.kind in (Kind.ARCHIVED, Kind.LEGACY) else ()
 
     @property
@@ -433,7 +433,9 @@ class Look:
         return Relation.NEXT if self.kind is Kind.PAGED else self.feed.navigation.older_relation
 
 
-def check(first: Look, second: Look, *, leads: Mapping[str, str | None], now: float) -> list[Finding]:
+def check(
+    first: CheckLook, second: CheckLook, *, leads: Mapping[str, str | None], now: float
+) -> list[Finding]:
     """Judge a feed by two looks at it, the second a moment later.
 
     Args:
@@ -470,7 +472,7 @@ def in_order(findings: Iterable[Finding]) -> Iterator[Finding]:
         yield from kept
 
 
-def _of_walk(look: Look) -> Iterator[Finding]:
+def _of_walk(look: CheckLook) -> Iterator[Finding]:
     """Find a loop, and why a walk ended early."""
     by_key = {key: each for each in reversed(look.documents) for key in each.keys}
     at, met = look.feed, set[str]()
@@ -490,7 +492,7 @@ UNFINISHED: Final = "unfinished"
 """Among the remarks: the walk took longer than it may."""
 
 
-def _of_changes(first: Look, second: Look) -> Iterator[Finding]:
+def _of_changes(first: CheckLook, second: CheckLook) -> Iterator[Finding]:
     """Find archives that changed, and other documents whose entries left for nowhere."""
     later = {key: each for each in second.documents for key in each.keys}
     archived = frozenset[EntryId]().union(*(each.identities for each in second.archives))
@@ -498,13 +500,13 @@ def _of_changes(first: Look, second: Look) -> Iterator[Finding]:
         after = next((later[key] for key in before.keys if key in later), before)
         if before.digest != after.digest:
             differing = (after.identities - before.identities, before.identities - after.identities)
-            came, went = (counted(len(each), "entry", "entries") for each in differing)
+            came, went = (count_noun(len(each), "entry", "entries") for each in differing)
             what = f"{came} came, {went} went" if any(differing) else "the same entries, other text"
             pairs = zip(*(_each_mark(each.marks) for each in (before, after)), strict=False)
             line = next((number for number, (old, new) in enumerate(pairs, 1) if old != new), None)
             yield finding("archive-changed", before.url, line, what=what)
             if moved := (before.identities - after.identities) & archived:
-                what = f"{counted(len(moved), 'entry', 'entries')} moved to another archive document"
+                what = f"{count_noun(len(moved), 'entry', 'entries')} moved to another archive document"
                 yield finding("archives-shift", before.url, None, what=what)
     kept = frozenset[EntryId]().union(*(each.identities | each.tombstones for each in second.documents))
     for each in first.documents[: len(first.documents) - len(first.archives)]:
@@ -517,13 +519,13 @@ def _each_mark(marks: bytes) -> Iterator[bytes]:
     return (marks[at : at + _MARK_BYTES] for at in range(0, len(marks), _MARK_BYTES))
 
 
-def foreign_currents(look: Look) -> list[str]:
+def foreign_currents(look: CheckLook) -> list[str]:
     """Return the targets of `current` that are not the subscription document's URL, to be looked up."""
     targets = dict.fromkeys(filter(None, (each.navigation.current_url for each in look.documents)))
     return [target for target in targets if document_key(target) not in look.feed.keys]
 
 
-def _of_currents(look: Look, leads: Mapping[str, str | None]) -> Iterator[Finding]:
+def _of_currents(look: CheckLook, leads: Mapping[str, str | None]) -> Iterator[Finding]:
     foreign = set(foreign_currents(look))
     for each in look.documents:
         target = each.navigation.current_url
@@ -535,13 +537,13 @@ def _of_currents(look: Look, leads: Mapping[str, str | None]) -> Iterator[Findin
                 yield each.finding("current-elsewhere", Relation.CURRENT, **facts)
 
 
-def _of_ids(first: Look, second: Look) -> Iterator[Finding]:
+def _of_ids(first: CheckLook, second: CheckLook) -> Iterator[Finding]:
     """Find copies of one entry under several ids: the same link, and the same title or date.
 
     What stands in one document are two entries, whatever they have in common; so are entries of two dates,
     as the notices of a status page are that all lead to it.
     """
-    first_of: dict[bytes, tuple[Examined, Copy]] = {}
+    first_of: dict[bytes, tuple[ExaminedDocument, CheckedCopy]] = {}
     documents = {(each.url, each.digest): each for each in (*first.documents, *second.documents)}
     for each in documents.values():
         times = Counter(same for copy in each.copies for same in copy.sames)
@@ -561,7 +563,7 @@ def in_line(line: int | None) -> str:
     return "" if line is None else f" (line {line})"
 
 
-def _of_feed(look: Look) -> Iterator[Finding]:
+def _of_feed(look: CheckLook) -> Iterator[Finding]:
     feed = look.feed
     if look.kind is Kind.PLAIN:
         yield feed.finding("no-history")
@@ -574,7 +576,7 @@ def _of_feed(look: Look) -> Iterator[Finding]:
         yield feed.finding("links-contradict", "fh:archive", what=what)
 
 
-def _of_archives(look: Look, now: float) -> Iterator[Finding]:
+def _of_archives(look: CheckLook, now: float) -> Iterator[Finding]:
     known = frozenset[str]().union(*(each.keys for each in look.documents))
     for newer, each in zip(look.documents, look.archives, strict=False):
         if not each.navigation.is_archive and each.family is not Family.JSON:
@@ -599,7 +601,7 @@ def _of_archives(look: Look, now: float) -> Iterator[Finding]:
         yield look.feed.finding("archive-growing", look.relation, why=f"{look.archives[0].url} {why}")
 
 
-def _why_growing(newest: Examined, others: Sequence[Examined], now: float) -> str:
+def _why_growing(newest: ExaminedDocument, others: Sequence[ExaminedDocument], now: float) -> str:
     """Say why the newest archive seems to be unfinished; empty where it does not.
 
     What shows is how the others were cut: all of one size, or each of a month or year of its own.
@@ -608,7 +610,7 @@ def _why_growing(newest: Examined, others: Sequence[Examined], now: float) -> st
     if sizes == {len(newest.copies)}:
         return ""
     if len(sizes) == 1 and len(others) > 1 and len(newest.copies) < min(sizes):
-        return f"has {counted(len(newest.copies), 'entry', 'entries')}, every other one {min(sizes)}"
+        return f"has {count_noun(len(newest.copies), 'entry', 'entries')}, every other one {min(sizes)}"
     for name, form in (("month", "%Y-%m"), ("year", "%Y")):
         spans = [
             {_span(copy.order_at, form) for copy in each.copies if copy.order_at is not None}
@@ -626,7 +628,7 @@ def _span(at: float, form: str) -> str:
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
-def _of_answers(look: Look, now: float) -> Iterator[Finding]:
+def _of_answers(look: CheckLook, now: float) -> Iterator[Finding]:
     for each in look.documents:
         if not any(validators_of(each.headers, now=now)):
             yield each.finding("validators-missing")

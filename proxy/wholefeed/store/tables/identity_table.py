@@ -16,16 +16,16 @@ from wholefeed.core.merge import FORGOTTEN_REF
 from wholefeed.core.model import EntryId, EntryKeys
 from wholefeed.store.base import Database, fetch_all, fetch_one, run
 from wholefeed.store.tables import lines
-from wholefeed.store.tables.live import Change
+from wholefeed.store.tables.live import DocumentsChange
 
 _AMBIGUOUS: Final = "SELECT key FROM ambiguous_key WHERE feed = :feed"
 
 
-def ambiguous(db: Database, feed: int) -> frozenset[EntryId]:
+def read_ambiguous(db: Database, feed: int) -> frozenset[EntryId]:
     return frozenset(EntryId(row["key"]) for row in fetch_all(db, _AMBIGUOUS, {"feed": feed}))
 
 
-def ambiguous_with(
+def find_ambiguous(
     db: Database,
     feed: int,
     keys: PackedKeys,
@@ -37,23 +37,23 @@ def ambiguous_with(
     `keys` are those of the document's entries. `own` are ambiguous by the document alone, or with the
     documents of `beside`, which are about to be stored, too.
     """
-    found = ambiguous(db, feed).union(own, _unlike([*beside, keys]))
-    return found.union(_clashing(db, feed, keys, found))
+    found = read_ambiguous(db, feed).union(own, _find_unlike([*beside, keys]))
+    return found.union(_find_clashing(db, feed, keys, found))
 
 
 _NOTE_AMBIGUOUS: Final = "INSERT INTO ambiguous_key (feed, key) VALUES (?, ?)"
 
 
 def note(
-    db: Database, change: Change, feed: int, keys: PackedKeys, own: Collection[EntryId]
+    db: Database, change: DocumentsChange, feed: int, keys: PackedKeys, own: Collection[EntryId]
 ) -> frozenset[EntryId]:
     """Store and return the ambiguous keys, including a new document's; split stored entries by them.
 
     Call it before the document's entries are stored and before those they replace are removed.
     """
-    before = ambiguous(db, feed) if change.ambiguous is None else change.ambiguous
+    before = read_ambiguous(db, feed) if change.ambiguous is None else change.ambiguous
     known = before.union(own)
-    change.ambiguous = known = known.union(_clashing(db, feed, keys, known))
+    change.ambiguous = known = known.union(_find_clashing(db, feed, keys, known))
     if new := known - before:
         db.executemany(_NOTE_AMBIGUOUS, [(feed, key) for key in new])
         _split(db, change, feed, new, known)
@@ -112,7 +112,7 @@ def carry(db: Database, feed: int, before: EntryId, identity: EntryId) -> None:
     lines.carry(db, feed, before, identity)
 
 
-def proven(keys: PackedKeys, before: Sequence[EntryId]) -> frozenset[EntryId]:
+def find_proven(keys: PackedKeys, before: Sequence[EntryId]) -> frozenset[EntryId]:
     """Return links that were ambiguous when copies were remembered, by versions that did not store this."""
     return frozenset(
         each.link
@@ -140,7 +140,7 @@ _UNLIKE_OF_ENCLOSURE: Final = """
 """
 
 
-def _clashing(db: Database, feed: int, keys: PackedKeys, known: Container[EntryId]) -> set[EntryId]:
+def _find_clashing(db: Database, feed: int, keys: PackedKeys, known: Container[EntryId]) -> set[EntryId]:
     """Return the keys that stored, unlike items also have.
 
     Keys in `known` are skipped, since any number of items may have them.
@@ -158,7 +158,7 @@ def _clashing(db: Database, feed: int, keys: PackedKeys, known: Container[EntryI
     return found
 
 
-def _unlike(documents: Iterable[PackedKeys]) -> set[EntryId]:
+def _find_unlike(documents: Iterable[PackedKeys]) -> set[EntryId]:
     """Return the keys that unlike items share, among documents not stored yet."""
     files_of_link: dict[EntryId, EntryId] = {}
     item_of_file: dict[EntryId, tuple[EntryId, EntryId | None]] = {}
@@ -206,7 +206,7 @@ _IDENTIFY: Final = """
 
 
 def _split(
-    db: Database, change: Change, feed: int, keys: Collection[EntryId], known: Container[EntryId]
+    db: Database, change: DocumentsChange, feed: int, keys: Collection[EntryId], known: Container[EntryId]
 ) -> None:
     """Identify the entries with these keys again, now that the `known` keys are ambiguous."""
     bearers = {

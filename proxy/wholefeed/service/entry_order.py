@@ -18,14 +18,14 @@ from wholefeed.core.compose.ordering import (
     WHOLE_LAST,
     Block,
     Homes,
-    Row,
+    OrderRow,
     Slots,
     is_descending,
     key_of,
     sequence,
 )
 from wholefeed.core.compose.segments import DocumentGroup, Placed, groups
-from wholefeed.core.compose.weaving import UNDATED, Key, Member, Members, Spot, Stand, Whole
+from wholefeed.core.compose.weaving import UNDATED, Key, Members, Spot, WeavingState, Whole, WovenMember
 from wholefeed.core.model import Role
 from wholefeed.store.base import Database
 from wholefeed.store.rows import DocumentRow, SegmentRow
@@ -37,16 +37,16 @@ class Order(NamedTuple):
 
     members: Mapping[int, Members]
     """The segments of single entries that are published and may stay, by number."""
-    places: Mapping[tuple[int, int], Stand]
+    places: Mapping[tuple[int, int], WeavingState]
     """Where each entry stands of the documents that were looked at, by document and ordinal."""
     live: Mapping[int, Sequence[int]]
     """The same entries, by document; none of those that are sent whole."""
     wholes: Sequence[Whole]
     """The documents that are sent whole, in output order."""
-    key_of: Callable[[Member], Key]
+    key_of: Callable[[WovenMember], Key]
 
 
-class Stored(NamedTuple):
+class StoredOrder(NamedTuple):
     """What is stored of a feed, as far as its order is concerned."""
 
     documents: Sequence[DocumentRow]
@@ -58,7 +58,7 @@ class Stored(NamedTuple):
 
 
 def read_order(
-    db: Database, stored: Stored, is_current: Callable[[SegmentRow], bool], *, is_certain: bool = False
+    db: Database, stored: StoredOrder, is_current: Callable[[SegmentRow], bool], *, is_certain: bool = False
 ) -> Order | None:
     """Find out where entries stand; None: in their documents, one document after the other.
 
@@ -73,15 +73,15 @@ def read_order(
     remembers = any(place.live_bytes for place in stored.places[1 : len(memory) + 1])
     if not (is_certain or remembers or stored.members or copies.are_shared(db, first.feed)):
         return None
-    reading = _Reading(db, stored, is_current)
+    reading = _OrderReading(db, stored, is_current)
     is_certain = is_certain or bool(stored.members) or (remembers and len(others) > len(memory))
     return None if not is_certain and reading.is_simple() else reading.order()
 
 
-class _Reading:
+class _OrderReading:
     """What is read of the entries of one feed."""
 
-    def __init__(self, db: Database, stored: Stored, is_current: Callable[[SegmentRow], bool]) -> None:
+    def __init__(self, db: Database, stored: StoredOrder, is_current: Callable[[SegmentRow], bool]) -> None:
         self._db = db
         self._feed = stored.documents[0].feed
         self._index = {row.id: place for place, row in enumerate(stored.documents)}
@@ -95,7 +95,7 @@ class _Reading:
         self._changed |= {place.document for place in self._places if self._has_changed(place)}
         self._told -= self._changed
         self._homes = Homes(self._index, self._memory)
-        self._rows: dict[int, list[Row]] = {}
+        self._rows: dict[int, list[OrderRow]] = {}
         """Of the documents that were looked at."""
 
     def _has_changed(self, place: Placed) -> bool:
@@ -134,7 +134,7 @@ class _Reading:
             standing = [(at, spot.home) for at, spot in (*stands.values(), *self._told_stands())]
             own = [at for at, home in standing if home is None and at != UNDATED]
             slots = Slots(self._blocks(wholes, standing, min(own, default=None)), len(self._index))
-            parted = [(block, at) for at in own if (block := slots.parted(at)) is not None]
+            parted = [(block, at) for at in own if (block := slots.find_parted(at)) is not None]
             if not parted:
                 break
             for block, at in parted:
@@ -168,7 +168,7 @@ class _Reading:
             for document in wanted:
                 self._rows[document] = []
             asked, found = copies.ask_for(self._db, wanted), set[int]()
-            pairs = copies.shared(self._db, self._feed, wanted)
+            pairs = copies.find_other_copies(self._db, self._feed, wanted)
             for row in asked():
                 self._rows[row.document].append(row)
             for pair in pairs:
@@ -201,19 +201,19 @@ class _Reading:
         ]
         self._look(loose)
 
-    def _told_stands(self) -> Iterator[Stand]:
+    def _told_stands(self) -> Iterator[WeavingState]:
         """Give where entries stand of the documents that were not looked at, as their segments say."""
         for each in self._members.values():
             for document, _, _, at, spot in each:
                 if spot is not None and document in self._index and document not in self._rows:
-                    yield Stand(at, spot)
+                    yield WeavingState(at, spot)
 
-    def _stands(self, apart: Collection[int]) -> dict[tuple[int, int], Stand]:
+    def _stands(self, apart: Collection[int]) -> dict[tuple[int, int], WeavingState]:
         """Return where the entries stand of the documents that were looked at and are not sent whole."""
         found = {}
         own = {number: _sequence(rows) for number, rows in self._rows.items() if number in apart}
         homes = {home for home, _ in self._homes.by_copy.values()} - own.keys()
-        beside: dict[int, list[Row]] = {home: [] for home in homes}
+        beside: dict[int, list[OrderRow]] = {home: [] for home in homes}
         for row in copies.read(self._db, homes) if homes else ():
             beside[row.document].append(row)
         sequences = own | {home: _sequence(rows) for home, rows in beside.items()}
@@ -225,7 +225,7 @@ class _Reading:
                 home, ordinal = self._homes.by_copy.get(copy, copy)
                 place, at = sequences[home][ordinal]
                 is_own = home in self._memory
-                found[copy] = Stand(at, Spot(None, 0) if is_own else Spot(home, place))
+                found[copy] = WeavingState(at, Spot(None, 0) if is_own else Spot(home, place))
         return found
 
     # What is sent whole
@@ -283,7 +283,7 @@ def _as_it_stands(place: Placed, segments: Collection[int]) -> Placed:
     return place._replace(segment=None, is_clean=False)
 
 
-def _members(stored: Stored, segments: Collection[int]) -> tuple[dict[int, Members], set[int]]:
+def _members(stored: StoredOrder, segments: Collection[int]) -> tuple[dict[int, Members], set[int]]:
     """Return the segments of entries that may stay, and the documents of the others."""
     found, lost = dict[int, Members](), set[int]()
     for segment in stored.published:
@@ -300,7 +300,7 @@ def _members(stored: Stored, segments: Collection[int]) -> tuple[dict[int, Membe
     return found, lost
 
 
-def _sequence(rows: Sequence[Row]) -> list[tuple[int, float]]:
+def _sequence(rows: Sequence[OrderRow]) -> list[tuple[int, float]]:
     return sequence([row.order_at for row in rows])
 
 

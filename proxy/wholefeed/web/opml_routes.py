@@ -18,15 +18,15 @@ from typing import Final
 from aiohttp import web
 
 from wholefeed.config.tables import Config
-from wholefeed.core.opml import MAX_BYTES, Listed, compose_opml, read_opml
+from wholefeed.core.opml import MAX_BYTES, OutlineEntry, compose_opml, read_opml
 from wholefeed.core.parse.limits import ParseError
-from wholefeed.core.text.urls import Places
-from wholefeed.core.words import counted
+from wholefeed.core.text.urls import UrlPlaces
+from wholefeed.core.words import count_noun
 from wholefeed.errors import UploadError
 from wholefeed.fetch.guard import AddressPolicy
 from wholefeed.service.service import FeedService
 from wholefeed.web.keys import ASKED, CONFIG, LISTS, SERVICE, UPLOADS
-from wholefeed.web.moving import Left, Moved, moved_in, moved_out, proxied_url
+from wholefeed.web.list_rewriting import Left, RewrittenList, moved_out, proxied_url, rewrite_list
 from wholefeed.web.pages_base import is_browser, page
 from wholefeed.web.request import (
     REPLAY_OPTIONS,
@@ -35,8 +35,8 @@ from wholefeed.web.request import (
     is_set,
     read_replay,
     read_view,
+    receive_upload,
     too_large,
-    uploaded,
 )
 
 # GET and POST of /opml
@@ -50,15 +50,16 @@ async def get_opml(request: web.Request) -> web.StreamResponse:
     """GET /opml: the known feeds, through the proxy."""
     config = request.app[CONFIG]
     base = base_url(request, request[ASKED])
-    return _download(await exported(request.app[SERVICE], base, config), "wholefeed.opml")
+    return _download(await export(request.app[SERVICE], base, config), "wholefeed.opml")
 
 
-async def exported(service: FeedService, base: str, config: Config) -> bytes:
+async def export(service: FeedService, base: str, config: Config) -> bytes:
     """Return the known feeds as a subscription list, through the proxy whose URL is `base`."""
-    listed: list[Listed] = []
+    listed: list[OutlineEntry] = []
     async for rows in service.every_feed():
         listed += [
-            Listed(row.title or row.url, proxied_url(base, row.url, config.server), row.site) for row in rows
+            OutlineEntry(row.title or row.url, proxied_url(base, row.url, config.server), row.site)
+            for row in rows
         ]
     return compose_opml("wholefeed", listed)
 
@@ -70,12 +71,12 @@ async def post_opml(request: web.Request) -> web.StreamResponse:
     as the field `made`, and gets it as a file.
     """
     late = partial(UploadError, slug="bad-request")
-    async with uploaded(request, request.app[UPLOADS], MAX_BYTES, what="list", late=late) as body:
+    async with receive_upload(request, request.app[UPLOADS], MAX_BYTES, what="list", late=late) as body:
         sent, fields = await _list_in(request, body)
         if "made" in fields:
             return _download(sent, _NAME)
         options = {**request[ASKED].query.options, **fields}
-        moved = await _moved(request, sent, options)
+        moved = await _rewrite(request, sent, options)
     counts = moved.counts()
     request[ASKED].add(opml=counts)
     if is_browser(request) and len(moved.document) <= _SHOWN_BYTES:
@@ -91,11 +92,11 @@ _MOST_LEFT: Final = 100
 """Subscriptions that are shown for each reason why they stay as they are."""
 
 
-async def _moved_page(request: web.Request, moved: Moved, *, is_undone: bool) -> web.Response:
+async def _moved_page(request: web.Request, moved: RewrittenList, *, is_undone: bool) -> web.Response:
     left: dict[Left, list[tuple[int, str]]] = {}
     for each in moved.left:
         left.setdefault(each.why, []).append((each.line, each.url))
-    changed = counted(moved.rewritten, "subscription", "subscriptions")
+    changed = count_noun(moved.rewritten, "subscription", "subscriptions")
     return await page(
         request,
         "moved.html",
@@ -106,7 +107,7 @@ async def _moved_page(request: web.Request, moved: Moved, *, is_undone: bool) ->
     )
 
 
-async def _moved(request: web.Request, body: bytes, options: Mapping[str, str]) -> Moved:
+async def _rewrite(request: web.Request, body: bytes, options: Mapping[str, str]) -> RewrittenList:
     config = request.app[CONFIG]
     base = base_url(request, request[ASKED])
     read_view(options, 0)
@@ -115,8 +116,8 @@ async def _moved(request: web.Request, body: bytes, options: Mapping[str, str]) 
         return await asyncio.to_thread(_moved_list, body, base, config, options)
 
 
-def _moved_list(body: bytes, base: str, config: Config, options: Mapping[str, str]) -> Moved:
-    own = Places.of([base, config.server.public_url])
+def _moved_list(body: bytes, base: str, config: Config, options: Mapping[str, str]) -> RewrittenList:
+    own = UrlPlaces.of([base, config.server.public_url])
     try:
         document = read_opml(body)
     except ParseError as exc:
@@ -126,7 +127,7 @@ def _moved_list(body: bytes, base: str, config: Config, options: Mapping[str, st
     policy = AddressPolicy.from_config(config.fetch)
     names = (*REPLAY_OPTIONS, *VIEW_OPTIONS) if "replay" in options else VIEW_OPTIONS
     view = {name: options[name] for name in names if name in options}
-    return moved_in(document, own, base=base, server=config.server, policy=policy, options=view)
+    return rewrite_list(document, own, base=base, server=config.server, policy=policy, options=view)
 
 
 _FIELD_BYTES: Final = 200
@@ -163,7 +164,7 @@ def _read_form(body: bytes, boundary: str) -> tuple[bytes, dict[str, str]]:
             raise UploadError("expected a form with a field file and few others")
         name = head.get_param("name", header="Content-Disposition")
         if name == "made":
-            file, fields["made"] = _decoded(value), "1"
+            file, fields["made"] = _decode(value), "1"
         elif name == "file" and file is None:
             file = value
         elif len(value) > _FIELD_BYTES:
@@ -175,7 +176,7 @@ def _read_form(body: bytes, boundary: str) -> tuple[bytes, dict[str, str]]:
     return file, {name: value for name, value in fields.items() if value}
 
 
-def _decoded(value: bytes) -> bytes:
+def _decode(value: bytes) -> bytes:
     try:
         return b64decode(value, validate=True)
     except ValueError as exc:

@@ -28,15 +28,15 @@ from wholefeed.store.base import (
     json_ids,
     run,
     run_counting,
-    varied,
+    vary_by_engine,
 )
 from wholefeed.store.rows import (
     FEED_COLUMNS,
-    LISTED_COLUMNS,
+    SUMMARY_COLUMNS,
     VISIBLE_STATE,
     FeedChanges,
     FeedRow,
-    ListedFeed,
+    FeedSummary,
     feed_row,
     listed_feed,
 )
@@ -68,7 +68,7 @@ def ask_for(db: Database, feed: int) -> Callable[[], FeedRow | None]:
 def require(db: Database, feed: int) -> FeedRow:
     found = find(db, feed)
     if found is None:
-        raise unknown(feed)
+        raise unknown_feed_error(feed)
     return found
 
 
@@ -77,21 +77,21 @@ _IS_KNOWN: Final = "SELECT 1 FROM feed WHERE id = :feed"
 
 def require_known(db: Database, feed: int) -> None:
     if fetch_value(db, _IS_KNOWN, {"feed": feed}) is None:
-        raise unknown(feed)
+        raise unknown_feed_error(feed)
 
 
-def unknown(feed: int) -> UnknownFeedError:
+def unknown_feed_error(feed: int) -> UnknownFeedError:
     return UnknownFeedError(f"no feed is stored under the number {feed}")
 
 
-_LIST: Final = f"SELECT {LISTED_COLUMNS} FROM feed ORDER BY url LIMIT :limit OFFSET :offset"  # noqa: S608
+_LIST: Final = f"SELECT {SUMMARY_COLUMNS} FROM feed ORDER BY url LIMIT :limit OFFSET :offset"  # noqa: S608
 
 
-def list_feeds(db: Database, limit: int, offset: int) -> list[ListedFeed]:
+def list_feeds(db: Database, limit: int, offset: int) -> list[FeedSummary]:
     return [listed_feed(row) for row in fetch_all(db, _LIST, {"limit": limit, "offset": offset})]
 
 
-class Search(NamedTuple):
+class FeedSearch(NamedTuple):
     words: str = ""
     """Part of the URL or title, in upper or lower case of ASCII; empty: any."""
     state: str = ""
@@ -118,9 +118,9 @@ _VARIED: Final = {
     ),
     "visible": (VISIBLE_STATE, VISIBLE_STATE),
 }
-_SEARCH: Final = varied(
+_SEARCH: Final = vary_by_engine(
     f"""
-    SELECT {LISTED_COLUMNS} {_MATCHING}
+    SELECT {SUMMARY_COLUMNS} {_MATCHING}
     ORDER BY
         CASE WHEN :sort = 'title' THEN {{named}} END,
         CASE WHEN :sort = 'url' THEN url END,
@@ -131,10 +131,10 @@ _SEARCH: Final = varied(
     """,
     **_VARIED,
 )
-_COUNT_MATCHING: Final = varied(f"SELECT count(*) {_MATCHING}", **_VARIED)
+_COUNT_MATCHING: Final = vary_by_engine(f"SELECT count(*) {_MATCHING}", **_VARIED)
 
 
-def search(db: Database, search: Search, *, limit: int, offset: int) -> tuple[list[ListedFeed], int]:
+def search(db: Database, search: FeedSearch, *, limit: int, offset: int) -> tuple[list[FeedSummary], int]:
     """Return a result page of a search, and the total number of matches."""
     rows = fetch_all(db, _SEARCH, {**search._asdict(), "limit": limit, "offset": offset})
     matching = {"words": search.words, "state": search.state}
@@ -241,7 +241,7 @@ def update(db: Database, feed: int, changes: FeedChanges, *, is_known: bool = Fa
     columns = ", ".join(f"{name} = :{name}" for name in changes) or "id = id"
     updated = db.execute(f"UPDATE feed SET {columns} WHERE id = :feed", {**changes, "feed": feed})  # noqa: S608
     if not is_known and not updated.rowcount:
-        raise unknown(feed)
+        raise unknown_feed_error(feed)
 
 
 _NOTE_ASKED: Final = "UPDATE feed SET asked_at = ? WHERE id = ?"
@@ -277,7 +277,7 @@ def begin_walk(db: Database, feed: int, now: float) -> None:
     run(db, _BEGIN_WALK, {"feed": feed, "now": now})
 
 
-_RETIRE_ALL: Final = varied(
+_RETIRE_ALL: Final = vary_by_engine(
     """
     UPDATE segment SET position = NULL, retired_at = {now} WHERE feed = :feed AND position IS NOT NULL
     """,
@@ -414,7 +414,7 @@ def outlook(db: Database, times: Times) -> Outlook:
 # Publishers' reports that nothing changed, for many feeds at once
 
 
-class Check(NamedTuple):
+class Validation(NamedTuple):
     feed: int
     document: int
     checked_at: float
@@ -422,7 +422,7 @@ class Check(NamedTuple):
     cache_control: str
     expires: str
 
-    def noted_in(self, row: FeedRow) -> FeedRow:
+    def apply_to(self, row: FeedRow) -> FeedRow:
         """Return the feed's row with the check applied, unless the row has a later one of a correct clock."""
         at = row.checked_at
         if at is not None and at >= self.checked_at and not is_ahead(at, now=self.checked_at):
@@ -442,7 +442,7 @@ _NOTE_FEED: Final = """
 _NOTE_DOCUMENT: Final = "UPDATE document SET checked_at = ? WHERE id = ?"
 
 
-def note_check(db: Database, checks: Sequence[Check]) -> None:
+def note_validations(db: Database, checks: Sequence[Validation]) -> None:
     db.executemany(
         _NOTE_FEED,
         [(each.checked_at, each.fresh_until, each.cache_control, each.expires, each.feed) for each in checks],

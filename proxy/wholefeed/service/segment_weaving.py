@@ -3,8 +3,8 @@
     segments = await woven(render, storage, stored, published, style, is_walking=False)
 
 `wholefeed.core.compose.weaving` decides: of a collected feed by publication, of others by what
-`wholefeed.service.ordering` has found out. What is not in a segment yet is rendered from its document; what
-is moved is taken from the segments that it stands in, so no document is read again for it.
+`wholefeed.service.entry_order` has found out. What is not in a segment yet is rendered from its document;
+what is moved is taken from the segments that it stands in, so no document is read again for it.
 """
 
 from __future__ import annotations
@@ -18,15 +18,24 @@ from operator import attrgetter
 from typing import Final, TypeVar
 
 from wholefeed.core.compose.segments import TARGET_BYTES, Build, Keep, Sealed
-from wholefeed.core.compose.weaving import STAMP_BYTES, Member, Members, Stand, Strand, Weave, compare, weave
+from wholefeed.core.compose.weaving import (
+    STAMP_BYTES,
+    Members,
+    Strand,
+    Weave,
+    WeavingState,
+    WovenMember,
+    compare,
+    weave,
+)
 from wholefeed.core.jobs import Rendered, Sheaf, Style, fragments_in
 from wholefeed.core.model import Family
 from wholefeed.core.parse.limits import PARSER_VERSION
 from wholefeed.service.storing import FeedStorage, LiveEntries, PublicationInput
 from wholefeed.store.base import Database
 from wholefeed.store.rows import DocumentRow, NewSegment, SegmentRow
-from wholefeed.store.tables import segments
-from wholefeed.store.tables.documents import live_ordinals
+from wholefeed.store.tables import segment_table
+from wholefeed.store.tables.document_table import live_ordinals
 from wholefeed.workers.pool import INLINE_BYTES
 
 _T = TypeVar("_T")
@@ -95,7 +104,7 @@ async def _woven(
         live = await _live(storage, stored, members, {strand.number for strand in strands})
     else:
         live = order.live
-    found = await _worked(_judged_bytes(strands), partial(compare, strands, stamps, live, places))
+    found = await _run_work(_judged_bytes(strands), partial(compare, strands, stamps, live, places))
     new = await _rendered_anew(render, stored, found.missing, style._replace(lists_members=True))
     for number, (rows, each) in enumerate(new):
         own = Members({row.id: stamps[row.id] for row in rows}, each.members)
@@ -105,10 +114,10 @@ async def _woven(
     decide = partial(weave, strands, list(stamps), gone=found.gone, is_walking=is_walking and order is None)
     if order is not None:
         decide = partial(decide, key_of=order.key_of, wholes=order.wholes)
-    steps = await _worked(_judged_bytes(strands), decide)
+    steps = await _run_work(_judged_bytes(strands), decide)
     weaves = [each for each in steps if isinstance(each, Weave)]
     sewn: list[NewSegment] = []
-    for batch in _grouped(weaves, attrgetter("size_bytes"), _BATCH_BYTES):
+    for batch in _group(weaves, attrgetter("size_bytes"), _BATCH_BYTES):
         async with storage.work.large.turn(sum(each.size_bytes for each in batch)):
             sewn += await _sewn(storage, batch, published, [each for _, each in new], stamps, style)
     made = iter(sewn)
@@ -128,7 +137,9 @@ async def _woven(
     return segments
 
 
-def _standing(members: Iterable[Member], places: Mapping[tuple[int, int], Stand]) -> Iterator[Member]:
+def _standing(
+    members: Iterable[WovenMember], places: Mapping[tuple[int, int], WeavingState]
+) -> Iterator[WovenMember]:
     """Give entries with where they stand."""
     for member in members:
         at, spot = places[member.document, member.ordinal]
@@ -193,7 +204,7 @@ async def _rendered_anew(
 ) -> list[tuple[list[DocumentRow], Rendered]]:
     subscription, *others = stored.documents
     rows = [row for row in others if row.id in missing]
-    groups = list(_grouped(rows, attrgetter("body_bytes"), TARGET_BYTES))
+    groups = list(_group(rows, attrgetter("body_bytes"), TARGET_BYTES))
     if subscription.id in missing:  # it is rendered alone
         groups.insert(0, [subscription])
     made = []
@@ -223,19 +234,19 @@ async def _sewn(
 ) -> list[NewSegment]:
     """Return the segments that are to be written; of `new` the first is the strand with the number -1."""
     size_bytes = sum(map(_picked_bytes, weaves))
-    sheaves = await _worked(size_bytes, lambda: [Sheaf(each, stamps) for each in weaves])
+    sheaves = await _run_work(size_bytes, lambda: [Sheaf(each, stamps) for each in weaves])
     for number in sorted({number for sheaf in sheaves for number in sheaf.strands}, reverse=True):
         source = new[~number] if number < 0 else await storage.read(partial(_read, row=published[number]))
         takers = [sheaf for sheaf in sheaves if number in sheaf.strands]
-        await _worked(source.sealed.length, partial(_take, takers, number, source, style.family))
+        await _run_work(source.sealed.length, partial(_take, takers, number, source, style.family))
     made = []
     for each, sheaf in zip(weaves, sheaves, strict=True):
-        rendered = await _worked(each.size_bytes, partial(sheaf.sealed, style))
+        rendered = await _run_work(each.size_bytes, partial(sheaf.seal, style))
         made.append(new_segment(rendered, outline=rendered.outline, members=sheaf.members.written()))
     return made
 
 
-def _grouped(items: Iterable[_T], size_of: Callable[[_T], int], most_bytes: int) -> Iterator[list[_T]]:
+def _group(items: Iterable[_T], size_of: Callable[[_T], int], most_bytes: int) -> Iterator[list[_T]]:
     """Give items in groups, in their order; each comes to so many bytes at most, or is one item."""
     group, size_bytes = list[_T](), 0
     for each in items:
@@ -248,7 +259,7 @@ def _grouped(items: Iterable[_T], size_of: Callable[[_T], int], most_bytes: int)
         yield group
 
 
-async def _worked(size_bytes: int, work: Callable[[], _T]) -> _T:
+async def _run_work(size_bytes: int, work: Callable[[], _T]) -> _T:
     return work() if size_bytes <= INLINE_BYTES else await asyncio.to_thread(work)
 
 
@@ -275,8 +286,8 @@ def _take(sheaves: Sequence[Sheaf], number: int, source: Rendered, family: Famil
 
 def _read(db: Database, row: SegmentRow) -> Rendered:
     """Return a segment as it is stored."""
-    pieces = range(-(-row.deflated_bytes // segments.PIECE_BYTES))
-    block = b"".join(segments.piece(db, row.id, number) for number in pieces)
+    pieces = range(-(-row.deflated_bytes // segment_table.PIECE_BYTES))
+    block = b"".join(segment_table.piece(db, row.id, number) for number in pieces)
     return Rendered(
         sealed=Sealed(block, row.length, row.crc32, row.crc_shift, row.digest),
         prefixes=row.prefixes,
@@ -284,7 +295,7 @@ def _read(db: Database, row: SegmentRow) -> Rendered:
         oldest_at=row.oldest_at,
         entries=row.entries,
         context=row.context,
-        outline=segments.outline(db, row.id) or b"",
+        outline=segment_table.outline(db, row.id) or b"",
         members=b"",
     )
 

@@ -1,6 +1,6 @@
 """A document as the walk, the store and whoever renders it take it, once it has been obtained.
 
-In this order: how it is put into the store (`new_document`) and read from there (`stored_as`); what is in
+In this order: how it is put into the store (`new_document`) and read from there (`make_stored`); what is in
 memory of it until it has been rendered (`FreshDocuments`) or replaced (`ParsedDocuments`); what leaves it for
 memory documents when it is replaced (`Leaving`, rules R7 and R8); how it is read again when the parser has
 learnt something (`reparse`).
@@ -39,8 +39,8 @@ from wholefeed.service.sources import HELD_BYTES, Obtained, work_bytes
 from wholefeed.store.base import Database
 from wholefeed.store.rows import DocumentRow, NewDocument
 from wholefeed.store.store import Store
-from wholefeed.store.tables import documents, identities, live, posts
-from wholefeed.store.tables.documents import copy_dates, put_again
+from wholefeed.store.tables import document_table, identity_table, live, posts
+from wholefeed.store.tables.document_table import copy_dates, put_again
 from wholefeed.workers.pool import Workers
 
 log = get_logger()
@@ -98,17 +98,17 @@ _CODED_BYTES: Final = 1 << 20
 """Up to here a body is encoded in the transaction that puts it, which takes a few milliseconds longer."""
 
 
-async def coded(new: Sequence[NewDocument]) -> list[NewDocument]:
+async def compress_bodies(new: Sequence[NewDocument]) -> list[NewDocument]:
     """Encode large bodies as they are stored: no transaction lasts for that."""
     return [
         each
         if len(each.body) <= _CODED_BYTES or each.coded is not None
-        else replace(each, coded=await asyncio.to_thread(documents.encode_body, each.body))
+        else replace(each, coded=await asyncio.to_thread(document_table.encode_body, each.body))
         for each in new
     ]
 
 
-def stored_as(row: DocumentRow, body: bytes) -> Stored:
+def make_stored(row: DocumentRow, body: bytes) -> Stored:
     """Return a stored body, to be parsed: it was within the limits when it was fetched."""
     return Stored(body, row.final_url, row.media_type)
 
@@ -142,7 +142,7 @@ class FreshDocuments:
         while self._held_bytes > MAX_FRESH_BYTES:
             self.drop((next(iter(self._documents)),))
 
-    async def grown(self, within_seconds: float) -> None:
+    async def wait_for_more(self, within_seconds: float) -> None:
         """Wait until so much has come since the last call that some would go unrendered, or for so long."""
         with suppress(TimeoutError):
             async with asyncio.timeout(within_seconds):
@@ -317,35 +317,38 @@ class Leaving:
         """Read what `remember_copies` is given; None: nothing leaves."""
         old, new, latest = self._old, self._new, None
         facts = new.read.facts
-        was, standing = documents.said(db, old.id), list(facts.entries.said()) if self._is_attached else []
+        was, standing = (
+            document_table.list_for_comparison(db, old.id),
+            list(facts.entries.said()) if self._is_attached else [],
+        )
         found = replacement(was, standing)
         if self._is_archive:  # its publisher is believed (R10)
             found = Replacement(present=dict.fromkeys(found.present, OTHER), gone=found.gone)
         names = self._note_renamed(db, found) if facts.has_renamed else {}
         is_moved = self._is_page and self._is_attached
         left = [*found.gone, *found.fuller] if is_moved else found.fuller
-        elsewhere = live.held_as_good(db, old.feed, left, old.id, is_page=is_moved)
+        elsewhere = live.find_better_elsewhere(db, old.feed, left, old.id, is_page=is_moved)
         if self._is_archive:
-            elsewhere |= set(left) - live.departing(db, old.feed, old.id, ())
+            elsewhere |= set(left) - live.find_departing(db, old.feed, old.id, ())
         if is_moved:
             latest = None if old.origin is Origin.ADAPTER else live.subscription_updated_at(db, old.feed)
         stood = {each.identity for each in was}
         come = [each for each in standing if each.identity not in stood and each.fullness != Fullness.FULL]
-        self._is_shortened |= bool(found.fuller) or live.fuller(db, old.feed, come) > 0
+        self._is_shortened |= bool(found.fuller) or live.count_fuller(db, old.feed, come) > 0
         needs_texts = found.needs_texts or self._is_set_back
         if not (needs_texts or any(each not in elsewhere for each in (*found.gone, *found.fuller))):
             return None
         memory = None
         if self._open is not None:
-            dates = documents.copy_dates(db, self._open.id)
+            dates = document_table.copy_dates(db, self._open.id)
             memory = StoredMemory(_memory_number(self._open), self._document(db, self._open), dates)
         return ReplacedDocument(
             document=self._document(db, old),
             present=found.present | dict.fromkeys(elsewhere, OTHER),
             memory=memory,
-            successor=new.document or stored_of(new.fetched) if needs_texts else None,
+            successor=new.document or make_stored_of(new.fetched) if needs_texts else None,
             fullness=[each.fullness for each in was],
-            ambiguous=identities.ambiguous_with(db, old.feed, facts.keys, facts.ambiguous),
+            ambiguous=identity_table.find_ambiguous(db, old.feed, facts.keys, facts.ambiguous),
             names=names,
             fetched_at=old.fetched_at,
             next_number=self._next_number,
@@ -378,7 +381,7 @@ class Leaving:
         return names | {own: identity for identity, own in now.items() if own != identity}
 
     def _document(self, db: Database, row: DocumentRow) -> Stored | FeedDocument:
-        return self._held.get(row.id) or stored_as(row, documents.read_body(db, row.id))
+        return self._held.get(row.id) or make_stored(row, document_table.read_body(db, row.id))
 
     def puts(self, found: RememberedCopies) -> list[NewDocument]:
         """Return what is to be remembered, and take in what was found out about the new document."""
@@ -388,14 +391,14 @@ class Leaving:
             for each in found.written
         ]
 
-    def judged(self, db: Database, new: NewDocument) -> NewDocument:
+    def judge(self, db: Database, new: NewDocument) -> NewDocument:
         """Return the document that is to be put, with what is known of how full its texts are (R10)."""
         entries = self._new.read.facts.entries
         if self._cut:
             places = enumerate(entries.identities())
             entries = entries.cut([ordinal for ordinal, each in places if each in self._cut])
             new = replace(new, entries=entries)
-        fuller = live.fuller(db, self._old.feed, entries.said()) if self._is_shortened else 0
+        fuller = live.count_fuller(db, self._old.feed, entries.said()) if self._is_shortened else 0
         note = TextsShortened(new.url, entries=fuller).as_dict()
         return replace(new, notes=[*new.notes, note]) if fuller else new
 
@@ -412,7 +415,7 @@ def _is_set_back(old: DocumentRow, new: Obtained) -> bool:
     return was is not None and now is not None and now < was
 
 
-def stored_of(fetched: Fetched) -> Stored:
+def make_stored_of(fetched: Fetched) -> Stored:
     return Stored(fetched.body, fetched.final_url, fetched.media_type)
 
 
@@ -482,18 +485,18 @@ async def reparse(
     outdated = [row for row in rows if row.parser_version != PARSER_VERSION]
     for start in range(0, len(outdated), _BATCH):
         documents = [await _read_again(store, work, row) for row in outdated[start : start + _BATCH]]
-        new = await coded([each for each in documents if each is not None])
+        new = await compress_bodies([each for each in documents if each is not None])
         await write(put_again, new, now)
     return bool(outdated)
 
 
 async def _read_again(store: Store, work: Workers, row: DocumentRow) -> NewDocument | None:
     def look(db: Database) -> tuple[bytes, tuple[CopyDates, ...]]:
-        return documents.read_body(db, row.id), copy_dates(db, row.id) if row.role is Role.MEMORY else ()
+        return document_table.read_body(db, row.id), copy_dates(db, row.id) if row.role is Role.MEMORY else ()
 
     body, dates = await store.read(look)
     try:
-        facts = await work.run(work_bytes(body), read_again, stored_as(row, body), dates)
+        facts = await work.run(work_bytes(body), read_again, make_stored(row, body), dates)
     except (ParseError, WorkError) as exc:
         log.warning("document.unreadable", feed=row.feed, document=row.id, slug=exc.slug)
         return None

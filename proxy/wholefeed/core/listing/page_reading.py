@@ -17,7 +17,7 @@ from hashlib import blake2b
 from itertools import islice, takewhile
 from typing import Any, Final, NamedTuple
 
-from wholefeed.core.listing.dates import (
+from wholefeed.core.listing.page_dates import (
     LONGEST,
     Day,
     Slashed,
@@ -26,7 +26,7 @@ from wholefeed.core.listing.dates import (
     read_heading,
     read_slashed,
 )
-from wholefeed.core.listing.links import link_key
+from wholefeed.core.listing.page_links import link_key
 from wholefeed.core.parse.encodings import UTF8, html_to_utf8
 from wholefeed.core.text.dates import parse_rfc3339
 from wholefeed.core.text.urls import is_http, resolve_or_empty
@@ -105,12 +105,12 @@ def read_page(body: bytes, url: str, content_type: str) -> ListPage:
     from lxml import etree  # noqa: PLC0415 - 4 MB that the process of the server itself has no use for
 
     text = html_to_utf8(body, content_type)
-    whole, text = text, text[: _crowded_at(text)]
+    whole, text = text, text[: _find_crowded(text)]
     root = etree.fromstring(text, _parser(etree)) if text.strip() else None
-    page = _Page(url, len(text))
+    page = _PageReader(url, len(text))
     if root is not None:
         page.read(etree.iterwalk(root, events=("start", "end")))
-    return ListPage(url, tuple(page.finished()), page.next_url, page.is_cut or len(text) < len(whole))
+    return ListPage(url, tuple(page.finish()), page.next_url, page.is_cut or len(text) < len(whole))
 
 
 def _parser(etree: Any) -> Any:
@@ -120,7 +120,7 @@ def _parser(etree: Any) -> Any:
     )
 
 
-def _crowded_at(text: bytes) -> int | None:
+def _find_crowded(text: bytes) -> int | None:
     """Return where the first tag begins that has too many attributes, or None.
 
     A tag may seem to begin inside of another one, so what is read of tags may be more than the page: by
@@ -145,7 +145,7 @@ _TAGS: Final = re.compile(
 # Its elements
 
 
-class _Place(NamedTuple):
+class _LinkPlace(NamedTuple):
     """Where something stands."""
 
     shape: str
@@ -161,10 +161,10 @@ class _Element:
     """One that is open, or has links in it."""
 
     tag: str
-    place: _Place
+    place: _LinkPlace
     parent: _Element | None
-    start: _Counts
-    end: _Counts
+    start: _LinkCounts
+    end: _LinkCounts
     heading: tuple[Day, int]
     """What stands above it, and the level of that."""
     row: _Element | None
@@ -177,7 +177,7 @@ class _Element:
     """Of a row: the links in it by their shapes, each with its place."""
 
 
-class _Counts(NamedTuple):
+class _LinkCounts(NamedTuple):
     """How many there are before a place of the page."""
 
     links: int
@@ -185,7 +185,7 @@ class _Counts(NamedTuple):
     titles: int
 
 
-class _Mark(NamedTuple):
+class _LinkMark(NamedTuple):
     """A day that is said somewhere."""
 
     link: int
@@ -195,7 +195,7 @@ class _Mark(NamedTuple):
     is_heading: bool = False
 
 
-class _Link(NamedTuple):
+class _PageAnchor(NamedTuple):
     node: Any
     url: str
     key: str
@@ -228,11 +228,11 @@ _DIGITS: Final = re.compile(r"[0-9]+")
 _HOST: Final = re.compile(r"\s*(?:https?:)?[/\\]{2}([^/\\?#]*)", re.IGNORECASE)
 _BLANKS: Final = re.compile(r"\s+")
 _NOTE: Final = re.compile(r"\s{0,9}[(\[]\s{0,3}([0-9]{1,6})\b[^()\[\]]{0,20}[)\]]")
-_WHOLE: Final = _Place("")
+_WHOLE: Final = _LinkPlace("")
 _NOTHING: Final = Day(None, None, None)
 
 
-class _Page:
+class _PageReader:
     """A page while it is read, in the order of its text."""
 
     def __init__(self, url: str, size_bytes: int) -> None:
@@ -250,9 +250,9 @@ class _Page:
         """Characters that the URLs of links may still have."""
         self._room_bytes = MAX_KEPT_BYTES
         self._shapes: dict[tuple[str, str, str], str] = {}
-        self._places: dict[tuple[_Place, str, str, str, str], _Place] = {}
-        self._links: list[_Link] = []
-        self._marks: list[_Mark] = []
+        self._places: dict[tuple[_LinkPlace, str, str, str, str], _LinkPlace] = {}
+        self._links: list[_PageAnchor] = []
+        self._marks: list[_LinkMark] = []
         self._slashed: set[bool | None] = set()
         """Which number of dates in numbers is the day, as far as it shows."""
         self._titles: list[str] = []
@@ -295,7 +295,7 @@ class _Page:
         around = parent.place if parent else _WHOLE
         place = self._places.get((around, tag, *said))
         if place is None:
-            place = self._places[around, tag, *said] = self._placed(tag, around, *said)
+            place = self._places[around, tag, *said] = self._find_place(tag, around, *said)
         counts = self._counts()
         row = parent if parent is None or parent.tag in _ROWS else parent.row
         element = _Element(tag, place, parent, counts, counts, (self._heading, self._level), row)
@@ -307,17 +307,17 @@ class _Page:
         elif tag == "time" and (said := node.get("datetime")):
             at = parse_rfc3339(said) if read_date(said[:10], is_alone=True) else None
             if at is not None:
-                self._marks.append(_Mark(len(self._links), at, is_marked_up=True))
+                self._marks.append(_LinkMark(len(self._links), at, is_marked_up=True))
         return element
 
-    def _counts(self) -> _Counts:
-        return _Counts(len(self._links), len(self._marks), len(self._titles))
+    def _counts(self) -> _LinkCounts:
+        return _LinkCounts(len(self._links), len(self._marks), len(self._titles))
 
-    def _placed(self, tag: str, around: _Place, names: str, own: str, role: str) -> _Place:
+    def _find_place(self, tag: str, around: _LinkPlace, names: str, own: str, role: str) -> _LinkPlace:
         tokens = f"{names} {own}".lower().split()[:8] if names or own else []
         is_side = not _SIDES.isdisjoint(tokens) and tag not in ("html", "body")
         is_region = is_side or tag in _REGIONS or role in ("navigation", "complementary")
-        return _Place(
+        return _LinkPlace(
             self._shape(around.shape, tag, tokens),
             around.is_aside
             or (is_region and not around.in_article)
@@ -355,7 +355,7 @@ class _Page:
         key, title = self._key(url), self._kept(_title(node))
         place = _place_in_row(element, key)
         self._links.append(
-            _Link(node, url, key, title, element, place, self._group, self._heading, is_next, [])
+            _PageAnchor(node, url, key, title, element, place, self._group, self._heading, is_next, [])
         )
 
     def _key(self, url: str) -> str:
@@ -438,16 +438,16 @@ class _Page:
         slashed = read_slashed(said)
         if slashed is not None:
             self._slashed.add(slashed.is_day_first)
-            self._marks.append(_Mark(links, slashed, is_heading=is_heading))
+            self._marks.append(_LinkMark(links, slashed, is_heading=is_heading))
             return
         day = read_date(said, is_alone=bool(self._anchors))
         if day is None or (not day.year and self._anchors):
             return
         at = day._replace(year=day.year or self._heading.year).at
         if at is not None:
-            self._marks.append(_Mark(links, at, is_heading=is_heading))
+            self._marks.append(_LinkMark(links, at, is_heading=is_heading))
 
-    def finished(self) -> Iterator[PageLink]:
+    def finish(self) -> Iterator[PageLink]:
         """Return the links with the dates that are theirs."""
         known = self._slashed - {None}
         is_day_first = known.pop() if len(known) == 1 else None
@@ -462,7 +462,7 @@ class _Page:
             yield PageLink(
                 url=link.url,
                 key=link.key,
-                text=link.text or self._named(link, title),
+                text=link.text or self._name_link(link, title),
                 shape=place.shape,
                 place=link.place,
                 group=link.group,
@@ -474,7 +474,7 @@ class _Page:
                 note="".join(link.noted[:1]),
             )
 
-    def _named(self, link: _Link, title: int | None) -> str:
+    def _name_link(self, link: _PageAnchor, title: int | None) -> str:
         """Return what a link without a text is called, while there is room."""
         if self._room_bytes <= 0:
             self.is_cut = True
@@ -535,7 +535,7 @@ def _all_text(parts: Iterator[str]) -> str:
 class _Items:
     """What belongs to which link: what is in the largest element that has no other link of its shape."""
 
-    def __init__(self, links: Sequence[_Link], marks: Sequence[_Mark]) -> None:
+    def __init__(self, links: Sequence[_PageAnchor], marks: Sequence[_LinkMark]) -> None:
         self._links = links
         self._marks = marks
         self._shapes = [link.element.place.shape for link in links]
@@ -570,12 +570,14 @@ class _Items:
 
     def title_of(self, number: int) -> int | None:
         """Return the number of the heading that is nearest to a link."""
-        around = next((each for each in self._around(number) if each.start.titles < each.end.titles), None)
+        around = next(
+            (each for each in self._elements_around(number) if each.start.titles < each.end.titles), None
+        )
         return around.start.titles if around else None
 
-    def mark_of(self, number: int) -> _Mark | None:
+    def mark_of(self, number: int) -> _LinkMark | None:
         """Return the date of a link; None: it has none."""
-        for around in self._around(number):
+        for around in self._elements_around(number):
             inside = self._marks[around.start.marks : around.end.marks][:_LOOKED_AT]
             if inside:
                 return next((mark for mark in inside if mark.is_marked_up), inside[0])
@@ -584,7 +586,7 @@ class _Items:
             return None
         return self._beside(number, row)
 
-    def _around(self, number: int) -> Iterator[_Element]:
+    def _elements_around(self, number: int) -> Iterator[_Element]:
         """Yield the elements around a link that have no other of its shape, from the link on."""
         element, item = self._links[number].element, self.of[number]
         while element is not item and element.parent is not None:
@@ -592,7 +594,7 @@ class _Items:
             element = element.parent
         yield item
 
-    def _beside(self, number: int, row: _Element) -> _Mark | None:
+    def _beside(self, number: int, row: _Element) -> _LinkMark | None:
         """Return the date of a link that stands in one row with others and their dates."""
         first, end = row.start.marks, row.end.marks
         if first == end:

@@ -24,13 +24,13 @@ from wholefeed.cli.base import (
     some,
     tell,
 )
-from wholefeed.core.readers import READERS, Reader, reader_named
+from wholefeed.core.readers import READERS, ReaderLimits, reader_named
 from wholefeed.core.text.dates import DAY_SECONDS
 
 if TYPE_CHECKING:
     from wholefeed.config.tables import Config, ServerConfig
     from wholefeed.core.opml import OpmlDocument
-    from wholefeed.web.moving import Moved
+    from wholefeed.web.list_rewriting import RewrittenList
 
 
 # What they share
@@ -64,7 +64,7 @@ def _add_reader(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--for", dest="reader", metavar="READER", type=_reader, help=reader_help)
 
 
-def _reader(text: str) -> Reader:
+def _reader(text: str) -> ReaderLimits:
     if (found := reader_named(text)) is not None:
         return found
     raise argparse.ArgumentTypeError(f"expected one of {_READERS}, got {text!r}; others need no --for")
@@ -139,10 +139,10 @@ def _pace(name: str) -> Callable[[str], str]:
     """Return what reads one part of a pace, beside others that are good with any."""
 
     def read(text: str) -> str:
-        from wholefeed.core.replay import Pace, PaceError
+        from wholefeed.core.replay import PaceError, ReplayPace
 
         try:
-            Pace.read(**{"rate": "1/day", "since": "2026-01-31T06:00:00Z", name: text})
+            ReplayPace.read(**{"rate": "1/day", "since": "2026-01-31T06:00:00Z", name: text})
         except PaceError as exc:
             raise argparse.ArgumentTypeError(str(exc)) from exc
         return text
@@ -156,7 +156,7 @@ def _parameters(options: argparse.Namespace) -> dict[str, str]:
     Raises:
         ConfigError: Flags that do not go together.
     """
-    from wholefeed.core.replay import Pace, PaceError
+    from wholefeed.core.replay import PaceError, ReplayPace
     from wholefeed.errors import ConfigError, RequestError
     from wholefeed.web.request import VIEW_OPTIONS, begun_replay, read_view
 
@@ -181,7 +181,7 @@ def _parameters(options: argparse.Namespace) -> dict[str, str]:
     wanted |= {name: value for name, value in chosen.items() if value is not None}
     try:  # each is right, but they may not go together
         if replay:
-            Pace.read(replay["replay"], replay["from"], replay.get("on"))
+            ReplayPace.read(replay["replay"], replay["from"], replay.get("on"))
         read_view(wanted, 0)
     except (PaceError, RequestError) as exc:
         raise ConfigError(str(exc)) from exc
@@ -231,16 +231,16 @@ def _option(name: str) -> Callable[[str], str]:
 
 def _url(options: argparse.Namespace) -> int:
     config = load_for_result(options)
-    from wholefeed.core.text.urls import Places
-    from wholefeed.web.moving import feed_behind, proxied_url
-    from wholefeed.web.request import completed, feed_url
+    from wholefeed.core.text.urls import UrlPlaces
+    from wholefeed.web.list_rewriting import feed_behind, proxied_url
+    from wholefeed.web.request import complete_url, feed_url
 
     reader = options.reader
     wanted = _parameters(options)
     base = _base_of(options.base, config.server)
-    own = Places.of([base, config.server.public_url, url_here(config)])
+    own = UrlPlaces.of([base, config.server.public_url, url_here(config)])
     # Whoever asks for the URL of one that goes through the proxy wants it made anew, not put behind itself.
-    behind = filter(None, (feed_behind(each, own) for each in completed(options.feed)))
+    behind = filter(None, (feed_behind(each, own) for each in complete_url(options.feed)))
     feed = feed_url(next(behind, options.feed))
     url = proxied_url(base, feed, _server_with_token(config), wanted)
     show(f"{url}\n")
@@ -335,14 +335,14 @@ def _opml(options: argparse.Namespace) -> int:
     from wholefeed.errors import UploadError
 
     name = "standard input" if str(options.file) == "-" else options.file or "the proxy's list"
-    config, sent = _exported(config) if options.export else (config, _read(options.file))
+    config, sent = _export(config) if options.export else (config, _read(options.file))
     try:
         document = read_opml(sent)
     except ParseError as exc:
         raise UploadError(f"{name}: {exc.message}", slug=exc.slug) from exc
     if document.repairs:
         tell(f"{name} is not well-formed; put right: {', '.join(document.repairs)}")
-    moved = _moved(options, config, document)
+    moved = _rewrite(options, config, document)
     with opened_output(None if str(options.output) in ("None", "-") else options.output) as output:
         output.write(moved.document)
     if options.export:
@@ -356,21 +356,21 @@ def _opml(options: argparse.Namespace) -> int:
     return EXIT_DONE
 
 
-def _exported(config: Config) -> tuple[Config, bytes]:
+def _export(config: Config) -> tuple[Config, bytes]:
     """Return the known feeds, at their publishers, and the configuration with the proxy's own public URL.
 
     The command may lack the proxy's configuration: its list says by which URL readers reach it.
     """
     from wholefeed.cli.backend import ask
     from wholefeed.core.opml import read_opml
-    from wholefeed.core.text.urls import Places
-    from wholefeed.web.moving import moved_out
+    from wholefeed.core.text.urls import UrlPlaces
+    from wholefeed.web.list_rewriting import moved_out
 
-    here, listed = url_here(config), read_opml(ask(config, lambda feeds: feeds.exported()))
+    here, listed = url_here(config), read_opml(ask(config, lambda feeds: feeds.export()))
     base = next((each.url.partition("/feed?")[0] for each in listed.subscriptions), here)
     if base != here:
         config = replace(config, server=replace(config.server, public_url=base))
-    return config, moved_out(listed, Places.of([base])).document
+    return config, moved_out(listed, UrlPlaces.of([base])).document
 
 
 def _read(path: Path) -> bytes:
@@ -386,16 +386,16 @@ def _read(path: Path) -> bytes:
         raise WholefeedError(f"cannot read {path}: {exc.strerror}") from exc
 
 
-def _moved(options: argparse.Namespace, config: Config, document: OpmlDocument) -> Moved:
-    from wholefeed.core.text.urls import Places
+def _rewrite(options: argparse.Namespace, config: Config, document: OpmlDocument) -> RewrittenList:
+    from wholefeed.core.text.urls import UrlPlaces
     from wholefeed.fetch.guard import AddressPolicy
-    from wholefeed.web.moving import moved_in, moved_out
+    from wholefeed.web.list_rewriting import moved_out, rewrite_list
 
-    own = Places.of([*(options.base or ()), config.server.public_url, url_here(config)])
+    own = UrlPlaces.of([*(options.base or ()), config.server.public_url, url_here(config)])
     parameters = _parameters(options)
     if options.undo:
         return moved_out(document, own)
-    return moved_in(
+    return rewrite_list(
         document,
         own,
         base=_base_of(options.base and options.base[0], config.server),
@@ -405,9 +405,9 @@ def _moved(options: argparse.Namespace, config: Config, document: OpmlDocument) 
     )
 
 
-def _tell(moved: Moved, *, is_undone: bool) -> None:
+def _tell(moved: RewrittenList, *, is_undone: bool) -> None:
     """Say what became of the subscriptions, on standard error."""
-    from wholefeed.web.moving import Left
+    from wholefeed.web.list_rewriting import Left
 
     number, all_of_them = moved.rewritten, moved.rewritten + len(moved.left)
     way = "back to their publishers' URLs" if is_undone else "to go through the proxy"
@@ -418,9 +418,9 @@ def _tell(moved: Moved, *, is_undone: bool) -> None:
             tell(f"left as they are: {count}: {why.words}")
 
 
-def _tell_left(moved: Moved) -> None:
+def _tell_left(moved: RewrittenList) -> None:
     """Name the subscriptions that are not what was asked for."""
-    from wholefeed.web.moving import Left
+    from wholefeed.web.list_rewriting import Left
 
     left = [each for each in moved.left if each.why not in (Left.ALREADY, Left.DIRECT)]
     for each in left[:_SHOWN]:

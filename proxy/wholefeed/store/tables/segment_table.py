@@ -21,7 +21,7 @@ from typing import Final, NamedTuple
 
 from wholefeed.core.chart import month_number
 from wholefeed.core.compose.segments import Placed
-from wholefeed.core.compose.views import Turn, Warned
+from wholefeed.core.compose.views import ViewTurn, Warned
 from wholefeed.core.compose.weaving import Members
 from wholefeed.core.model import State
 from wholefeed.core.origins import Origin
@@ -40,7 +40,7 @@ from wholefeed.store.base import (
     run,
     run_counting,
     run_many,
-    varied,
+    vary_by_engine,
 )
 from wholefeed.store.rows import (
     FEED_COLUMNS,
@@ -55,11 +55,11 @@ from wholefeed.store.rows import (
     segment_row,
 )
 from wholefeed.store.tables import failures, lines
-from wholefeed.store.tables.feeds import require, unknown
+from wholefeed.store.tables.feed_table import require, unknown_feed_error
 
 
 def snapshot(db: Database, feed: int) -> Snapshot:
-    return shown(db, require(db, feed))
+    return read_snapshot(db, require(db, feed))
 
 
 _SEGMENTS_OF_FEED: Final = f"""
@@ -67,12 +67,12 @@ _SEGMENTS_OF_FEED: Final = f"""
 """  # noqa: S608 - names of columns
 
 
-def shown(db: Database, feed: FeedRow) -> Snapshot:
+def read_snapshot(db: Database, feed: FeedRow) -> Snapshot:
     """Return the snapshot of a feed from its row, read in this transaction."""
-    return ask_shown(db, feed.id)(feed)
+    return ask_snapshot(db, feed.id)(feed)
 
 
-def ask_shown(db: Database, feed: int) -> Callable[[FeedRow], Snapshot]:
+def ask_snapshot(db: Database, feed: int) -> Callable[[FeedRow], Snapshot]:
     segments = ask(db, _SEGMENTS_OF_FEED, {"feed": feed}, lambda rows: tuple(map(segment_row, rows)))
     failed = failures.ask_for(db, feed)
     return lambda row: Snapshot(row, segments(), failed().missing)
@@ -137,7 +137,7 @@ def contents(db: Database, feed: int) -> list[tuple[int, int | None]]:
     return order
 
 
-class Own(NamedTuple):
+class OwnEntries(NamedTuple):
     """The entries in some segments that have a source besides the publisher's pages (H7)."""
 
     lists: int = 0
@@ -157,7 +157,7 @@ _MEMBERS_OF: Final = """
 """
 
 
-def own(db: Database, feed: int, segments: Iterable[int]) -> Own:
+def find_own(db: Database, feed: int, segments: Iterable[int]) -> OwnEntries:
     """Find a feed's own entries in its segments, retired ones included."""
     lists = {row[0]: bool(row[1]) for row in fetch_all(db, _LISTS, {"feed": feed})}
     masks = {}
@@ -165,7 +165,7 @@ def own(db: Database, feed: int, segments: Iterable[int]) -> Own:
         held = Members.read(bytes(packed))
         if lists.keys() & held.stamps.keys():
             masks[int(segment)] = bytes([member.document not in lists for member in held])
-    return Own(sum(lists.values()), masks)
+    return OwnEntries(sum(lists.values()), masks)
 
 
 _PLACED: Final = """
@@ -204,7 +204,7 @@ def holds_memory(db: Database, feed: int) -> bool:
 
 _BEFORE: Final = "SELECT revision, warning, warned_at, lines_begun FROM feed WHERE id = :feed"
 _POSITIONS: Final = "SELECT id, position FROM segment WHERE feed = :feed"
-_RETIRE: Final = varied(
+_RETIRE: Final = vary_by_engine(
     """
     UPDATE segment SET position = NULL, retired_at = {now}
     WHERE feed = :feed AND position IS NOT NULL AND id NOT IN (SELECT value FROM json_each(:kept))
@@ -236,7 +236,7 @@ _PUBLISHED: Final = tuple(
 )
 """Columns of a feed from a publication; `published_family` comes from its `family`."""
 _LISTED: Final = match_urls([Origin.LISTING], "d.url")
-_PUBLISH: Final = varied(
+_PUBLISH: Final = vary_by_engine(
     """
     UPDATE feed SET
         state = :state, title = :title, site = :site, head = :head, head_prefixes = :head_prefixes,
@@ -281,13 +281,13 @@ def publish(
     stored = fetch_all(db, _POSITIONS, {"feed": feed})
     before = next(iter(asked), None)
     if before is None:
-        raise unknown(feed)
+        raise unknown_feed_error(feed)
     current = {row["id"]: row["position"] for row in stored if row["position"] is not None}
     kept = [segment for segment in publication.segments if isinstance(segment, int)]
     if before["revision"] != revision or not current.keys() >= set(kept):
         return None
     if len(stored) > len(current):  # earlier transactions retired some
-        run(db, _SWEEP, _unused(pins, feed))
+        run(db, _SWEEP, _sweep_parameters(pins, feed))
     run(db, _RETIRE, {"feed": feed, "kept": json_ids(kept), "now": now})
     inserted, linked = _put_in_order(db, feed, publication.segments, current)
     _settle(db, feed, publication)
@@ -298,7 +298,7 @@ def publish(
     is_lost = False
     if publication.missing is not None:
         is_lost = failures.replace_missing(db, feed, publication.missing)
-    turn = Turn(Warned(before["warning"]), before["warned_at"])
+    turn = ViewTurn(Warned(before["warning"]), before["warned_at"])
     if not publication.is_walking:
         first_at = failures.first_failed_at(db, feed) if publication.state is State.PARTIAL else None
         turn = turn.next(first_at, is_lost=is_lost, now=now)
@@ -383,7 +383,7 @@ _Linked = list[tuple[Cursor, Sequence[int]]]
 
 def _put_in_order(
     db: Database, feed: int, segments: Sequence[int | NewSegment], current: Mapping[int, int]
-) -> tuple[list[lines.Contents], _Linked]:
+) -> tuple[list[lines.SegmentContents], _Linked]:
     positions = spread([current[each] if isinstance(each, int) else None for each in segments])
     moves, new = [], []
     for segment, position in zip(segments, positions, strict=True):
@@ -408,13 +408,13 @@ def _check_linked(feed: int, linked: _Linked) -> None:
 
 def _insert(
     db: Database, feed: int, new: Sequence[tuple[NewSegment, int]]
-) -> tuple[list[lines.Contents], _Linked]:
+) -> tuple[list[lines.SegmentContents], _Linked]:
     """Insert segments at their positions. Return their contents with numbers, and the links to check."""
     asked = [db.execute(_INSERT, _segment_row(feed, *each)) for each in new]
-    found, linked = list[lines.Contents](), _Linked()
+    found, linked = list[lines.SegmentContents](), _Linked()
     for rows, (each, _) in zip(asked, new, strict=True):
         number = int(next(iter(rows))["id"])
-        found.append(lines.Contents(number, each.documents, each.members))
+        found.append(lines.SegmentContents(number, each.documents, each.members))
         _put_text(db, number, each)
         if not each.members:
             values = {"segment": number, "documents": json_ids(each.documents), "feed": feed}
@@ -478,18 +478,18 @@ class Pins:
     @contextmanager
     def reading(self, feed: int) -> Iterator[None]:
         """Protect all segments of a feed while the caller finds out which they are."""
-        with _counted(self._feeds, (feed,)):
+        with _count_users(self._feeds, (feed,)):
             yield
 
     @contextmanager
-    def held(self, feed: int, segments: Iterable[int]) -> Iterator[None]:
+    def hold(self, feed: int, segments: Iterable[int]) -> Iterator[None]:
         """Protect these segments of a feed."""
-        with _counted(self._sent, (feed,)), _counted(self._segments, tuple(segments)):
+        with _count_users(self._sent, (feed,)), _count_users(self._segments, tuple(segments)):
             yield
 
 
 @contextmanager
-def _counted(counter: Counter[int], keys: tuple[int, ...]) -> Iterator[None]:
+def _count_users(counter: Counter[int], keys: tuple[int, ...]) -> Iterator[None]:
     counter.update(keys)
     try:
         yield
@@ -528,10 +528,10 @@ def sweep_retired(db: Database, pins: Pins, feed: int | None = None) -> int:
     A single process deletes them at once. One of several spares all for an hour, which `keep_retired`
     extends.
     """
-    return run_counting(db, _SWEEP, _unused(pins, feed))
+    return run_counting(db, _SWEEP, _sweep_parameters(pins, feed))
 
 
-def _unused(pins: Pins, feed: int | None) -> dict[str, object]:
+def _sweep_parameters(pins: Pins, feed: int | None) -> dict[str, object]:
     # First the feeds: a reader that leaves them has already pinned its segments. Each set is read once, since
     # the event loop continues to count.
     reading = pins.feeds
@@ -544,7 +544,7 @@ def _unused(pins: Pins, feed: int | None) -> dict[str, object]:
     }
 
 
-_KEEP: Final = varied(
+_KEEP: Final = vary_by_engine(
     """
     UPDATE segment SET retired_at = {now}
     WHERE retired_at IS NOT NULL AND id IN (SELECT value FROM json_each(:pinned))
@@ -577,7 +577,7 @@ def months(db: Database, feed: int) -> dict[int, Months]:
 # entries that takes 0.4 s of a core, one sorter for all 0.6 s. 719162 days lie between 0001-01-01, the first
 # possible date, and the epoch, so that rounding goes one way on both sides of the epoch.
 _DAY: Final = f"e.order_at / {DAY_SECONDS} + 719162"
-_DAYS: Final = varied(
+_DAYS: Final = vary_by_engine(
     """
     SELECT d.id, (
         SELECT {joined}(coalesce(CAST(day AS text), '') || ':' || entries, ',')

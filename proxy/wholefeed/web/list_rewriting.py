@@ -20,7 +20,7 @@ from urllib.parse import quote
 
 from wholefeed.config.tables import ServerConfig
 from wholefeed.core.opml import OpmlDocument
-from wholefeed.core.text.urls import HTTP_AUTHORITY, Places, safe_url
+from wholefeed.core.text.urls import HTTP_AUTHORITY, UrlPlaces, safe_url
 from wholefeed.core.words import printable
 from wholefeed.errors import InvalidUrlError, RequestError
 from wholefeed.fetch.base import parse_target
@@ -42,15 +42,15 @@ _LONGEST_URL: Final = 8192
 _WEB: Final = re.compile(r"\s*(?:feed:/*)?https?:|\s*feed:", re.IGNORECASE)
 
 
-def moved_in(
+def rewrite_list(
     document: OpmlDocument,
-    own: Places,
+    own: UrlPlaces,
     *,
     base: str,
     server: ServerConfig,
     policy: AddressPolicy | None,
     options: Mapping[str, str] = _NO_OPTIONS,
-) -> Moved:
+) -> RewrittenList:
     """Return the list with each subscription through the proxy.
 
     `policy` says which publishers it asks (None: all of these); the rest is as for `proxied_url`.
@@ -74,7 +74,7 @@ def moved_in(
     return _moved_urls(document, move)
 
 
-def moved_out(document: OpmlDocument, own: Places) -> Moved:
+def moved_out(document: OpmlDocument, own: UrlPlaces) -> RewrittenList:
     """Return the list with each subscription at its publisher again, whatever token and options it bore.
 
     So is the `htmlUrl` beside it: where a feed names no site, readers put the URL there that they ask for.
@@ -93,27 +93,27 @@ def moved_out(document: OpmlDocument, own: Places) -> Moved:
 def _looks_proxied(url: str) -> bool:
     authority = HTTP_AUTHORITY.match(url.strip())
     target = url.strip()[authority.end() :] if authority else ""
-    return bool(_WEB.match(_feed_in(target)))
+    return bool(_WEB.match(_find_feed(target)))
 
 
 def _moved_urls(
     document: OpmlDocument, move: Callable[[str], str | Left], sites: Sequence[str | None] | None = None
-) -> Moved:
+) -> RewrittenList:
     urls: list[str | None] = []
     left = []
     for each in document.subscriptions:
         made = move(each.url) if len(each.url) <= _LONGEST_URL else Left.INVALID
         if isinstance(made, Left):
-            left.append(_LeftAlone(each.line, _shown(each.url), made))
+            left.append(_LeftAlone(each.line, _format_url(each.url), made))
         urls.append(None if isinstance(made, Left) else made)
-    return Moved(document.with_urls(urls, sites), len(urls) - len(left), tuple(left))
+    return RewrittenList(document.with_urls(urls, sites), len(urls) - len(left), tuple(left))
 
 
-def _shown(url: str) -> str:
+def _format_url(url: str) -> str:
     return printable(safe_url(url.strip()))
 
 
-class Moved(NamedTuple):
+class RewrittenList(NamedTuple):
     document: bytes
     rewritten: int
     left: tuple[_LeftAlone, ...]
@@ -153,19 +153,19 @@ class Left(StrEnum):
 # The feeds behind the proxy's own URLs
 
 
-def feed_behind(url: str, own: Places) -> str | None:
+def feed_behind(url: str, own: UrlPlaces) -> str | None:
     """Return the URL of the feed that one of the proxy's own leads to, as it stands there.
 
     None: it is none of the proxy's. Empty: it is, and leads to no feed.
     """
     target = own.target(url)
-    return None if target is None else _feed_in(target)
+    return None if target is None else _find_feed(target)
 
 
 _FEED_PATH: Final = re.compile(r"/feed/?\?", re.IGNORECASE)
 
 
-def _feed_in(target: str) -> str:
+def _find_feed(target: str) -> str:
     """Return the feed's URL that a request target of the proxy names; empty: none."""
     if found := _FEED_PATH.match(target):
         try:
@@ -175,7 +175,7 @@ def _feed_in(target: str) -> str:
     return read_prefix(target) if is_prefix_form(target) else ""
 
 
-def replay_behind(url: str, own: Places) -> dict[str, str]:
+def replay_behind(url: str, own: UrlPlaces) -> dict[str, str]:
     """Return the parameters of the replay that one of the proxy's own URLs names; none for any other."""
     target = own.target(url) or ""
     if (found := _FEED_PATH.match(target)) is None:

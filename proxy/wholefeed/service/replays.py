@@ -26,23 +26,23 @@ from typing import Final, NamedTuple, cast, overload
 from wholefeed.core.compose.entries import said_dates
 from wholefeed.core.compose.replaying import replay_entries
 from wholefeed.core.model import SEPARATOR, State, segment_end, segment_separator
-from wholefeed.core.replay import Pace, releases
+from wholefeed.core.replay import ReplayPace, releases
 from wholefeed.errors import OverloadedError, StoreError, UnknownFeedError, WorkError
 from wholefeed.futures import retrieve_failure, within
 from wholefeed.logs import get_logger
 from wholefeed.service.context import RefreshContext, WalkTurns
-from wholefeed.service.documents import stored_as
+from wholefeed.service.new_documents import make_stored
 from wholefeed.service.results import Reconstruction
 from wholefeed.service.showing import DIGEST_BYTES, entry_digests, namespace_of, read_places
 from wholefeed.service.sources import work_bytes
 from wholefeed.store.rows import Snapshot
-from wholefeed.store.tables import documents, lines
+from wholefeed.store.tables import document_table, lines
 from wholefeed.store.tables.lines import Lines, Plan
 
 log = get_logger()
 
 
-class Release(NamedTuple):
+class ReleasedEntry(NamedTuple):
     """An entry that was released."""
 
     at: int
@@ -52,17 +52,17 @@ class Release(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Timeline:
+class ReplayTimeline:
     """When the entries that a feed has are released, in that order."""
 
     instants: array[int]
     places: array[int]
-    """As in `Release`."""
+    """As in `ReleasedEntry`."""
 
     begun_at: int
     """Since when it is known, epoch seconds."""
 
-    def released(self, now: float, *, since: float = -inf, limit: int | None = None) -> Released:
+    def find_released(self, now: float, *, since: float = -inf, limit: int | None = None) -> Released:
         """Return what is out, the newest release first; as many as `limit`, released `since` then."""
         end = bisect_right(self.instants, now)
         start = bisect_left(self.instants, since, 0, end)
@@ -75,7 +75,7 @@ class Timeline:
         return self.instants[end] if end < len(self.instants) else None
 
 
-class Released(Sequence[Release]):
+class Released(Sequence[ReleasedEntry]):
     """Releases, the newest one first. They are given, and held, the oldest first: they may be many."""
 
     def __init__(self, instants: Iterable[int] = (), places: Iterable[int] = ()) -> None:
@@ -89,22 +89,22 @@ class Released(Sequence[Release]):
 
     @property
     def places(self) -> Iterable[int]:
-        """As in `Release`, the oldest release first."""
+        """As in `ReleasedEntry`, the oldest release first."""
         return self._places
 
     def __len__(self) -> int:
         return len(self._instants)
 
     @overload
-    def __getitem__(self, index: int) -> Release: ...
+    def __getitem__(self, index: int) -> ReleasedEntry: ...
 
     @overload
-    def __getitem__(self, index: slice) -> list[Release]: ...
+    def __getitem__(self, index: slice) -> list[ReleasedEntry]: ...
 
-    def __getitem__(self, index: int | slice) -> Release | list[Release]:
+    def __getitem__(self, index: int | slice) -> ReleasedEntry | list[ReleasedEntry]:
         if isinstance(index, slice):
             return [self[each] for each in range(*index.indices(len(self)))]
-        return Release(self._instants[~index], self._places[~index])
+        return ReleasedEntry(self._instants[~index], self._places[~index])
 
 
 class Replays:
@@ -119,14 +119,14 @@ class Replays:
         self._digests: OrderedDict[int, bytes] = OrderedDict()
         """What `entry_digests` returns, by segment; the one that was looked up last is the last."""
         self._digest_bytes = 0
-        self._changes: OrderedDict[tuple[int, str], _Change] = OrderedDict()
+        self._changes: OrderedDict[tuple[int, str], _ReplayChange] = OrderedDict()
         """By feed and URL of a replay, likewise."""
         self._turns = WalkTurns(in_all=2, per_site=1)
         """Of timelines that are reckoned, one of a feed at a time: all its lines are in memory meanwhile."""
 
     async def timeline(
-        self, reconstruction: Reconstruction, pace: Pace, *, wait_seconds: float
-    ) -> Timeline | None:
+        self, reconstruction: Reconstruction, pace: ReplayPace, *, wait_seconds: float
+    ) -> ReplayTimeline | None:
         """Return when the entries of a feed are released.
 
         None: the feed has no lines yet. They are begun, and waited for, but not while its history is loading.
@@ -136,14 +136,14 @@ class Replays:
             OverloadedError: What is published has just changed; too many timelines are reckoned.
         """
         snapshot, held = reconstruction.snapshot, reconstruction.held
-        found: Timeline | None = held.made(pace) if held is not None else None
+        found: ReplayTimeline | None = held.made(pace) if held is not None else None
         if found is not None:
             return found
         if snapshot.feed.lines_begun is None and snapshot.feed.visible_state is not State.LOADING:
             await self._begun(snapshot.feed.id, wait_seconds)
         async with within(_TURN_SECONDS, _too_many()), self._turns.turn(str(snapshot.feed.id)):
             if held is not None and (made := held.made(pace)) is not None:  # who was before has reckoned it
-                return cast("Timeline", made)
+                return cast("ReplayTimeline", made)
             read = await self._lines(reconstruction)
             if read is None:
                 return None
@@ -176,15 +176,17 @@ class Replays:
     async def _begin(self, feed: int) -> None:
         """Read the dates of a feed's entries, a document at a time, and number them."""
         try:
-            rows = await self._store.read(partial(documents.list_all, feed=feed), feed=feed)
+            rows = await self._store.read(partial(document_table.list_all, feed=feed), feed=feed)
             attached = {row.id: row for row in rows if row.rank is not None}
-            wanted = await self._store.read(partial(lines.without, feed=feed, documents=list(attached)))
+            wanted = await self._store.read(
+                partial(lines.find_unnumbered, feed=feed, documents=list(attached))
+            )
             dates = {}
             for number in wanted:
                 row = attached[number]
                 async with self._work.large.turn(row.body_bytes):
-                    body = await self._store.read(partial(documents.read_body, document=number))
-                    dates[number] = await self._work.run(work_bytes(body), said_dates, stored_as(row, body))
+                    body = await self._store.read(partial(document_table.read_body, document=number))
+                    dates[number] = await self._work.run(work_bytes(body), said_dates, make_stored(row, body))
             made = await self._store.read(partial(lines.plan, feed=feed, dates=dates, now=self._now()))
             if made is not None and await self._put(feed, made):
                 log.info("replay.begun", feed=feed)
@@ -210,7 +212,7 @@ class Replays:
     async def fitting(
         self,
         reconstruction: Reconstruction,
-        released: Sequence[Release],
+        released: Sequence[ReleasedEntry],
         room_bytes: int,
         *,
         shows_original: bool,
@@ -219,7 +221,7 @@ class Replays:
 
         They are made for it: what an entry gains is up to how it was written.
         """
-        taken, left_bytes = list[Release](), room_bytes
+        taken, left_bytes = list[ReleasedEntry](), room_bytes
         snapshot, joint = reconstruction.snapshot, len(SEPARATOR[reconstruction.feed.published_family])
         for batch in _batches(snapshot, released):
             async with reconstruction.in_time():
@@ -269,7 +271,7 @@ class Replays:
             self._digest_bytes -= len(self._digests.popitem(last=False)[1])
         return found
 
-    def changed_at(self, feed: int, url: str, digest: bytes, instants: Sequence[float]) -> float | None:
+    def change_instant(self, feed: int, url: str, digest: bytes, instants: Sequence[float]) -> float | None:
         """Return when a replay has changed last, as far as this process has seen it; epoch seconds.
 
         None: two changes of one second cannot be told apart by it.
@@ -284,14 +286,14 @@ class Replays:
         if known is None or known.digest != digest:
             before, at = sorted(map(int, instants))[-2:]
             last = before if known is None or known.at is None else max(before, known.at)
-            known = _Change(digest, at if at > last else None)
+            known = _ReplayChange(digest, at if at > last else None)
         self._changes[feed, url] = known
         if len(self._changes) > _MOST_CHANGES:
             self._changes.popitem(last=False)
         return None if known.at is None else float(known.at)
 
     async def texts(
-        self, snapshot: Snapshot, released: Sequence[Release], *, shows_original: bool
+        self, snapshot: Snapshot, released: Sequence[ReleasedEntry], *, shows_original: bool
     ) -> AsyncIterator[bytes]:
         """Give the entries as they are sent, a few at a time; a snapshot is held."""
         family, joint = snapshot.feed.published_family, b""
@@ -301,7 +303,7 @@ class Replays:
             joint = segment_separator(family)
 
     async def _made(
-        self, snapshot: Snapshot, batch: Sequence[Release], *, shows_original: bool
+        self, snapshot: Snapshot, batch: Sequence[ReleasedEntry], *, shows_original: bool
     ) -> list[bytes]:
         """Return the texts of a few entries as they are sent."""
         found = await read_places(snapshot, self._store, [each.place for each in batch])
@@ -317,7 +319,7 @@ class Replays:
         )
 
 
-class _Change(NamedTuple):
+class _ReplayChange(NamedTuple):
     """What a replay has changed to."""
 
     digest: bytes
@@ -343,23 +345,23 @@ def _too_many() -> OverloadedError:
     return OverloadedError("too many replays are asked for", retry_after_seconds=5)
 
 
-def _timeline(snapshot: Snapshot, found: Lines, pace: Pace) -> Timeline:
+def _timeline(snapshot: Snapshot, found: Lines, pace: ReplayPace) -> ReplayTimeline:
     assert found.begun is not None, "it was asked for"
     instants = releases(found.lines, found.begun, pace)
     numbers = chain.from_iterable(found.numbers[each.id] for each in snapshot.segments if each.entries)
     order = sorted((instants[number - 1], place) for place, number in enumerate(numbers))
-    return Timeline(
+    return ReplayTimeline(
         instants=array("q", [at for at, _ in order]),
         places=array("I", [place for _, place in order]),
         begun_at=found.lines[0].arrived_at if found.lines else 0,
     )
 
 
-def _batches(snapshot: Snapshot, released: Iterable[Release]) -> Iterator[list[Release]]:
+def _batches(snapshot: Snapshot, released: Iterable[ReleasedEntry]) -> Iterator[list[ReleasedEntry]]:
     """Give releases a few at a time, in their order."""
     ends = list(accumulate(segment.entries for segment in snapshot.segments))
     mean = [segment.length / max(segment.entries, 1) for segment in snapshot.segments]
-    batch, size_bytes = list[Release](), 0.0
+    batch, size_bytes = list[ReleasedEntry](), 0.0
     for each in released:
         size = mean[bisect_right(ends, each.place)]
         if batch and (len(batch) == _BATCH_ENTRIES or size_bytes + size > _BATCH_BYTES):

@@ -24,7 +24,7 @@ from wholefeed.cli.base import (
 )
 
 if TYPE_CHECKING:
-    from wholefeed.service.importing import Kept
+    from wholefeed.service.imports import SuppliedDocument
 
 
 def _instant(text: str) -> float:
@@ -51,9 +51,9 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
 def _import(options: argparse.Namespace) -> int:
     config = load_for_result(options)
     from wholefeed.cli.backend import ask
-    from wholefeed.cli.output import watched
+    from wholefeed.cli.output import watch_progress
     from wholefeed.core.text.urls import is_http
-    from wholefeed.core.words import counted
+    from wholefeed.core.words import count_noun
     from wholefeed.errors import ImportRefusedError
     from wholefeed.web.request import feed_url
 
@@ -61,16 +61,16 @@ def _import(options: argparse.Namespace) -> int:
     if options.remove:
         for given in options.files:
             # A feed that is continued goes by its URL (I3).
-            name = given if is_http(given) else _shown(Path(given))
+            name = given if is_http(given) else _format_name(Path(given))
             removed = ask(config, lambda feeds, name=name: feeds.take_out(url, name))  # type: ignore[misc]
-            show(f"{name}: {counted(removed, 'document', 'documents')} taken back\n")
+            show(f"{name}: {count_noun(removed, 'document', 'documents')} taken back\n")
         return EXIT_DONE
     has_refused = False
     for name, kept in _each(options, config.limits.document_bytes):
         try:
             if isinstance(kept, str):
                 raise ImportRefusedError(kept)
-            with watched() as progress:
+            with watch_progress() as progress:
                 said = ask(config, lambda feeds, kept=kept: feeds.put_in(url, kept), progress)  # type: ignore[misc]
         except ImportRefusedError as exc:
             tell(f"{name}: not taken: {exc}")
@@ -100,14 +100,14 @@ def _add_continue(parser: argparse.ArgumentParser) -> None:
 def _continue(options: argparse.Namespace) -> int:
     config = load_for_result(options)
     from wholefeed.cli.backend import ask
-    from wholefeed.cli.output import watched
-    from wholefeed.core.words import counted
+    from wholefeed.cli.output import watch_progress
+    from wholefeed.core.words import count_noun
     from wholefeed.web.request import feed_url
 
     old, new = feed_url(options.old), feed_url(options.new)
-    with watched() as progress:
+    with watch_progress() as progress:
         said = ask(config, lambda feeds: feeds.continue_feed(old, new), progress)
-    entries = counted(said["entries"], "entry", "entries")
+    entries = count_noun(said["entries"], "entry", "entries")
     kept = (
         ""
         if said["served"] or not said["entries"]
@@ -127,11 +127,11 @@ CONTINUE: Final = Command(
 
 
 def _told(said: dict[str, Any]) -> str:
-    from wholefeed.core.words import counted
+    from wholefeed.core.words import count_noun
 
     if said["outcome"] == "known":
         return "already there"
-    entries = counted(said["entries"], "entry", "entries")
+    entries = count_noun(said["entries"], "entry", "entries")
     told = f"taken: {entries} as of {said['as_of']}, {said['new']:,} of them new"
     if said["state"] == "complete":
         return f"{told}; kept and not served, since the publisher says that the feed is complete"
@@ -141,12 +141,12 @@ def _told(said: dict[str, Any]) -> str:
 # Files, and archives of them
 
 
-def _each(options: argparse.Namespace, most_bytes: int) -> Iterator[tuple[str, Kept | str]]:
+def _each(options: argparse.Namespace, most_bytes: int) -> Iterator[tuple[str, SuppliedDocument | str]]:
     """Give each document by its name; a text is why it cannot be read."""
-    from wholefeed.service.importing import Kept
+    from wholefeed.service.imports import SuppliedDocument
 
     for path in map(Path, options.files):
-        shown = _shown(path)
+        shown = _format_name(path)
         try:
             if zipfile.is_zipfile(path):
                 members: Iterator[tuple[str, bytes | str, float | None]] = _in_archive(path, most_bytes)
@@ -156,14 +156,17 @@ def _each(options: argparse.Namespace, most_bytes: int) -> Iterator[tuple[str, K
             for member, body, file_at in members:
                 name = f"{shown}/{member}" if member else shown
                 if isinstance(body, bytes):
-                    yield name, Kept(body, name, at=options.at, file_at=file_at, is_forced=options.force)
+                    yield (
+                        name,
+                        SuppliedDocument(body, name, at=options.at, file_at=file_at, is_forced=options.force),
+                    )
                 else:
                     yield name, body
         except OSError as exc:
             yield shown, exc.strerror or str(exc)
 
 
-def _shown(path: Path) -> str:
+def _format_name(path: Path) -> str:
     """Return the name that a document goes by: where somebody keeps it is nobody else's business."""
     return path.name if path.is_absolute() or ".." in path.parts else str(path)
 
@@ -197,7 +200,7 @@ def _in_archive(path: Path, most_bytes: int) -> Iterator[tuple[str, bytes | str,
             for each in files:
                 body = _member(archive, each, min(most_bytes, left_bytes))
                 left_bytes -= len(body) if isinstance(body, bytes) else 0
-                yield each.filename, body, _changed_at(each)
+                yield each.filename, body, _change_instant(each)
     except zipfile.BadZipFile as exc:
         yield "", f"expected an archive that can be read: {exc}", None
 
@@ -220,7 +223,7 @@ def _member(archive: zipfile.ZipFile, member: zipfile.ZipInfo, most_bytes: int) 
     return f"larger than limits.document_bytes = {most_bytes}, or the archive than {_MAX_ARCHIVE_BYTES}"
 
 
-def _changed_at(member: zipfile.ZipInfo) -> float | None:
+def _change_instant(member: zipfile.ZipInfo) -> float | None:
     """Return when a member was changed, as its archive says without a zone; None where it says nothing."""
     try:
         return datetime(*member.date_time, tzinfo=UTC).timestamp()

@@ -15,12 +15,12 @@ from dataclasses import dataclass, field, replace
 from wholefeed.core.adapters.base import GONE
 from wholefeed.core.model import Role
 from wholefeed.core.notes import DocumentUnavailable, Note, PageGone, PageStale
-from wholefeed.core.refresh.answers import Found, Joined, Rejected, WalkContext
 from wholefeed.core.refresh.archives import ArchiveRules
 from wholefeed.core.refresh.arrivals import Failure, FreshDocument, Placement, Response, Unchanged, adds_to
 from wholefeed.core.refresh.asking import FindKnown, Talk, Touch, ask
 from wholefeed.core.refresh.basis import Basis
 from wholefeed.core.refresh.keeping import Keeper, drop
+from wholefeed.core.refresh.responses import FoundDocument, Joined, Rejected, WalkContext
 from wholefeed.core.refresh.stored import StoredDocument
 from wholefeed.core.refresh.subscription import SubscriptionState
 from wholefeed.core.text.dates import DAY_SECONDS
@@ -75,7 +75,7 @@ class PageRules(ArchiveRules):
         self._ascends = ascends
         self._is_unwatched = is_unwatched
 
-    def judge(self, url: str, response: Response | Rejected) -> Talk[Found | Note]:
+    def judge(self, url: str, response: Response | Rejected) -> Talk[FoundDocument | Note]:
         """Judge a response as for archives, but count an outdated page as missing.
 
         With such a copy the entries in front of it would be lost.

@@ -18,11 +18,14 @@ from typing import Any, Final
 from wholefeed.app import open_service
 from wholefeed.cli.backend import JsonObject, ShowProgress, following
 from wholefeed.config.tables import Config, FetchConfig, LimitsConfig
-from wholefeed.core.checking import (
+from wholefeed.core.jobs import Sender
+from wholefeed.core.model import Kind, Role
+from wholefeed.core.parse.limits import ParseError
+from wholefeed.core.publisher_check import (
     UNFINISHED,
-    Examined,
+    CheckLook,
+    ExaminedDocument,
     Finding,
-    Look,
     check,
     examine,
     finding,
@@ -30,9 +33,6 @@ from wholefeed.core.checking import (
     in_line,
     line_in,
 )
-from wholefeed.core.jobs import Sender
-from wholefeed.core.model import Kind, Role
-from wholefeed.core.parse.limits import ParseError
 from wholefeed.core.slugs import slug_in_words
 from wholefeed.core.text.urls import document_key
 from wholefeed.errors import DocumentError, QueueFullError, UnreadableError, WholefeedError
@@ -40,7 +40,7 @@ from wholefeed.fetch.base import Fetched, Manner
 from wholefeed.fetch.fetcher import Fetcher
 from wholefeed.fetch.hosts import BACKOFF
 from wholefeed.library import stored
-from wholefeed.service.account import Standing
+from wholefeed.service.account import DocumentStanding
 from wholefeed.web.api import account_object
 
 PAUSE_SECONDS: Final = 1.0
@@ -50,7 +50,9 @@ _MOST_CURRENTS: Final = 5
 """Targets of `current` that are looked up."""
 
 
-async def check_once(config: Config, url: str, progress: ShowProgress | None) -> tuple[Look, list[Finding]]:
+async def check_once(
+    config: Config, url: str, progress: ShowProgress | None
+) -> tuple[CheckLook, list[Finding]]:
     """Read a feed twice, and judge it; return what was read, too.
 
     Raises:
@@ -84,7 +86,7 @@ class _Heard:
     """What was fetched, by the keys of the URLs that were asked for."""
 
     def __init__(self) -> None:
-        self.read: dict[str, Examined] = {}
+        self.read: dict[str, ExaminedDocument] = {}
         """Documents as they came last."""
         self.failures: dict[str, DocumentError] = {}
         self._fetcher: Fetcher | None = None
@@ -97,10 +99,14 @@ class _Heard:
             fetcher.heard, fetcher.max_depth, self._fetcher = self, limits.xml_depth, fetcher
             yield fetcher
 
-    def look(self, account: JsonObject) -> Look:
+    def look(self, account: JsonObject) -> CheckLook:
         """Return the feed as it was read, by the account of its documents."""
         chain = [each for each in account["chain"] if each["role"] != Role.MEMORY]
-        attached = [each for each in chain if each["standing"] not in (Standing.MISSING, Standing.DETACHED)]
+        attached = [
+            each
+            for each in chain
+            if each["standing"] not in (DocumentStanding.MISSING, DocumentStanding.DETACHED)
+        ]
         by_key = {key: each for each in self.read.values() for key in each.keys} | self.read
         documents = [by_key[key] for each in attached if (key := document_key(each["url"])) in by_key]
         if not documents:
@@ -108,12 +114,12 @@ class _Heard:
         gaps = [
             self._gap(each)
             for each in chain
-            if each["standing"] == Standing.MISSING or document_key(each["url"]) in self.failures
+            if each["standing"] == DocumentStanding.MISSING or document_key(each["url"]) in self.failures
         ]
         remarks = {each["code"]: each["text"] for each in account["notes"]}
         if account["walking"]:
             remarks[UNFINISHED] = "the documents are more than could be read in limits.walk_seconds"
-        return Look(Kind(account["kind"]), documents, gaps, remarks)
+        return CheckLook(Kind(account["kind"]), documents, gaps, remarks)
 
     def _gap(self, document: JsonObject) -> Finding:
         """Describe a document that is missing: in the words of the error, else of the walk's own reason."""

@@ -42,7 +42,7 @@ from wholefeed.service.showing import namespace_of, read_places
 from wholefeed.service.sources import Obtained, drop_links
 from wholefeed.store.base import Database
 from wholefeed.store.rows import DocumentRow, FeedRow, Snapshot
-from wholefeed.store.tables import documents, identities, posts
+from wholefeed.store.tables import document_table, identity_table, posts
 
 log = get_logger()
 
@@ -50,7 +50,7 @@ _LONGEST_NAME: Final = 200
 """Characters."""
 
 
-class Kept(NamedTuple):
+class SuppliedDocument(NamedTuple):
     """A document that somebody has kept."""
 
     body: bytes
@@ -64,7 +64,7 @@ class Kept(NamedTuple):
     """Whether it is taken though nothing says that it belongs."""
 
 
-class Taken(NamedTuple):
+class ImportedDocument(NamedTuple):
     """What came of a document."""
 
     feed: FeedRow
@@ -113,7 +113,7 @@ class Imports:
         self._ready = ready
         self._seconds = context.config.limits.respond_within_seconds
 
-    async def take(self, url: str, kept: Kept) -> Taken:
+    async def take(self, url: str, kept: SuppliedDocument) -> ImportedDocument:
         """Put a document into the feed of a URL, which is fetched first where it is not known.
 
         Raises:
@@ -157,14 +157,16 @@ class Imports:
             )
         if old.id == new.id:
             raise RequestError(f"expected two feeds, got one: {old.url}")
-        if new.url in await self._continued_by(old.url):
+        if new.url in await self._find_continued(old.url):
             raise RequestError(f"expected a feed that does not continue {new.url}, got a circle: {old.url}")
-        old = await self._fetched(old, deadline)
+        old = await self._fetch_whole(old, deadline)
         entries = new_entries = 0
         is_served = new.state is not State.COMPLETE
         async with self._store.snapshot(old.id) as snapshot:
             for number in range(len(snapshot.segments)):
-                kept = Kept(await self._served(snapshot, number), name=old.url, is_forced=True)
+                kept = SuppliedDocument(
+                    await self._make_document(snapshot, number), name=old.url, is_forced=True
+                )
                 try:
                     taken = await self._take(new, kept, deadline)
                 except ImportRefusedError as exc:
@@ -181,7 +183,7 @@ class Imports:
             raise UnknownFeedError(f"nothing is stored for {url}")
         return feed
 
-    async def _fetched(self, feed: FeedRow, deadline: float) -> FeedRow:
+    async def _fetch_whole(self, feed: FeedRow, deadline: float) -> FeedRow:
         """Return a feed once its first walk, where that goes on here, has ended: until then a part is there.
 
         Raises:
@@ -194,18 +196,20 @@ class Imports:
             raise _later(f"{feed.url} is being fetched; come again when that has ended")
         return await self._known(feed.url)
 
-    async def _continued_by(self, url: str) -> set[str]:
+    async def _find_continued(self, url: str) -> set[str]:
         """Return the URLs of all feeds that a feed continues, also of those that these continue."""
         found, left = set[str](), [url]
         while left:
             feed = await self._store.find(left.pop())
-            rows = [] if feed is None else await self._store.read(partial(documents.list_all, feed=feed.id))
+            rows = (
+                [] if feed is None else await self._store.read(partial(document_table.list_all, feed=feed.id))
+            )
             names = {row.memento for row in rows if row.is_imported} - found
             found |= names
             left += [name for name in names if is_http(name)]
         return found
 
-    async def _served(self, snapshot: Snapshot, number: int) -> bytes:
+    async def _make_document(self, snapshot: Snapshot, number: int) -> bytes:
         """Return the entries of a segment as a document: each is self-contained there."""
         feed, sizes = snapshot.feed, [segment.entries for segment in snapshot.segments]
         start = sum(sizes[:number])
@@ -222,7 +226,7 @@ class Imports:
         """
         names = {name, _canonical(name)}
         feed = await self._known(url)
-        rows = await self._store.read(partial(documents.list_all, feed=feed.id))
+        rows = await self._store.read(partial(document_table.list_all, feed=feed.id))
         found = tuple(
             row.url
             for row in rows
@@ -235,15 +239,15 @@ class Imports:
         log.info("import.removed", feed=feed.id, documents=len(found))
         return len(found)
 
-    async def _take(self, feed: FeedRow, kept: Kept, deadline: float) -> Taken:
-        rows = await self._store.read(partial(documents.list_all, feed=feed.id))
+    async def _take(self, feed: FeedRow, kept: SuppliedDocument, deadline: float) -> ImportedDocument:
+        rows = await self._store.read(partial(document_table.list_all, feed=feed.id))
         own = subscription_of(rows)
         if own is None:
             raise _later("the feed is not there yet")
         obtained = await self._read(kept, own)
         url = IMPORT_URL + obtained.read.digest[:16].hex()
         known = next((row for row in rows if row.url == url), None)
-        asked = partial(_identified, feed=feed.id, obtained=obtained)
+        asked = partial(_identify, feed=feed.id, obtained=obtained)
         named, standing = await self._store.read(asked)
         facts, new_entries = obtained.read.facts, len({each for each in named if not standing.get(each)})
         why = refusal(
@@ -254,7 +258,7 @@ class Imports:
         )
         if why is not None:
             raise ImportRefusedError(why.text, slug=why.slug)
-        taken = Taken(
+        taken = ImportedDocument(
             feed=feed,
             name=obtained.memento,
             url=url,
@@ -270,13 +274,13 @@ class Imports:
         feed = await self._running.refresh_alone(
             feed.id, RefreshRequest(is_polled=True), (offered,), deadline
         )
-        rows = await self._store.read(partial(documents.list_all, feed=feed.id))
+        rows = await self._store.read(partial(document_table.list_all, feed=feed.id))
         row = next((row for row in rows if row.url == url), None)
         if row is None:
             raise _later("the feed is being refreshed elsewhere")
         return taken._replace(feed=feed, is_new=True, is_served=row.rank is not None)
 
-    async def _read(self, kept: Kept, own: DocumentRow) -> Obtained:
+    async def _read(self, kept: SuppliedDocument, own: DocumentRow) -> Obtained:
         """Parse a document as if it stood where the subscription document does, and find out its time."""
         now = self._context.now()
         name = kept.name or f"kept {hashlib.sha256(kept.body).hexdigest()[:12]}"
@@ -319,12 +323,12 @@ def _later(why: str) -> OverloadedError:
     return OverloadedError(why, retry_after_seconds=AGAIN_SECONDS)
 
 
-def _identified(db: Database, feed: int, obtained: Obtained) -> tuple[list[EntryId], dict[EntryId, bool]]:
-    """Return what identifies a document's entries in the feed (R9), and what `documents.standing` does."""
+def _identify(db: Database, feed: int, obtained: Obtained) -> tuple[list[EntryId], dict[EntryId, bool]]:
+    """Return what identifies a document's entries in the feed (R9), and which of them are present."""
     facts = obtained.read.facts
     if facts.keys:
-        facts = facts.identified(identities.ambiguous_with(db, feed, facts.keys, facts.ambiguous))
+        facts = facts.identify(identity_table.find_ambiguous(db, feed, facts.keys, facts.ambiguous))
     named = list(facts.entries.identities())
     known = posts.find(db, feed, named).posts  # R36
     named = [known.get(each, each) for each in named]
-    return named, documents.standing(db, feed, named)
+    return named, document_table.find_present(db, feed, named)

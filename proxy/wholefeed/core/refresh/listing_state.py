@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Final, Protocol, Self, TypeVar
 
-from wholefeed.core.listing.finding import Found, Known, Looked, Missing
+from wholefeed.core.listing.finding import FoundLists, LookMemory, LookOutcome, MissingPage
 from wholefeed.core.model import Family, State
 from wholefeed.core.notes import DatesGuessed, DocumentUnavailable, LimitReached, Note
 from wholefeed.core.text.dates import DAY_SECONDS
@@ -25,16 +25,16 @@ LOOK_AGAIN_SECONDS: Final = 30 * DAY_SECONDS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Listing:
+class ListingState:
     looked_at: float | None = None
     """End of the last look, epoch seconds; None if nobody has looked."""
     family: str = ""
     """The feed's format then, used for the listed entries (R23)."""
-    known: Known = field(default_factory=Known)
+    known: LookMemory = field(default_factory=LookMemory)
     pages: int = 0
     """Count of the listing's pages that were read."""
-    missing: tuple[Missing, ...] = ()
-    looked: tuple[Looked, ...] = ()
+    missing: tuple[MissingPage, ...] = ()
+    looked: tuple[LookOutcome, ...] = ()
     """Rejected pages, with reasons."""
     limit: int = 0
     """The limit of pages, if the list has more; else 0."""
@@ -48,7 +48,7 @@ class Listing:
     """Such looks in a row; the pauses between them grow."""
 
     @classmethod
-    def of(cls, found: Found, *, before: Listing, family: Family, now: float, limit: int) -> Self:
+    def of(cls, found: FoundLists, *, before: ListingState, family: Family, now: float, limit: int) -> Self:
         guessed = sum(each.dated_by in _GUESSED for page in found.pages for each in page.entries)
         is_same = bool(before.known.first_url) and before.known.first_url == found.known.first_url
         return cls(
@@ -68,17 +68,17 @@ class Listing:
             return cls()
         values: dict[str, Any] = {k: v for k, v in json.loads(text).items() if k in _DEFAULTS}
         if "known" in values:
-            values["known"] = Known.of(values["known"])
+            values["known"] = LookMemory.of(values["known"])
         if "missing" in values:
-            values["missing"] = tuple(Missing(**each) for each in values["missing"])
+            values["missing"] = tuple(MissingPage(**each) for each in values["missing"])
         if "looked" in values:
-            values["looked"] = tuple(Looked(**each) for each in values["looked"])
+            values["looked"] = tuple(LookOutcome(**each) for each in values["looked"])
         return cls(**values)
 
     def written(self) -> str:
         return json.dumps({k: v for k, v in asdict(self).items() if v != _DEFAULTS[k]})
 
-    def unfinished(self, before: Listing, paused_until: float | None, *, now: float) -> Listing:
+    def postpone(self, before: ListingState, paused_until: float | None, *, now: float) -> ListingState:
         """Return this result after failures, with the times of the next requests.
 
         The publisher refuses requests until `paused_until` (R32).
@@ -124,6 +124,6 @@ _M = TypeVar("_M", bound=_MissingDocument)
 
 
 NOTHING_LISTED: Final = "{}"
-_DEFAULTS: Final = asdict(Listing())
+_DEFAULTS: Final = asdict(ListingState())
 _GUESSED: Final = frozenset({"month", "year", "neighbour"})
 _MOST_LOOKED: Final = 32

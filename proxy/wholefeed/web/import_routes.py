@@ -9,10 +9,10 @@ from aiohttp import hdrs, web
 from wholefeed.core.text.dates import format_rfc3339, parse_rfc822
 from wholefeed.core.words import printable
 from wholefeed.errors import RequestError
-from wholefeed.service.importing import Continued, Kept, Taken
+from wholefeed.service.imports import Continued, ImportedDocument, SuppliedDocument
 from wholefeed.web.api import json_answer
 from wholefeed.web.keys import ASKED, CONFIG, SERVICE, UPLOADS, named_url
-from wholefeed.web.request import is_set, read_instant, uploaded
+from wholefeed.web.request import is_set, read_instant, receive_upload
 
 
 async def post_import(request: web.Request) -> web.StreamResponse:
@@ -24,10 +24,10 @@ async def post_import(request: web.Request) -> web.StreamResponse:
     url, options = await named_url(request), request[ASKED].query.options
     at = read_instant(options, "at") if "at" in options else None
     most_bytes = request.app[CONFIG].limits.document_bytes
-    async with uploaded(request, request.app[UPLOADS], most_bytes, what="document") as body:
-        kept = Kept(
+    async with receive_upload(request, request.app[UPLOADS], most_bytes, what="document") as body:
+        kept = SuppliedDocument(
             body,
-            _shown(options.get("name", "")),
+            _format_name(options.get("name", "")),
             at=at,
             file_at=parse_rfc822(request.headers.get(hdrs.LAST_MODIFIED, "")),
             is_forced=is_set(options, "force"),
@@ -44,7 +44,7 @@ async def delete_import(request: web.Request) -> web.StreamResponse:
     return json_answer({"removed": removed})
 
 
-def taken_object(taken: Taken) -> dict[str, Any]:
+def taken_object(taken: ImportedDocument) -> dict[str, Any]:
     """Return what came of a document, as docs/http.md and `/openapi.json` describe it."""
     return {
         "url": taken.url,
@@ -68,6 +68,6 @@ def continued_object(continued: Continued) -> dict[str, Any]:
     }
 
 
-def _shown(name: str) -> str:
+def _format_name(name: str) -> str:
     """Return a name that can be shown and typed: on one line, without what is not to be seen."""
     return " ".join(printable(name, " ").split())

@@ -16,30 +16,30 @@ from functools import partial
 from wholefeed.core.compose.listed import named_entries, without, write_list
 from wholefeed.core.facts import Stored
 from wholefeed.core.listing.finding import ListedPage
-from wholefeed.core.listing.links import link_variants
 from wholefeed.core.listing.lists import FeedEntry
+from wholefeed.core.listing.page_links import link_variants
 from wholefeed.core.model import MEDIA_TYPE, EntryId, Family, Role, entry_id
 from wholefeed.core.origins import Origin
 from wholefeed.core.refresh.arrivals import Placement
-from wholefeed.service.documents import new_document, stored_as
+from wholefeed.service.new_documents import make_stored, new_document
 from wholefeed.service.sources import Obtained, Source, drop_links, work_bytes
 from wholefeed.service.storing import FeedStorage
 from wholefeed.store.base import Database
 from wholefeed.store.rows import DocumentRow, NewDocument
-from wholefeed.store.tables import documents
+from wholefeed.store.tables import document_table
 from wholefeed.workers.pool import Workers
 
 Read = Callable[[Callable[[Database], bytes]], Awaitable[bytes]]
 
 
-async def named(work: Workers, read: Read, row: DocumentRow) -> list[FeedEntry]:
+async def name_entries(work: Workers, read: Read, row: DocumentRow) -> list[FeedEntry]:
     """Return what the entries of a stored document are called and link to, from the top."""
-    body = await read(partial(documents.read_body, document=row.id))
+    body = await read(partial(document_table.read_body, document=row.id))
     async with work.large.turn(len(body)):
-        return await work.run(work_bytes(body), named_entries, stored_as(row, body))
+        return await work.run(work_bytes(body), named_entries, make_stored(row, body))
 
 
-async def listed(
+async def make_listed(
     source: Source, page: ListedPage, like: DocumentRow, *, older: Stored | None, now: float
 ) -> Obtained:
     """Return what a page lists as a document in the format of the subscription document `like`.
@@ -55,23 +55,23 @@ async def listed(
     return await _read(source, body, page.url, like.family, now)
 
 
-async def parted(
+async def split_lists(
     source: Source, storage: FeedStorage, own: DocumentRow, lists: Sequence[DocumentRow]
 ) -> list[NewDocument]:
     """Return the lists anew that hold what the subscription document `own` links to: it says more of it.
 
     Once it has left that document it is remembered, so it is not missing in the list.
     """
-    names = await named(source.work, storage.read, own)
+    names = await name_entries(source.work, storage.read, own)
     wanted = await asyncio.to_thread(_identities, names)
     holding = partial(
-        documents.holding, feed=own.feed, identities=wanted, documents=[row.id for row in lists]
+        document_table.find_holders, feed=own.feed, identities=wanted, documents=[row.id for row in lists]
     )
     puts = []
     for number, ordinals in (await storage.read(holding)).items():
         row = next(row for row in lists if row.id == number)
-        body = await storage.read(partial(documents.read_body, document=number))
-        rest = await source.work.run(work_bytes(body), without, stored_as(row, body), ordinals)
+        body = await storage.read(partial(document_table.read_body, document=number))
+        rest = await source.work.run(work_bytes(body), without, make_stored(row, body), ordinals)
         obtained = await _read(source, rest, row.memento, row.family, row.fetched_at)
         puts.append(new_document(obtained, Placement(url=row.url, role=Role.PAGE, rank=row.rank)))
     return puts

@@ -27,7 +27,7 @@ from psycopg import sql
 from wholefeed.errors import StoreError, StoreUnusableError
 from wholefeed.store.migrations import read_migrations
 from wholefeed.store.postgres_connection import escape_text, on_one_line, unescape_text
-from wholefeed.store.sqlite_file import inspect, locked, readonly_uri
+from wholefeed.store.sqlite_file import inspect, lock_database, readonly_uri
 from wholefeed.store.tables.leases import COUNT_LIVE
 
 Say = Callable[[str], None]
@@ -37,12 +37,12 @@ ROWS_AT_MOST: Final = 5_000
 _SAY_SECONDS: Final = 2.0
 
 
-class Moved(NamedTuple):
+class TransferResult(NamedTuple):
     tables: int
     rows: int
 
 
-class Stand(NamedTuple):
+class TableProgress(NamedTuple):
     """The progress of one table."""
 
     rows: int = 0
@@ -51,7 +51,9 @@ class Stand(NamedTuple):
     is_whole: bool = False
 
 
-def move(source: Source, target: Target, *, say: Say, rows_at_most: int = ROWS_AT_MOST) -> Moved:
+def transfer_rows(
+    source: TransferSource, target: TransferTarget, *, say: Say, rows_at_most: int = ROWS_AT_MOST
+) -> TransferResult:
     """Copy the missing rows, compare all, and finish. Call `say` with each line of progress.
 
     Raises:
@@ -61,7 +63,7 @@ def move(source: Source, target: Target, *, say: Say, rows_at_most: int = ROWS_A
     if any(stand.rows for stand in stands.values()):
         say(f"goes on after {sum(stand.rows for stand in stands.values()):,} rows")
     for table in source.tables:
-        _copy(source, target, table, stands.get(table.name, Stand()), say, rows_at_most)
+        _copy(source, target, table, stands.get(table.name, TableProgress()), say, rows_at_most)
     rows = sum(_compare(source, target, table, say) for table in source.tables)
     target.finish(
         {
@@ -70,17 +72,24 @@ def move(source: Source, target: Target, *, say: Say, rows_at_most: int = ROWS_A
             for column in target.numbered.get(table.name, ())
         }
     )
-    return Moved(len(source.tables), rows)
+    return TransferResult(len(source.tables), rows)
 
 
-def _copy(source: Source, target: Target, table: Table, stand: Stand, say: Say, rows_at_most: int) -> None:
+def _copy(
+    source: TransferSource,
+    target: TransferTarget,
+    table: Table,
+    stand: TableProgress,
+    say: Say,
+    rows_at_most: int,
+) -> None:
     if stand.is_whole:
         return
     total, said_at = source.count(table), time.monotonic()
     key_at = len(table.columns)
     rows = source.rows(table, None if stand.last is None else read_key(stand.last))
     for batch in batches(rows, rows_at_most=rows_at_most):
-        stand = Stand(stand.rows + len(batch), write_key(batch[-1][key_at:]))
+        stand = TableProgress(stand.rows + len(batch), write_key(batch[-1][key_at:]))
         target.put(table, batch, stand)
         if time.monotonic() - said_at > _SAY_SECONDS:
             said_at = time.monotonic()
@@ -89,7 +98,7 @@ def _copy(source: Source, target: Target, table: Table, stand: Stand, say: Say, 
     say(f"{table.name}: {stand.rows:,} rows copied")
 
 
-def _compare(source: Source, target: Target, table: Table, say: Say) -> int:
+def _compare(source: TransferSource, target: TransferTarget, table: Table, say: Say) -> int:
     ours = digest_of(row[: len(table.columns)] for row in source.rows(table))
     theirs = digest_of(target.rows(table))
     if ours != theirs:
@@ -113,7 +122,7 @@ class Table:
     parents: frozenset[str] = frozenset()
 
 
-def in_order(tables: Iterable[Table]) -> list[Table]:
+def order_by_parents(tables: Iterable[Table]) -> list[Table]:
     """Return the tables in an order in which each follows those it refers to."""
     named = {table.name: table for table in sorted(tables, key=lambda table: table.name)}
     parents = {name: sorted(table.parents & named.keys() - {name}) for name, table in named.items()}
@@ -180,7 +189,7 @@ def digest_of(rows: Iterable[Iterable[Any]]) -> Digest:
     number = total = 0
     for row in rows:
         number += 1
-        total += int.from_bytes(hashlib.sha256(b"".join(map(_packed, row))).digest())
+        total += int.from_bytes(hashlib.sha256(b"".join(map(_pack_value, row))).digest())
     return Digest(number, f"{total % (1 << 256):064x}")
 
 
@@ -188,7 +197,7 @@ _DOUBLE: Final = struct.Struct(">d")
 _LENGTH: Final = struct.Struct(">Q")
 
 
-def _packed(value: Any) -> bytes:
+def _pack_value(value: Any) -> bytes:
     """Return bytes of a value such that different rows always have different bytes."""
     match value:
         case None:
@@ -213,7 +222,7 @@ _BUSY_SECONDS: Final = 5.0
 
 
 @contextmanager
-def opened_source(path: Path) -> Iterator[Source]:
+def open_source(path: Path) -> Iterator[TransferSource]:
     """Open a database with this version's schema for reading, and keep all other processes out.
 
     Raises:
@@ -224,7 +233,7 @@ def opened_source(path: Path) -> Iterator[Source]:
         raise StoreUnusableError(
             f"nothing to move: there is no database {path} (store.path, WHOLEFEED_STORE_PATH)"
         )
-    with locked(path):
+    with lock_database(path):
         newest = read_migrations()[-1].version
         if (version := inspect(path, newest)) < newest:
             raise StoreUnusableError(
@@ -236,7 +245,7 @@ def opened_source(path: Path) -> Iterator[Source]:
             with closing(sqlite3.connect(uri, uri=True, timeout=_BUSY_SECONDS, isolation_level=None)) as db:
                 db.text_factory = lambda value: value.decode("utf-8", "surrogatepass")
                 db.execute("BEGIN")  # all reads see one moment
-                yield Source(db, version)
+                yield TransferSource(db, version)
         except sqlite3.Error as exc:
             raise StoreError(f"cannot read {path}: {exc}") from exc
 
@@ -254,13 +263,13 @@ _STATE: Final = """
 """
 
 
-class Source:
+class TransferSource:
     """A database at the moment of opening, without other users and never changed."""
 
     def __init__(self, db: sqlite3.Connection, version: int) -> None:
         self._db = db
         names = [name for (name,) in db.execute(_TABLES) if name not in _LEFT_OUT]
-        self.tables = in_order(self._table(name) for name in names)
+        self.tables = order_by_parents(self._table(name) for name in names)
         numbers = db.execute("SELECT name, seq FROM sqlite_sequence ORDER BY name").fetchall()
         told = repr([version, *db.execute(_STATE).fetchone(), *numbers])
         self.mark = hashlib.sha256(told.encode()).hexdigest()[:32]
@@ -304,7 +313,7 @@ _LOCK: Final = int.from_bytes(b"whfdmove")
 
 
 @contextmanager
-def opened_target(url: str) -> Iterator[Target]:
+def open_target(url: str) -> Iterator[TransferTarget]:
     """Open a database with the current schema, and keep other transfers out.
 
     Raises:
@@ -316,7 +325,7 @@ def opened_target(url: str) -> Iterator[Target]:
             if db.execute("SELECT pg_try_advisory_lock(%s)", (_LOCK,)).fetchone() != (True,):
                 raise StoreUnusableError("another process copies into the database")
             try:
-                yield Target(db)
+                yield TransferTarget(db)
             finally:  # the server takes a moment to see that a connection has ended
                 with suppress(psycopg.Error):
                     db.execute("SELECT pg_advisory_unlock(%s)", (_LOCK,))
@@ -346,7 +355,7 @@ _SEEDED: Final = frozenset({"forgotten"})
 _ROWS_AT_ONCE: Final = 500
 
 
-class Target:
+class TransferTarget:
     """A database with this version's schema and no other transfer into it.
 
     Servers open no database with the table `moving`. For each table it has the number of copied rows and the
@@ -364,7 +373,7 @@ class Target:
             if is_numbered:
                 self.numbered.setdefault(table, []).append(column)
 
-    def begin(self, mark: str, tables: Sequence[Table]) -> Mapping[str, Stand]:
+    def begin(self, mark: str, tables: Sequence[Table]) -> Mapping[str, TableProgress]:
         """Begin or continue a transfer; return the progress of each table.
 
         Raises:
@@ -387,9 +396,9 @@ class Target:
                 "the database holds an unfinished copy of another SQLite database, or of this one before it"
                 " was worked in again: begin anew in an empty one (dropdb, createdb)"
             )
-        return {name: Stand(rows, last, bool(is_whole)) for _, name, rows, last, is_whole in stands}
+        return {name: TableProgress(rows, last, bool(is_whole)) for _, name, rows, last, is_whole in stands}
 
-    def put(self, table: Table, rows: Sequence[Values], stand: Stand) -> None:
+    def put(self, table: Table, rows: Sequence[Values], stand: TableProgress) -> None:
         copy = sql.SQL("COPY {} ({}) FROM STDIN (FORMAT BINARY)").format(
             sql.Identifier(table.name), sql.SQL(", ").join(map(sql.Identifier, table.columns))
         )

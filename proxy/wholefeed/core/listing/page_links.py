@@ -12,23 +12,23 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final, NamedTuple, Self
 
-from wholefeed.core.text.urls import MAX_URL_CHARACTERS, UrlError, canonical_url, joined, split
+from wholefeed.core.text.urls import MAX_URL_CHARACTERS, UrlError, canonical_url, join_parts, split
 
 
 def clean_link(url: str) -> str:
     """Return the link that an entry has: without fragment and `utm_` parameters, else as it is written."""
-    while (cleaned := _cleaned(url)) != url:  # what stands behind may bare what is no part of it either
+    while (cleaned := _clean(url)) != url:  # what stands behind may bare what is no part of it either
         url = cleaned
     return url
 
 
-def _cleaned(url: str) -> str:
+def _clean(url: str) -> str:
     parts = split(url.strip(" \t\r\n\f"))
     query = parts.query
     if query is not None:
         kept = [each for each in query.split("&") if not each.lower().startswith("utm_")]
         query = "&".join(kept) if kept != [""] and kept else None
-    return joined(parts._replace(query=query, fragment=None))
+    return join_parts(parts._replace(query=query, fragment=None))
 
 
 def own_link(url: str) -> str:
@@ -58,7 +58,7 @@ def link_key(url: str) -> str:
     except UrlError:
         return link
     authority = (parts.authority or "").removesuffix(":80").removesuffix(":443")
-    return joined(parts._replace(scheme=None, authority=authority, path=_stem(parts.path)))
+    return join_parts(parts._replace(scheme=None, authority=authority, path=_stem(parts.path)))
 
 
 _PLAIN: Final = re.compile(
@@ -83,7 +83,7 @@ def link_variants(url: str) -> tuple[str, ...]:
         return (link,)
     parts = split(canonical)
     spellings = (
-        joined(parts._replace(scheme=scheme, path=_stem(parts.path) + end))
+        join_parts(parts._replace(scheme=scheme, path=_stem(parts.path) + end))
         for scheme in ("https", "http")
         for end in ("", "/", *_INDEXES)
     )

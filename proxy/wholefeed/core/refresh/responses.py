@@ -20,7 +20,7 @@ class Rejected:
 
 
 @dataclass(slots=True)
-class Answers:
+class Responses:
     """The responses to the fetches of a refresh, by `document_key` of their URLs.
 
     Several trails may lead to one document. It is fetched once, even if one trail only guessed it.
@@ -61,7 +61,7 @@ class Answers:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class FoundDocument:
     arrival: Arrival
     row: StoredDocument | None = None
     fresh: FreshDocument | None = None
@@ -88,7 +88,7 @@ class Found:
 
 
 class Joined(NamedTuple):
-    found: Found
+    found: FoundDocument
     has_news: bool
     place: int
     """Index in the path; the subscription document has 0."""
@@ -104,7 +104,7 @@ class WalkContext:
     chain: Chain
     stored: Mapping[str, StoredDocument]
     """Documents that may stand on the trail, attached or not, by `document_key`."""
-    answers: Answers
+    answers: Responses
     """The responses of this refresh, including those to earlier walks."""
 
     @property
