@@ -200,7 +200,7 @@ async def test_a_publisher_is_left_alone_when_what_it_sent_cannot_be_published(
 
     with monkeypatch.context() as broken, capture_logs() as lines:
         if isinstance(error, WorkError):
-            broken.setattr(Rendering, "composed", fail)
+            broken.setattr(Rendering, "compose_head", fail)
         else:
             broken.setattr(segment_table, "publish", fail)
         for _ in range(3):

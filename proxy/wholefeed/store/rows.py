@@ -147,7 +147,7 @@ class DocumentRow(StoredDocument):
 
 
 class DocumentChanges(TypedDict, total=False):
-    """Columns that `tables.documents.touch` may change: none that the choice of live entries depends on."""
+    """Columns that `document_table.touch` may change: none that the choice of live entries depends on."""
 
     final_url: str
     etag: str | None
@@ -190,7 +190,7 @@ class NewDocument:
     in_memory: DocumentInMemory | None = field(default=None, compare=False)
     """Source for answers before the body is read again; unused by the store."""
     coded: bytes | None = None
-    """The body as `store.tables.documents` encodes it. None: small, and encoded when stored."""
+    """The body as `store.tables.document_table` encodes it. None: small, and encoded when stored."""
     version: str = ""
     site_id: str = ""
     links: Mapping[str, str] = field(default_factory=dict)
