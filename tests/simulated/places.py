@@ -15,6 +15,7 @@ from typing import Any, Final
 
 from wholefeed.config.tables import Config, FetchConfig, FreshnessConfig, HistoryConfig, LimitsConfig
 from wholefeed.core.model import EntryId
+from wholefeed.core.refresh.arrivals import FoundSubscription
 from wholefeed.errors import (
     DocumentError,
     OverloadedError,
@@ -40,7 +41,7 @@ from wholefeed.service.imports import Imports, SuppliedDocument
 from wholefeed.service.listing import Lists
 from wholefeed.service.mementos import Mementos
 from wholefeed.service.running import RefreshRequest, Running  # type: ignore[attr-defined]
-from wholefeed.service.sources import FoundSubscription, Source, find_subscription
+from wholefeed.service.sources import Obtained, Source, find_subscription
 from wholefeed.store.base import Database
 from wholefeed.store.rows import FeedRow
 from wholefeed.store.sqlite import SqliteEngine
@@ -59,6 +60,7 @@ __all__ = [
     "Fetched",
     "FoundSubscription",
     "Manner",
+    "Obtained",
     "PublisherError",
     "PublisherTimeoutError",
     "QueueFullError",
@@ -130,9 +132,9 @@ async def find(store: Store, url: str) -> FeedRow | None:
     return await store.find(url)
 
 
-async def create(store: Store, found: FoundSubscription, now: float) -> FeedRow:
+async def create(store: Store, found: FoundSubscription[Obtained], now: float) -> FeedRow:
     """Return the feed of a subscription document that was found, made if it was not there."""
-    family, kind = found.obtained.read.facts.family, found.obtained.read.navigation.kind
+    family, kind = found.document.family, found.document.navigation.kind
     make = partial(feed_table.create, url=found.url, fetch_url=found.url, family=family, kind=kind, now=now)
     return await store.write(make, comes_more=True)
 

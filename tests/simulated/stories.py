@@ -24,6 +24,7 @@ from tests.simulated.places import (
     DocumentError,
     FeedRow,
     FoundSubscription,
+    Obtained,
     Program,
     RefreshRequest,
     SuppliedDocument,
@@ -319,7 +320,7 @@ class _Player:
         await program.lists.finish(self.url)
         flight.result()
 
-    async def _feed(self, program: Program) -> tuple[FeedRow, FoundSubscription | None]:
+    async def _feed(self, program: Program) -> tuple[FeedRow, FoundSubscription[Obtained] | None]:
         """Return the feed, opened if it is not known yet; with what was found in that case."""
         context = program.context
         if self.url and (feed := await context.find(self.url)) is not None:

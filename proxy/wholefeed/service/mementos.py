@@ -28,7 +28,7 @@ from wholefeed.core.memento import (
     may_be_sent,
 )
 from wholefeed.core.model import Kind
-from wholefeed.core.refresh.arrivals import Offer
+from wholefeed.core.refresh.arrivals import FoundSubscription, Offer
 from wholefeed.core.refresh.basis import RefreshRequest
 from wholefeed.core.refresh.stored import subscription_of
 from wholefeed.core.slugs import lasts
@@ -39,7 +39,7 @@ from wholefeed.logs import get_logger
 from wholefeed.service.context import RefreshContext
 from wholefeed.service.offers import offer_document
 from wholefeed.service.running import REST_SECONDS, Running
-from wholefeed.service.sources import FoundSubscription, Obtained
+from wholefeed.service.sources import Obtained
 from wholefeed.store.rows import DocumentRow
 from wholefeed.store.tables import document_table, failures
 from wholefeed.store.tables.failures import MementoSearch
@@ -81,7 +81,7 @@ class Mementos:
         """URLs that the archive had nothing of, and until when it is not asked again, the oldest first."""
         running.on_end.append(self._news.set)
 
-    async def stand_in(self, url: str, error: DocumentError) -> FoundSubscription | None:
+    async def stand_in(self, url: str, error: DocumentError) -> FoundSubscription[Obtained] | None:
         """Return what the archive has of a feed that nothing is stored of, and whose publisher failed so."""
         archive, now = self._context.archive, self._context.now()
         is_lost = is_gone(error.slug, error.publisher_status, attempts=UNHEARD_ATTEMPTS)
@@ -100,7 +100,7 @@ class Mementos:
                 del self._vain[next(iter(self._vain))]
             self._vain[url] = now + DAY_SECONDS
             return None
-        return FoundSubscription(url, obtained, failure=error)
+        return FoundSubscription(url, replace(obtained, failure=error))
 
     async def run(self) -> None:
         """Look for what is missing, for as long as nobody cancels it."""
@@ -198,7 +198,8 @@ class Mementos:
                 slug=search.reason,
                 publisher_status=search.status,
             )
-            await self._hand_over(search.feed, (), FoundSubscription(search.target, obtained, failure=error))
+            found = FoundSubscription(search.target, replace(obtained, failure=error))
+            await self._hand_over(search.feed, (), found)
             pause_seconds = 0
         await self._note(search, pause_seconds)
 
@@ -232,7 +233,10 @@ class Mementos:
         await self._note(replace(search, position=following), 0.0 if following else _SEARCH_AGAIN_SECONDS)
 
     async def _hand_over(
-        self, feed_id: int, copies: Sequence[Offer[Obtained]], found: FoundSubscription | None = None
+        self,
+        feed_id: int,
+        copies: Sequence[Offer[Obtained]],
+        found: FoundSubscription[Obtained] | None = None,
     ) -> bool:
         """Let a refresh of the feed keep what came; return whether it did."""
         feed = await self._running.wait_until_settled(feed_id)

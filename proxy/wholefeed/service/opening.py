@@ -16,6 +16,7 @@ from functools import partial
 from typing import Final
 
 from wholefeed.core.parse.discovery import Alternate
+from wholefeed.core.refresh.arrivals import FoundSubscription
 from wholefeed.core.refresh.basis import RefreshRequest
 from wholefeed.core.text.urls import canonical_url
 from wholefeed.errors import (
@@ -29,7 +30,7 @@ from wholefeed.futures import either_done
 from wholefeed.service.context import RefreshContext
 from wholefeed.service.mementos import Mementos
 from wholefeed.service.running import Flights, Running
-from wholefeed.service.sources import FoundSubscription, SeveralFeedsError, find_subscription
+from wholefeed.service.sources import Obtained, SeveralFeedsError, find_subscription
 from wholefeed.store.base import Database
 from wholefeed.store.rows import FeedRow
 from wholefeed.store.tables import feed_table
@@ -176,7 +177,7 @@ class Openings:
             self._unopened.remember((url, False), error)
             raise error
 
-    async def _create(self, url: str, found: FoundSubscription) -> FeedRow:
+    async def _create(self, url: str, found: FoundSubscription[Obtained]) -> FeedRow:
         """Return a subscription document's feed, made if it was not there, and let the URL lead to it."""
         key, now, sharing = canonical_url(found.url), self._context.now(), self._context.sharing
 
@@ -185,8 +186,8 @@ class Openings:
                 db,
                 url=key,
                 fetch_url=key,
-                family=found.obtained.read.facts.family,
-                kind=found.obtained.read.navigation.kind,
+                family=found.document.family,
+                kind=found.document.navigation.kind,
                 now=now,
             )
             if url != key and feed_table.find_by_url(db, url) is None:  # what it leads to stays for good

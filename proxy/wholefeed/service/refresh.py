@@ -17,7 +17,7 @@ from contextlib import suppress
 from typing import Any, Final
 
 from wholefeed.core.refresh import asking
-from wholefeed.core.refresh.arrivals import Offer, SubscriptionFailed
+from wholefeed.core.refresh.arrivals import FoundSubscription, Offer, SubscriptionFailed
 from wholefeed.core.refresh.asking import CoreRequest, Talk
 from wholefeed.core.refresh.basis import Basis, RefreshProgress, RefreshRequest
 from wholefeed.core.refresh.refreshing import refresh
@@ -28,7 +28,7 @@ from wholefeed.service.feed_file import FeedFile
 from wholefeed.service.incoming import IncomingDocuments, LookAheadCounts
 from wholefeed.service.network import Network, WalkTurn
 from wholefeed.service.results import UnderWay
-from wholefeed.service.sources import FoundSubscription, Obtained
+from wholefeed.service.sources import Obtained
 from wholefeed.service.subscribing import SubscriptionDesk
 from wholefeed.store.rows import FeedRow
 
@@ -52,7 +52,7 @@ class Refresh:
         context: RefreshContext,
         feed: FeedRow,
         request: RefreshRequest,
-        found: FoundSubscription | None = None,
+        found: FoundSubscription[Obtained] | None = None,
         offered: Sequence[Offer[Obtained]] = (),
     ) -> None:
         self._context = context

@@ -18,7 +18,7 @@ from typing import Any, Final, Generic, TypeVar
 import structlog
 
 from wholefeed.core.model import State
-from wholefeed.core.refresh.arrivals import Offer
+from wholefeed.core.refresh.arrivals import FoundSubscription, Offer
 from wholefeed.core.refresh.basis import RefreshRequest
 from wholefeed.errors import (
     DocumentError,
@@ -34,7 +34,7 @@ from wholefeed.service.context import RefreshContext
 from wholefeed.service.refresh import Refresh
 from wholefeed.service.results import UnderWay
 from wholefeed.service.sharing import Wanted
-from wholefeed.service.sources import FoundSubscription, Obtained
+from wholefeed.service.sources import Obtained
 from wholefeed.store.rows import FeedRow
 from wholefeed.store.tables import feed_table
 
@@ -52,7 +52,7 @@ class FeedRun:
 
     request: RefreshRequest
     """What the refresh under way is to do."""
-    found: FoundSubscription | None
+    found: FoundSubscription[Obtained] | None
     """The subscription document, where it was fetched just now: for the next refresh, which takes it from
     here. Nothing else holds its body, which may be large."""
     copies: Sequence[Offer[Obtained]]
@@ -83,7 +83,7 @@ class Running:
         self,
         feed: FeedRow,
         request: RefreshRequest,
-        found: FoundSubscription | None = None,
+        found: FoundSubscription[Obtained] | None = None,
         copies: Sequence[Offer[Obtained]] = (),
     ) -> asyncio.Task[None]:
         """Return the refresh under way, else a new one.

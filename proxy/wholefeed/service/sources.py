@@ -21,14 +21,14 @@ from typing import Final
 from wholefeed.core.jobs import ReadDocument, Sender, Style, compose, describe, read_document
 from wholefeed.core.links import FH_INCREMENTAL, Navigation, classify, recall
 from wholefeed.core.memento import Capture
-from wholefeed.core.model import FeedDocument, Kind
-from wholefeed.core.notes import DocumentTruncated, Note
+from wholefeed.core.model import Family, FeedDocument, Kind
+from wholefeed.core.notes import DocumentTruncated
 from wholefeed.core.origins import Origin
 from wholefeed.core.parse.discovery import Alternate, discover, in_order, is_html
 from wholefeed.core.parse.documents import EarlyHead, parse
 from wholefeed.core.parse.limits import ParseError
-from wholefeed.core.refresh.arrivals import Failure
-from wholefeed.core.refresh.subscription import SearchedDocument, search
+from wholefeed.core.refresh.arrivals import Failure, FoundSubscription
+from wholefeed.core.refresh.subscription import search
 from wholefeed.core.slugs import lasts, may_pass
 from wholefeed.errors import (
     DocumentError,
@@ -47,7 +47,9 @@ from wholefeed.workers.pool import INLINE_BYTES, START_BYTES, THREAD_BYTES, Work
 # From a URL to the subscription document
 
 
-async def find_subscription(source: Source, url: str, *, is_choosing: bool = False) -> FoundSubscription:
+async def find_subscription(
+    source: Source, url: str, *, is_choosing: bool = False
+) -> FoundSubscription[Obtained]:
     """Fetch a URL and find the subscription document behind it.
 
     An HTML page leads to the feed that it announces; where these are several, to the best that can be had,
@@ -114,44 +116,26 @@ MAX_ANNOUNCED: Final = 4
 
 async def follow_to_subscription(
     source: Source, url: str, obtained: Obtained, *, feed_url: str
-) -> FoundSubscription:
+) -> FoundSubscription[Obtained]:
     """Apply R3 to a fetched document: go where `wholefeed.core.refresh.subscription` says.
 
     `feed_url` is as `Manner` has it. Never raises for what cannot be had: then the document itself serves,
     and a note says so.
     """
 
-    async def fetch(newer_url: str) -> SearchedDocument[Obtained] | Failure:
+    async def fetch(newer_url: str) -> Obtained | Failure:
         try:
-            return _seen(await _fetch(source, newer_url, manner=Manner(feed_url=feed_url)))
+            return await _fetch(source, newer_url, manner=Manner(feed_url=feed_url))
         except DocumentError as exc:
             return as_failure(exc)
 
-    found = await search(url, _seen(obtained), fetch)
-    return FoundSubscription(found.url, found.document.whole, found.notes)
-
-
-def _seen(obtained: Obtained) -> SearchedDocument[Obtained]:
-    fetched, read = obtained.fetched, obtained.read
-    return SearchedDocument(fetched.url, fetched.final_url, read.facts.family, read.navigation, obtained)
+    return await search(url, obtained, fetch)
 
 
 async def _fetch(source: Source, url: str, *, manner: Manner) -> Obtained:
     obtained = await source.obtain(url, manner=manner)
     assert not isinstance(obtained, Fetched), "no validators were sent"
     return obtained
-
-
-@dataclass(frozen=True, slots=True)
-class FoundSubscription:
-    """The subscription document of a feed, and how sure that is."""
-
-    url: str
-    """What it is looked for by from now on."""
-    obtained: Obtained
-    notes: tuple[Note, ...] = ()
-    failure: DocumentError | None = None
-    """How its publisher failed, where a web archive's copy stands in for it (R33)."""
 
 
 class SeveralFeedsError(UnreadableError):
@@ -406,6 +390,27 @@ class Obtained:
     origin: Origin = Origin.PUBLISHER
     memento: str = ""
     """As `StoredDocument.memento`."""
+    failure: DocumentError | None = None
+    """The publisher's failure, if this memento stands in for a subscription document (R33)."""
+
+    @property
+    def url(self) -> str:
+        """The requested URL, before redirects."""
+        return self.fetched.url
+
+    @property
+    def final_url(self) -> str:
+        """The URL after redirects."""
+        return self.fetched.final_url
+
+    @property
+    def family(self) -> Family:
+        return self.read.facts.family
+
+    @property
+    def navigation(self) -> Navigation:
+        """The links and the kind that the document claims."""
+        return self.read.navigation
 
     def style_of(self) -> Callable[[], Style | None]:
         """Return what finds out what segments are rendered for where this is the subscription document.

@@ -10,7 +10,7 @@ from http import HTTPStatus
 from wholefeed.core.jobs import Style
 from wholefeed.core.links import updated_links
 from wholefeed.core.model import Role
-from wholefeed.core.refresh.arrivals import Reply, SubscriptionCame, SubscriptionFailed
+from wholefeed.core.refresh.arrivals import FoundSubscription, FreshDocument, Reply, SubscriptionFailed
 from wholefeed.core.refresh.asking import AskSubscription, NoteFailure, NoteReply, StoreSubscription
 from wholefeed.core.refresh.stored import StoredDocument
 from wholefeed.core.schedule import sound_validators
@@ -19,7 +19,7 @@ from wholefeed.fetch.base import Fetched, Manner, Validators
 from wholefeed.service.context import RefreshContext
 from wholefeed.service.feed_file import FeedFile
 from wholefeed.service.offers import describe_fresh, describe_offer, offer_document
-from wholefeed.service.sources import FoundSubscription, Obtained, as_failure, follow_to_subscription
+from wholefeed.service.sources import Obtained, as_failure, follow_to_subscription
 from wholefeed.store.rows import DocumentChanges, FeedChanges, FeedRow
 from wholefeed.store.tables import document_table, failures, feed_table
 
@@ -31,23 +31,29 @@ class SubscriptionDesk:
     """
 
     def __init__(
-        self, context: RefreshContext, feed: FeedRow, file: FeedFile, found: FoundSubscription | None
+        self,
+        context: RefreshContext,
+        feed: FeedRow,
+        file: FeedFile,
+        found: FoundSubscription[Obtained] | None,
     ) -> None:
         self._context = context
         self._feed = feed
         self._file = file
         self._found = found
-        """The document, until it is asked for; then until it is stored."""
+        """The document, until it is asked for."""
+        self._received: Obtained | None = None
+        """The document, until it is stored."""
         self._stored: StoredDocument | None = None
         """The stored document that was asked about."""
         self.find_style: Callable[[], Style | None] = lambda: None
         """Returns what the segments of the feed are rendered for."""
 
-    async def ask(self, request: AskSubscription) -> SubscriptionCame | Reply | SubscriptionFailed:
+    async def ask(self, request: AskSubscription) -> Reply | SubscriptionFailed:
         found, self._found = self._found, None
         self._stored = request.stored
-        if found is not None and found.failure is not None:  # a web archive's copy stands in (R33)
-            return await self._offer_copy(found, found.failure)
+        if found is not None and found.document.failure is not None:  # a web archive's copy stands in (R33)
+            return await self._offer_copy(found, found.document.failure)
         try:
             came = found or await self._fetch(request)
         except DocumentError as exc:
@@ -55,18 +61,19 @@ class SubscriptionDesk:
         if isinstance(came, Fetched):
             self._note_validators(came)
             return _reply_of(came)
-        came = await self._receive(came)
-        fetched = came.obtained.fetched
-        fresh = describe_fresh(fetched.url, came.obtained)
-        return SubscriptionCame(url=came.url, reply=_reply_of(fetched), fresh=fresh, notes=came.notes)
+        obtained = await self._receive(came)
+        fresh = describe_fresh(obtained.url, obtained)
+        return _reply_of(obtained.fetched, FoundSubscription(came.url, fresh, came.notes))
 
-    async def _offer_copy(self, found: FoundSubscription, error: DocumentError) -> SubscriptionFailed:
-        obtained = (await self._receive(found)).obtained
-        offer = offer_document(obtained.fetched.url, obtained, is_subscription=True)
+    async def _offer_copy(
+        self, found: FoundSubscription[Obtained], error: DocumentError
+    ) -> SubscriptionFailed:
+        obtained = await self._receive(found)
+        offer = offer_document(obtained.url, obtained, is_subscription=True)
         copy = describe_offer(offer, obtained)
         return SubscriptionFailed(as_failure(error), error, copy)
 
-    async def _fetch(self, request: AskSubscription) -> FoundSubscription | Fetched:
+    async def _fetch(self, request: AskSubscription) -> FoundSubscription[Obtained] | Fetched:
         source, url, stored = self._context.source, request.url, request.stored
         conditions = None if request.is_whole else self.conditions(stored)
         came = await source.obtain(url, validators=conditions, manner=Manner(feed_url=self._feed.url))
@@ -77,23 +84,23 @@ class SubscriptionDesk:
             return await follow_to_subscription(source, url, obtained, feed_url=self._feed.url)
         return FoundSubscription(url, obtained)
 
-    async def _receive(self, found: FoundSubscription) -> FoundSubscription:
+    async def _receive(self, found: FoundSubscription[Obtained]) -> Obtained:
         """Hold the subscription document until it is stored; return it as it counts here."""
-        obtained = await self._file.identify(found.obtained)
+        obtained = await self._file.identify(found.document)
         self.find_style = cache(obtained.style_of())
-        self._found = found if obtained is found.obtained else replace(found, obtained=obtained)
-        return self._found
+        self._received = obtained
+        return obtained
 
     async def store(self, request: StoreSubscription) -> None:
-        found, self._found = self._found, None
-        assert found is not None, "it has come"
+        received, self._received = self._received, None
+        assert received is not None, "it has come"
         async with self._file.changing():
-            await self._file.storage.put_subscription(found.obtained, request.placement)
+            await self._file.storage.put_subscription(received, request.placement)
 
     async def note_reply(self, request: NoteReply) -> None:
-        found, self._found = self._found, None
-        if found is not None:  # what has not changed is not stored again
-            self._note_validators(found.obtained.fetched)
+        received, self._received = self._received, None
+        if received is not None:  # what has not changed is not stored again
+            self._note_validators(received.fetched)
         self._file.storage.note_reply(request.reply)
 
     async def note_failure(self, request: NoteFailure) -> None:
@@ -158,10 +165,11 @@ class SubscriptionDesk:
         return await self._context.source.read(whole, style)
 
 
-def _reply_of(fetched: Fetched) -> Reply:
+def _reply_of(fetched: Fetched, found: FoundSubscription[FreshDocument] | None = None) -> Reply:
     return Reply(
         url=fetched.url,
         permanent_url=fetched.permanent_url,
         headers=fetched.headers,
         is_update=fetched.status == HTTPStatus.NOT_MODIFIED,
+        found=found,
     )

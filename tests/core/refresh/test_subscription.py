@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Coroutine, Mapping
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import pytest
 
@@ -13,8 +13,8 @@ from tests.makers import FEED
 from wholefeed.core.links import Navigation
 from wholefeed.core.model import Family, Kind
 from wholefeed.core.notes import CurrentUnavailable, NoSubscriptionDocument, ValidatorsDoubted
-from wholefeed.core.refresh.arrivals import Failure
-from wholefeed.core.refresh.subscription import MAX_FORWARD_STEPS, SearchedDocument, SearchResult, search
+from wholefeed.core.refresh.arrivals import Failure, FoundSubscription
+from wholefeed.core.refresh.subscription import MAX_FORWARD_STEPS, search
 
 O = "http://o.test"  # noqa: E741
 GONE = Failure(slug="publisher-status", publisher_status=404)
@@ -33,23 +33,28 @@ def run(search: Coroutine[Any, Any, _T]) -> _T:
     raise AssertionError("it waits")
 
 
-def seen(
-    path: str, *, family: Family = Family.ATOM, is_archive: bool = True, **links: str
-) -> SearchedDocument[None]:
+class Searched(NamedTuple):
+    """A document, as the search sees it."""
+
+    url: str
+    final_url: str
+    family: Family
+    navigation: Navigation
+
+
+def seen(path: str, *, family: Family = Family.ATOM, is_archive: bool = True, **links: str) -> Searched:
     """A document; links by relation, targets by path."""
     url = O + path
     targets = {name.replace("_", "-"): O + target for name, target in links.items()}
     navigation = Navigation(url=url, kind=Kind.PLAIN, links=targets, is_archive=is_archive, older_relation="")
-    return SearchedDocument(url, url, family, navigation, None)
+    return Searched(url, url, family, navigation)
 
 
-def found(
-    start: SearchedDocument[None], others: Mapping[str, SearchedDocument[None]]
-) -> tuple[SearchResult[None], list[str]]:
+def found(start: Searched, others: Mapping[str, Searched]) -> tuple[FoundSubscription[Searched], list[str]]:
     """Search; return what was found, and the paths that were asked for."""
     asked: list[str] = []
 
-    async def fetch(url: str) -> SearchedDocument[None] | Failure:
+    async def fetch(url: str) -> Searched | Failure:
         asked.append(url.removeprefix(O))
         return others.get(asked[-1], GONE)
 
@@ -59,14 +64,14 @@ def found(
 def test_a_document_that_is_no_archive_serves_itself() -> None:
     """R3: nothing is asked for."""
     feed = seen("/feed", is_archive=False)
-    assert found(feed, {}) == (SearchResult(feed.url, feed), [])
+    assert found(feed, {}) == (FoundSubscription(feed.url, feed), [])
 
 
 def test_current_is_dereferenced_once_whatever_it_says_itself() -> None:
     """R3; draft-05, 6.1."""
     current = seen("/feed", current="/elsewhere")
     assert found(seen("/1", current="/feed"), {"/feed": current}) == (
-        SearchResult(current.url, current),
+        FoundSubscription(current.url, current),
         ["/feed"],
     )
 
@@ -75,13 +80,13 @@ def test_where_current_fails_the_document_that_was_asked_for_serves() -> None:
     """R3: partial."""
     asked = seen("/1", current="/feed")
     note = CurrentUnavailable(f"{O}/feed", reason="publisher-status")
-    assert found(asked, {}) == (SearchResult(asked.url, asked, (note,)), ["/feed"])
+    assert found(asked, {}) == (FoundSubscription(asked.url, asked, (note,)), ["/feed"])
 
 
 def test_an_archive_leads_forward_to_the_newest_one() -> None:
     """R3: never complete; a failure, a circle and another format end the way."""
     one, two = seen("/1", next_archive="/2"), seen("/2", next_archive="/3")
-    newest = SearchResult(one.url, two, (NoSubscriptionDocument(two.url),))
+    newest = FoundSubscription(one.url, two, (NoSubscriptionDocument(two.url),))
     assert found(one, {"/2": two}) == (newest, ["/2", "/3"])
     assert found(one, {"/2": two, "/3": seen("/3", family=Family.RSS)}) == (newest, ["/2", "/3"])
     circle = seen("/2", next_archive="/1")
@@ -92,7 +97,10 @@ def test_an_archive_on_the_way_that_names_the_subscription_document_leads_there(
     """R3."""
     feed = seen("/feed", is_archive=False)
     others = {"/2": seen("/2", current="/feed"), "/feed": feed}
-    assert found(seen("/1", next_archive="/2"), others) == (SearchResult(feed.url, feed), ["/2", "/feed"])
+    assert found(seen("/1", next_archive="/2"), others) == (
+        FoundSubscription(feed.url, feed),
+        ["/2", "/feed"],
+    )
 
 
 def test_the_way_forward_is_not_endless() -> None:

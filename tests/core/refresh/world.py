@@ -25,13 +25,13 @@ from wholefeed.core.notes import Ending, Note
 from wholefeed.core.refresh.accounting import Departure
 from wholefeed.core.refresh.arrivals import (
     Failure,
+    FoundSubscription,
     FreshDocument,
     KnownEntries,
     Offer,
     Placement,
     Reply,
     ReplyFacts,
-    SubscriptionCame,
     SubscriptionFailed,
     SubscriptionPlacement,
     Unchanged,
@@ -327,7 +327,7 @@ class WorldIO:
 
     def ask_subscription(
         self, url: str, stored: StoredDocument | None, is_whole: bool = False, searches: bool = False
-    ) -> SubscriptionCame | Reply | SubscriptionFailed:
+    ) -> Reply | SubscriptionFailed:
         self.told.asked.append(url)
         reply, publisher = Reply(url=url, permanent_url=None, headers={}), self.world.publisher
         asks = not is_whole and is_validated(stored)
@@ -339,7 +339,7 @@ class WorldIO:
         if asks and (publisher.is_frozen or (stored and stored.digest == fresh.arrival.digest)):
             return dataclasses.replace(reply, is_update=True)
         self.held[url] = page
-        return SubscriptionCame(url=url, reply=reply, fresh=fresh)
+        return dataclasses.replace(reply, found=FoundSubscription(url, fresh))
 
     def store_subscription(self, placement: SubscriptionPlacement) -> None:
         world = self.world

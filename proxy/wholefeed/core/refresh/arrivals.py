@@ -91,12 +91,14 @@ class Failure:
 # What came of the question for the subscription document
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SubscriptionCame:
+@dataclass(frozen=True, slots=True)
+class FoundSubscription(Generic[_Document]):
+    """The end of the search for a subscription document (R3)."""
+
     url: str
     """The new URL for fetching the document."""
-    reply: Reply
-    fresh: FreshDocument
+    document: _Document
+    """The whole document; for decisions a `FreshDocument`."""
     notes: tuple[Note, ...] = ()
     """Reasons why the document may not be the subscription document (R3)."""
 
@@ -111,7 +113,7 @@ class SubscriptionFailed(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reply:
-    """The publisher's response about the subscription document, without the document."""
+    """The publisher's response about the subscription document."""
 
     url: str
     """The requested URL, before redirects."""
@@ -121,6 +123,8 @@ class Reply:
     """Header fields with lower-case names."""
     is_update: bool = False
     """Whether the response was a 304: header fields not in it stay as stored (RFC 9111, section 3.2)."""
+    found: FoundSubscription[FreshDocument] | None = None
+    """The document that came; None if the stored one has not changed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -30,7 +30,6 @@ from wholefeed.core.refresh.arrivals import (
     Reply,
     ReplyFacts,
     Response,
-    SubscriptionCame,
     SubscriptionFailed,
     SubscriptionPlacement,
 )
@@ -59,7 +58,7 @@ def ask(request: CoreRequest[_T]) -> Talk[_T]:
 
 
 @dataclass(frozen=True, slots=True)
-class AskSubscription(CoreRequest[SubscriptionCame | Reply | SubscriptionFailed]):
+class AskSubscription(CoreRequest[Reply | SubscriptionFailed]):
     """Fetch the subscription document. A mere `Reply` as the result says that the stored one is current."""
 
     url: str

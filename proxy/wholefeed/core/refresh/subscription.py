@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
-from typing import Final, Generic, TypeVar
+from typing import Final, Protocol, TypeVar
 
 from wholefeed.core.adapters.base import NOTHING_COLLECTED
 from wholefeed.core.links import Navigation, current_elsewhere, recall
@@ -28,11 +28,11 @@ from wholefeed.core.notes import (
 from wholefeed.core.parse.limits import PARSER_VERSION
 from wholefeed.core.refresh.arrivals import (
     Failure,
+    FoundSubscription,
     FreshDocument,
     Offer,
     Reply,
     ReplyFacts,
-    SubscriptionCame,
     SubscriptionFailed,
     SubscriptionPlacement,
 )
@@ -64,7 +64,21 @@ from wholefeed.core.text.dates import DAY_SECONDS, WEEK_SECONDS
 from wholefeed.core.text.urls import canonical_url, same_document
 from wholefeed.core.walk.chain import Arrival, has_news, is_new_throughout
 
-_T = TypeVar("_T")
+
+class Searchable(Protocol):
+    """A fetched document, as the search for a subscription document sees it."""
+
+    @property
+    def url(self) -> str: ...
+    @property
+    def final_url(self) -> str: ...
+    @property
+    def family(self) -> Family: ...
+    @property
+    def navigation(self) -> Navigation: ...
+
+
+_Searched = TypeVar("_Searched", bound=Searchable)
 
 
 class SubscriptionRefresh:
@@ -89,14 +103,14 @@ class SubscriptionRefresh:
             yield NoteFailure(*self._failure(came.failure))
             return (yield from self._stand_in(came.copy)) or came
         self._basis.progress.is_confirmed = True
-        if isinstance(came, Reply):
+        if (found := came.found) is None:
             yield NoteReply(self._facts_of(came, unchanged=self._stored))
             return self._current()
-        has_changed, has_news, notes = yield from self._take(came)
-        yield NoteReply(self._facts_of(came.reply, fetch_url=self._found_at(came)))
-        return self._current(came.fresh, has_changed=has_changed, has_news=has_news, notes=notes)
+        has_changed, has_news, notes = yield from self._take(came.url, found)
+        yield NoteReply(self._facts_of(came, fetch_url=self._found_at(found)))
+        return self._current(found.document, has_changed=has_changed, has_news=has_news, notes=notes)
 
-    def _ask(self) -> Talk[SubscriptionCame | Reply | SubscriptionFailed]:
+    def _ask(self) -> Talk[Reply | SubscriptionFailed]:
         """Ask for the document; search (R3) only if the last search failed. Opening the feed made one."""
         stored, url, basis = self._stored, self._feed.fetch_url, self._basis
         if not (self._lacks(CurrentUnavailable, NoSubscriptionDocument)):
@@ -114,7 +128,7 @@ class SubscriptionRefresh:
             url = stored.url  # forward from the newest archive that is known
         return (yield from ask(AskSubscription(url, None, searches=True)))
 
-    def _ask_about(self, stored: StoredDocument) -> Talk[SubscriptionCame | Reply | SubscriptionFailed]:
+    def _ask_about(self, stored: StoredDocument) -> Talk[Reply | SubscriptionFailed]:
         """Ask for news of the document; unconditionally if a person asks or validators are doubted.
 
         After a week of nothing but 304, ask once more without conditions, and weekly from then on. A
@@ -124,7 +138,7 @@ class SubscriptionRefresh:
         self._is_whole = request.is_forced or request.is_full or feed.doubts > 0
         came = yield from ask(AskSubscription(url, stored, is_whole=self._is_whole))
         now, had_at = self._basis.now(), stored.fetched_at if feed.had_at is None else feed.had_at
-        if not (isinstance(came, Reply) and may_be_frozen(had_at, now=now)):
+        if isinstance(came, SubscriptionFailed) or came.found or not may_be_frozen(had_at, now=now):
             return came
         whole = yield from ask(AskSubscription(url, stored, is_whole=True))
         if isinstance(whole, SubscriptionFailed):  # that nothing has changed counts until tomorrow
@@ -139,18 +153,23 @@ class SubscriptionRefresh:
 
     # It came
 
-    def _take(self, came: SubscriptionCame) -> Talk[tuple[bool, bool, tuple[Note, ...]]]:
-        """Store a changed document; return whether it has changed, whether it brings news, and notes."""
-        stored, fresh, kind = self._stored, came.fresh, self._kind_of(came.fresh)
+    def _take(
+        self, url: str, found: FoundSubscription[FreshDocument]
+    ) -> Talk[tuple[bool, bool, tuple[Note, ...]]]:
+        """Store a changed document; return whether it has changed, whether it brings news, and notes.
+
+        `url` is the requested URL, before redirects.
+        """
+        stored, fresh, kind = self._stored, found.document, self._kind_of(found.document)
         has_changed = (
             stored is None
             or stored.is_stand_in  # the publisher's own, be it the same (R33)
             or stored.digest != fresh.arrival.digest
-            or stored.url != came.reply.url
+            or stored.url != url
             or stored.links != fresh.arrival.links
             or kind is not self._feed.kind
         )
-        notes = (*came.notes, *fresh.reading_notes, *fresh.link_notes)
+        notes = (*found.notes, *fresh.reading_notes, *fresh.link_notes)
         if not has_changed:
             return False, False, notes
         brings_news = True
@@ -174,7 +193,7 @@ class SubscriptionRefresh:
                 family=fresh.arrival.family,
                 remembers=stored if is_kept and not full else None,
                 changes_family=stored is not None and stored.family is not fresh.arrival.family,
-                detached=self._leaving(came.reply.url, fresh.arrival.family),
+                detached=self._leaving(url, fresh.arrival.family),
             )
         )
         return True, brings_news, (*notes, *full)
@@ -219,10 +238,10 @@ class SubscriptionRefresh:
 
     # What the reply means
 
-    def _found_at(self, came: SubscriptionCame) -> str | None:
+    def _found_at(self, found: FoundSubscription[FreshDocument]) -> str | None:
         """Return the document's URL if the request was for an archive (R3)."""
-        is_elsewhere = not came.notes and came.url != self._feed.fetch_url
-        return canonical_url(came.url) if is_elsewhere else None
+        is_elsewhere = not found.notes and found.url != self._feed.fetch_url
+        return canonical_url(found.url) if is_elsewhere else None
 
     def _facts_of(
         self, reply: Reply, *, fetch_url: str | None = None, unchanged: StoredDocument | None = None
@@ -363,7 +382,7 @@ class SubscriptionState:
 # From a document that was asked for to the subscription document of its feed (R3)
 
 
-async def search(url: str, seen: SearchedDocument[_T], fetch: Fetch[_T]) -> SearchResult[_T]:
+async def search(url: str, asked: _Searched, fetch: Fetch[_Searched]) -> FoundSubscription[_Searched]:
     """Find the subscription document behind a document (R3).
 
     The first case that applies decides:
@@ -372,19 +391,21 @@ async def search(url: str, seen: SearchedDocument[_T], fetch: Fetch[_T]) -> Sear
         an archive without `current`     -> forward by `next-archive`, asking again at each; use the newest
         else                             -> use the document itself
     """
-    navigation = seen.navigation
-    current = current_elsewhere(navigation, url, seen.final_url)
+    navigation = asked.navigation
+    current = current_elsewhere(navigation, url, asked.final_url)
     if current is not None:
         came = await fetch(current)
         if isinstance(came, Failure):
-            return SearchResult(url, seen, (CurrentUnavailable(current, reason=came.slug),))
-        return SearchResult(current, came)
+            return FoundSubscription(url, asked, (CurrentUnavailable(current, reason=came.slug),))
+        return FoundSubscription(current, came)
     if navigation.is_archive and navigation.current_url is None:
-        return await _newest_archive(url, seen, fetch)
-    return SearchResult(url, seen)
+        return await _newest_archive(url, asked, fetch)
+    return FoundSubscription(url, asked)
 
 
-async def _newest_archive(url: str, asked: SearchedDocument[_T], fetch: Fetch[_T]) -> SearchResult[_T]:
+async def _newest_archive(
+    url: str, asked: _Searched, fetch: Fetch[_Searched]
+) -> FoundSubscription[_Searched]:
     newest = asked
     passed = [url, asked.final_url]
     for _ in range(MAX_FORWARD_STEPS):
@@ -398,29 +419,11 @@ async def _newest_archive(url: str, asked: SearchedDocument[_T], fetch: Fetch[_T
             return await search(newer, came, fetch)
         newest = came
         passed += [newer, came.final_url]
-    return SearchResult(url, newest, (NoSubscriptionDocument(newest.url),))
+    return FoundSubscription(url, newest, (NoSubscriptionDocument(newest.url),))
 
 
 MAX_FORWARD_STEPS: Final = 100
 """Most archive documents on the way to the newest one."""
 
 
-@dataclass(frozen=True, slots=True)
-class SearchedDocument(Generic[_T]):
-    url: str
-    final_url: str
-    family: Family
-    navigation: Navigation
-    whole: _T
-
-
-@dataclass(frozen=True, slots=True)
-class SearchResult(Generic[_T]):
-    url: str
-    """The new URL for fetching the subscription document."""
-    document: SearchedDocument[_T]
-    notes: tuple[Note, ...] = ()
-    """Reasons why the document may not be the subscription document."""
-
-
-Fetch = Callable[[str], Awaitable[SearchedDocument[_T] | Failure]]
+Fetch = Callable[[str], Awaitable[_Searched | Failure]]
