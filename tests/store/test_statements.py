@@ -148,7 +148,7 @@ FILLED = """
 def every_statement() -> dict[str, str]:
     names = [f"{tables.__name__}.{each.name}" for each in pkgutil.iter_modules(tables.__path__)]
     found = statements(*map(import_module, names))
-    for name in ("identities._BEARERS", "posts._FIND", "posts._IDS_OF_POSTS"):  # from which two are made
+    for name in ("identity_table._BEARERS", "posts._FIND", "posts._IDS_OF_POSTS"):  # from which two are made
         del found[f"wholefeed.store.tables.{name}"]
     return found
 
