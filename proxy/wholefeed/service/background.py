@@ -1,12 +1,7 @@
-"""What is done with the known feeds while nobody asks: they are polled (R7), and the store is kept in order.
+"""Work on known feeds without a request: polls (R7), and upkeep of the store.
 
-    await Polling(context, running).run()       # until it is cancelled
-    times = AskedTimes(store, now)              # when feeds were asked for: eviction goes by it
-    house = Housekeeping(context, running, times)
-    await house.run()                           # until it is cancelled
-
-Each is one loop, which outlives a database that fails. Where replicas share the store, a poll, a clean-up and
-an eviction are claimed first, so that one of them does it.
+Each loop outlives database failures. Replicas that share the store claim a poll, a clean-up or an eviction
+first, so that only one does it.
 """
 
 from __future__ import annotations
@@ -38,20 +33,18 @@ log = get_logger()
 # Polls
 
 MAX_POLLS: Final = 4
-"""Polls at once, and at most a quarter of `fetch.concurrency`: readers' requests and walks have the rest."""
+"""Concurrent polls, but at most a quarter of `fetch.concurrency`: the rest is for readers and walks."""
+# limited since feeds are added, the clock may jump, and the machine may sleep
 LONGEST_PAUSE_SECONDS: Final = 60.0
-"""Between two turns: feeds are added meanwhile, and the clock may jump or the machine have slept."""
-_TAKEN_FROM: Final = 64
-"""Where others poll, too: so many of the feeds that are due are taken from before it is looked again."""
+_TAKEN_FROM: Final = 64  # due feeds to choose from before the next look, if replicas poll, too
 
 
 class Polling:
-    """Refreshes known feeds unasked, so that nothing is missed between two visits of a reader (R7).
+    """Refreshes feeds without a request, so that no entry is missed between a reader's visits (R7).
 
-    At each turn the feed that has been due longest is polled, if its host is not being polled and has not
-    asked to be left alone; then the loop pauses, so that polls are spread evenly. A poll is an ordinary
-    refresh: it asks conditionally, takes a refresh under way for its own, and outlives a turn. What has been
-    polled stands in the store alone (`feed.checked_at`), so a restart polls nothing again.
+    Each turn polls the feed due longest, unless its host is being polled or has asked for a pause. Pauses
+    between turns spread the polls evenly. A poll is an ordinary conditional refresh, or joins a running one.
+    Poll times are only in the store (`feed.checked_at`), so a restart polls nothing again.
     """
 
     def __init__(self, context: RefreshContext, running: Running) -> None:
@@ -60,17 +53,14 @@ class Polling:
         self._interval_seconds = context.config.history.poll_seconds
         self._most = max(1, min(MAX_POLLS, context.config.fetch.concurrency // 4))
         self._outlook = Outlook(feeds=0, due=(), next_at=None)
-        self._waiting: dict[int, str] = {}
-        """Of the last outlook, those not taken yet: feed and URL, due longest first."""
-        self._hosts: set[str] = set()
-        """Hosts of feeds that are being polled."""
+        self._waiting: dict[int, str] = {}  # feeds and URLs of the last outlook, due longest first
+        self._hosts: set[str] = set()  # being polled
+        # Monotonic ends of pauses for feeds with failures that the store does not know.
         self._set_aside: dict[int, float] = {}
-        """Monotonic instants until which feeds rest that nothing in the store says a failure of."""
-        self._is_unkept = False
-        """Whether the store could not keep what a poll brought."""
+        self._is_unkept = False  # whether the store failed to write a poll's result
 
     async def run(self) -> None:
-        """Poll what is due, for as long as nobody cancels it; refreshes that have begun then go on."""
+        """Poll until cancelled; running refreshes then continue."""
         self._context.is_polling = True
         try:
             async with asyncio.TaskGroup() as polls:
@@ -86,7 +76,7 @@ class Polling:
             self._context.is_polling = False
 
     async def _turn(self, polls: asyncio.TaskGroup) -> float:
-        """Begin one poll if one may begin; return the seconds until the next turn."""
+        """Begin at most one poll; return seconds until the next turn."""
         if self._is_unkept:
             self._is_unkept = False
             return REST_SECONDS
@@ -108,7 +98,7 @@ class Polling:
         return self._pause_seconds()
 
     async def _next(self) -> FeedRow | None:
-        """Take the first feed that may be polled now; those whose host is taken keep their places."""
+        """Take the first feed ready for a poll; feeds of busy hosts keep their places."""
         for feed_id, url in list(self._waiting.items()):
             host = _host(url)
             if host in self._hosts or self._context.source.fetcher.gate.blocked_seconds(host) > 0:
@@ -119,7 +109,7 @@ class Polling:
         return None
 
     async def _taken(self, feed_id: int) -> FeedRow | None:
-        """Return a feed if it may be polled; none of those that share the store polls it then."""
+        """Return a feed if it may be polled; no other replica polls it then."""
         sharing = self._context.sharing
         if sharing.is_shared:
             is_free = self._running.running(feed_id) is None
@@ -128,7 +118,6 @@ class Polling:
         return feed if feed is not None and self._may_poll(feed) else None
 
     def _may_poll(self, feed: FeedRow) -> bool:
-        """Whether a feed is due still, and nobody else sees to it."""
         if self._running.running(feed.id) is not None or self._running.is_resting(feed.id):
             return False
         if time.monotonic() < self._set_aside.get(feed.id, 0.0):
@@ -137,17 +126,16 @@ class Polling:
         return poll_at is not None and poll_at <= self._context.now()
 
     async def _look(self) -> None:
-        """Read which feeds are due."""
         times = self._context.poll_times
         self._outlook = await self._context.store.read(lambda db: outlook(db, times))
         if not self._context.sharing.is_shared:
             self._waiting = dict(self._outlook.due)
             return
         first = self._outlook.due[:_TAKEN_FROM]
-        self._waiting = dict(random.sample(first, len(first)))  # the others look at the same ones
+        self._waiting = dict(random.sample(first, len(first)))  # the other replicas see the same list
 
     async def _attend(self, feed_id: int, host: str, flight: asyncio.Task[None]) -> None:
-        """Wait for the end of a poll, never cancelling it, and tell of it."""
+        """Wait for a poll without cancelling it, and log its end."""
         started = time.monotonic()
         try:
             await asyncio.wait({flight})
@@ -179,25 +167,18 @@ def _host(url: str) -> str:
     return urlsplit(url).hostname or ""
 
 
-# When feeds were asked for
+# Times of requests
 
-_PRECISION_SECONDS: Final = 3600.0
-"""How exactly the store knows when a feed was last asked for."""
-_WARNED_SECONDS: Final = 0.5
-"""For so long an answer waits until it is written that a reader has been warned."""
-_WRITE_SECONDS: Final = 60.0
-"""Between two writes. What is evicted is chosen after one."""
-_CLOSE_SECONDS: Final = 1.0
-"""For so long the end waits for what is written last. It is written all the same, where the store can be."""
+_PRECISION_SECONDS: Final = 3600.0  # of the time in the store
+_WARNED_SECONDS: Final = 0.5  # the longest wait of an answer until its warning is stored
+_WRITE_SECONDS: Final = 60.0  # between two writes; each eviction writes first
+_CLOSE_SECONDS: Final = 1.0  # the longest wait for the last write, which then continues alone
 
 
 class AskedTimes:
-    """When feeds were asked for, collected in memory and written for many at once; and who was warned of one.
+    """Times of requests for feeds, written in batches; only eviction uses them.
 
-        held.asked_at = times.note(feed.id, held.asked_at)
-        await times.run()           # until it is cancelled; `close` at the end
-
-    The store alone goes by it, when it evicts. What it cannot write now is written with the next ones.
+    A write that fails is repeated with the next one.
     """
 
     def __init__(self, store: Store, now: Callable[[], float]) -> None:
@@ -206,9 +187,9 @@ class AskedTimes:
         self._pending: dict[int, float] = {}
 
     def note(self, feed_id: int, asked_at: float) -> float:
-        """Note that a feed is asked for; return about when it was last.
+        """Note a request for a feed; return its approximate time.
 
-        `asked_at` is what the store, or an earlier call, has said.
+        `asked_at` is the time from the store or an earlier call.
         """
         asked_at = self._pending.get(feed_id, asked_at)
         if not 0 <= self._now() - asked_at <= _PRECISION_SECONDS:
@@ -216,20 +197,18 @@ class AskedTimes:
         return asked_at
 
     async def note_warned(self, feed: FeedRow) -> None:
-        """Note at once that a reader is sent a feed's warning (R16); else with the next one."""
+        """Store at once that a reader gets a feed's warning (R16), else with the next answer."""
         if feed.warning is Warned.UNSENT:
             with suppress(StoreError, OverloadedError, TimeoutError):
                 async with asyncio.timeout(_WARNED_SECONDS):
                     await self._store.write(partial(feed_table.note_warned, feed=feed), feed=feed.id)
 
     async def run(self) -> None:
-        """Write from time to time what has been noted."""
         while True:
             await asyncio.sleep(_WRITE_SECONDS)
             await self.write()
 
     async def write(self) -> None:
-        """Write what has been noted; what cannot be written is kept for the next time."""
         noted, self._pending = self._pending, {}
         if not noted:
             return
@@ -239,28 +218,24 @@ class AskedTimes:
             self._pending = {**noted, **self._pending}
 
     async def close(self) -> None:
-        """Write what has been noted; wait for that no longer than a moment."""
+        """Write, but wait `_CLOSE_SECONDS` at most."""
         with suppress(TimeoutError):
             async with asyncio.timeout(_CLOSE_SECONDS):
                 await self.write()
 
 
-# What is deleted
+# Deletion
 
-_PURGE_SECONDS: Final = 6 * 3600.0
-"""Between two clean-ups of the store."""
-_JUST_NOW_SECONDS: Final = 60.0
-"""Whoever asked for a feed so lately may be about to get it."""
-_AGAIN_SECONDS: Final = 60.0
-"""Until the next try, after feeds that may not be evicted yet have kept the store too large."""
+_PURGE_SECONDS: Final = 6 * 3600.0  # between two clean-ups
+_JUST_NOW_SECONDS: Final = 60.0  # A reader that asked so recently may be about to get the feed.
+_AGAIN_SECONDS: Final = 60.0  # until the next try, if feeds not yet evictable keep the store too large
 
 
 class Housekeeping:
-    """Deletes from the store what is old, and evicts feeds while it is larger than `store.max_bytes`.
+    """Deletes old rows, and evicts feeds while the store is larger than `store.max_bytes`.
 
-    Above that size the feeds that were not asked for longest are forgotten, one at a time, until the rest
-    fits. Never evicted are the one asked for last, those asked for just now, and those whose refresh is under
-    way or that are being sent.
+    The feed not asked for longest goes first. Four kinds of feeds stay: the one asked for last, those asked
+    for just now, those being refreshed and those being sent.
     """
 
     def __init__(self, context: RefreshContext, running: Running, asked: AskedTimes) -> None:
@@ -269,15 +244,13 @@ class Housekeeping:
         self._running = running
         self._asked = asked
         self._has_grown = asyncio.Event()
-        self._max_bytes = context.config.store.max_bytes
-        """0: there is no limit."""
+        self._max_bytes = context.config.store.max_bytes  # 0: no limit
         if self._max_bytes:
             running.on_end.append(self._has_grown.set)
-        self._measure_at = 0.0
-        """Not before that is the store measured because it has grown."""
+        self._measure_at = 0.0  # the earliest monotonic time of the next measurement
 
     async def run(self) -> None:
-        """Delete and evict from time to time, and when the store has grown, until cancelled."""
+        """Purge and evict from time to time and after growth, until cancelled."""
         purge_at = time.monotonic()
         while True:
             try:
@@ -295,16 +268,16 @@ class Housekeeping:
             await self._wait(wait_seconds if has_room else min(wait_seconds, _AGAIN_SECONDS))
 
     async def make_room(self) -> bool:
-        """Evict feeds while the store is larger than it may be.
+        """Evict feeds while the store is too large.
 
-        Return whether it is not any more, or nothing but the feed asked for last is left of it.
+        Return whether it fits, or only the feed asked for last is left.
         """
         if not self._max_bytes:
             return True
         began_at = time.monotonic()
         used_bytes = await self._upkeep.used_bytes()
         now = time.monotonic()
-        self._measure_at = now + REST * (now - began_at)  # where that takes long, the next time is not soon
+        self._measure_at = now + REST * (now - began_at)  # a slow measurement makes the next one late
         if used_bytes <= self._max_bytes:
             return True
         await self._asked.write()
@@ -331,14 +304,14 @@ class Housekeeping:
         return is_all_gone
 
     async def _is_free(self, feed_id: int) -> bool:
-        """Whether no refresh of a feed is under way, wherever; nor is one begun meanwhile."""
+        """Whether no replica refreshes a feed; if shared, claim it to prevent one."""
         if self._running.running(feed_id) is not None:
             return False
         sharing = self._context.sharing
         return not sharing.is_shared or await sharing.claim(feed_id, lambda _: True) is not None
 
     async def _wait(self, seconds: float) -> None:
-        """Wait until the store has grown, at most so long."""
+        """Wait for growth, at most `seconds`."""
         with suppress(TimeoutError):
             async with asyncio.timeout(seconds):
                 await self._has_grown.wait()

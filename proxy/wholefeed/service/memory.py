@@ -1,20 +1,11 @@
-"""What is held in memory of feeds: the one cache, for their answers and for their refreshes.
+"""The one cache of feeds, for their answers and their refreshes.
 
-    memory = Memory(max_bytes)
-    held = memory.find(url)                             # None: ask the store
-    since = memory.generation                           # before the read of the store begins
-    snapshot = ...
-    held = memory.put(snapshot, url, since)             # None: it has changed meanwhile, or is too large
+`Store.write` reports each commit before its caller continues: `drop` removes the changed feed, `renew`
+replaces its row, `replace` its text. So cached feeds match the database as of now or of the request. A read
+that a change overtakes fills nothing. A URL leads to the same feed until its deletion.
 
-All that is held of a feed, and all that is made of that, stands in one `CachedFeed`. A commit of
-`Store.write` that names the feed makes it old, before whoever asked for the change goes on: `drop` lets go
-of it. Who knows what has become of the feed says so instead: its row (`renew`), or its text as well
-(`replace`). So what is held is what the database says, or said when the request came. A read that a change
-has overtaken fills nothing: it may have seen the feed as it was. A URL leads to the same feed until that is
-forgotten.
-
-Where other processes change the database, too, `wholefeed.service.checking` compares what is held with it.
-Nothing here waits or reads.
+If other processes write, `wholefeed.service.checking` validates cached feeds. No function here waits or
+reads.
 """
 
 from __future__ import annotations
@@ -34,40 +25,29 @@ from wholefeed.store.tables.feed_table import AGES, Version, version_of
 
 
 class Memory:
-    """Feeds as they are sent, found by the URLs that lead to them; those not asked for longest go first.
-
-    All of it comes to `max_bytes` at most; 0: nothing is held.
-    """
+    """Cached feeds by URL, at most `max_bytes` (0: none). The feed not asked for longest goes first."""
 
     def __init__(self, max_bytes: int) -> None:
         parsed_bytes = max_bytes // _PARSED_SHARE
         self._max_bytes = max_bytes - parsed_bytes
-        self._held: OrderedDict[int, CachedFeed] = OrderedDict()
-        """By feed, those asked for last at the end."""
-        self._feeds: dict[str, int] = {}
-        """By the URLs that were asked for."""
-        self._waiting: dict[int, int] = {}
-        """How many answers wait for the refresh of a feed."""
+        self._held: OrderedDict[int, CachedFeed] = OrderedDict()  # by feed, the one asked for last at the end
+        self._feeds: dict[str, int] = {}  # by URL
+        self._waiting: dict[int, int] = {}  # answers that wait for a feed's refresh
         self._bytes = self._hits = self._misses = 0
-        self.generation = 0
-        """How often any feed has changed."""
-        self._changed: dict[int, int] = {}
-        """What `generation` was when a feed changed last."""
-        self._all_changed = 0
-        """What it was when any may have that is not among these."""
-        self.parsed = ParsedDocuments(parsed_bytes)
-        """Documents are what they are, whoever changes their feed."""
+        self.generation = 0  # number of changes to any feed
+        self._changed: dict[int, int] = {}  # `generation` at each feed's last change
+        self._all_changed = 0  # the same for all feeds not in `_changed`
+        self.parsed = ParsedDocuments(parsed_bytes)  # by content: a change of their feed does not affect them
 
     @property
     def usage(self) -> Usage:
         return Usage(len(self._held), self._bytes + self.parsed.bytes, self._hits, self._misses)
 
     def find(self, url: str) -> CachedFeed | None:
-        """Return what is held of the feed that a URL leads to."""
         return self._held.get(self._feeds.get(url, 0))
 
     def note_asked(self, held: CachedFeed | None) -> None:
-        """Count that a feed is asked for, once for each answer; `held` is what was found of it."""
+        """Count a request, once for each answer."""
         if held is None:
             self._misses += 1
             return
@@ -77,21 +57,18 @@ class Memory:
             self._held.move_to_end(feed_id)
 
     def of(self, feed_id: int) -> CachedFeed | None:
-        """Return what is held of a feed, whatever leads to it."""
         return self._held.get(feed_id)
 
     @property
     def feeds(self) -> list[int]:
-        """The numbers of those that are held."""
         return list(self._held)
 
     # Filling it
 
     def put(self, snapshot: Snapshot, url: str, since: int) -> CachedFeed | None:
-        """Hold a feed that was read for a URL; return what is held of this very snapshot.
+        """Cache a feed read for a URL; return None if it has changed or does not fit.
 
-        Nothing is if it has changed since the read began, of where the URL leads and of the snapshot:
-        `since` is what `generation` was then.
+        `since` is `generation` before the reads of the URL's feed and of the snapshot.
         """
         feed_id = snapshot.feed.id
         if not self._max_bytes or self.has_changed(feed_id, since):
@@ -124,7 +101,7 @@ class Memory:
             self._feeds[url] = held.snapshot.feed.id
 
     def grow(self, held: CachedFeed, size: int) -> bool:
-        """Count bytes of a feed, letting go of those not asked for longest; return whether there is room."""
+        """Add bytes to a feed, removing other feeds for room; return whether there is room."""
         feed_id = held.snapshot.feed.id
         if self._held.get(feed_id) is not held or held.bytes + size > self._max_bytes // _SHARE:
             return False
@@ -135,10 +112,10 @@ class Memory:
             self._remove(next(iter(self._held)))
         return True
 
-    # What becomes of a feed
+    # Changes to a feed
 
     def has_changed(self, feed_id: int, since: int) -> bool:
-        """Whether what was read of a feed, while `generation` was that or later, may be out of date."""
+        """Whether a read of a feed at generation `since` may be out of date."""
         return since < self._changed.get(feed_id, self._all_changed)
 
     def _note_change(self, feed_id: int) -> None:
@@ -148,26 +125,26 @@ class Memory:
         self._changed[feed_id] = self.generation
 
     def doubt_reads(self) -> None:
-        """Let no read that is under way fill anything: any feed may have changed."""
+        """Let no running read fill the cache: any feed may have changed."""
         self.generation += 1
         self._changed.clear()
         self._all_changed = self.generation
 
     def drop(self, feed_id: int) -> None:
-        """Let go of a feed that has changed, and of what is being read of it."""
+        """Remove a changed feed; running reads of it fill nothing."""
         self._note_change(feed_id)
         self._remove(feed_id)
 
     def drop_all(self) -> None:
-        """Let go of everything: any feed may have changed."""
+        """Remove all feeds: any may have changed."""
         self.doubt_reads()
         for feed_id in list(self._held):
             self._remove(feed_id)
 
     def renew(self, feed: FeedRow, *, is_unchanged: bool = False) -> None:
-        """Take the row of a feed whose text stays; what was made of one that said something else goes.
+        """Replace a feed's row; answers made from a different row go.
 
-        `is_unchanged`: its documents and failures are what they were, too.
+        `is_unchanged`: documents and failures stay the same, too.
         """
         self._note_change(feed.id)
         held = self._held.get(feed.id)
@@ -183,9 +160,9 @@ class Memory:
             held.let_go(_BEGINNING)
 
     def replace(self, snapshot: Snapshot, new: Mapping[int, bytes]) -> None:
-        """Take what has been published of a feed; hold it if an answer waits for it, with all of its text.
+        """Take a publication; cache the feed if an answer waits for it and all blocks are in memory.
 
-        `new` has the texts of new segments; what stays may have been held before.
+        `new` has the blocks of new segments.
         """
         feed_id = snapshot.feed.id
         self._note_change(feed_id)
@@ -197,7 +174,7 @@ class Memory:
 
     @contextmanager
     def await_feed(self, feed_id: int) -> Iterator[None]:
-        """Have what is published of a feed meanwhile held at once: an answer waits for it."""
+        """Cache the feed at its next publication: an answer waits for it."""
         self._waiting[feed_id] = self._waiting.get(feed_id, 0) + 1
         try:
             yield
@@ -207,7 +184,7 @@ class Memory:
                 del self._waiting[feed_id]
 
     def confirm(self, feed_id: int, version: Version | None) -> None:
-        """Let go of a feed that is another one now; None: there is none any more."""
+        """Remove a feed unless its cached version is current; None: the feed is deleted."""
         held = self._held.get(feed_id)
         if held is None:
             return
@@ -229,27 +206,22 @@ class Memory:
                 del self._feeds[url]
         return held
 
-    # What the next refresh starts from
+    # The start of the next refresh
 
     def beginning(self, feed_id: int) -> tuple[FeedRow, Beginning] | None:
-        """Return a feed's row and what a refresh starts from: one that changes nothing reads nothing."""
+        """Return a feed's row and beginning: a refresh without changes then reads nothing."""
         held = self._held.get(feed_id)
         found: Beginning | None = None if held is None else held.made(_BEGINNING)
         return None if held is None or found is None else (held.snapshot.feed, found)
 
     def keep_beginning(self, feed_id: int, found: Beginning) -> None:
-        """Hold what was read of a feed as it is now.
-
-        Detached documents are deleted some day without a word, so what has any is read each time.
-        """
         held = self._held.get(feed_id)
+        # Detached documents are deleted later without notice, so a feed with any is read each time.
         if held is not None and all(row.rank is not None for row in found.rows):
             held.keep_made(_BEGINNING, found, _beginning_size(found))
 
 
 class Usage(NamedTuple):
-    """How much is held, and how often that was of use."""
-
     feeds: int
     bytes: int
     hits: int
@@ -257,40 +229,35 @@ class Usage(NamedTuple):
 
 
 class CachedFeed:
-    """What is held of one feed; of no use to anybody but the answers under way once it has been dropped."""
+    """One feed in memory. After its removal only running answers use it."""
 
     def __init__(self, memory: Memory, snapshot: Snapshot) -> None:
         self._memory = memory
         self._made: OrderedDict[Hashable, tuple[object, int]] = OrderedDict()
-        self.snapshot = snapshot
-        """As read, or renewed since. Nothing keeps its segments readable: see `blocks`."""
-        self.blocks: Final[dict[int, bytes]] = {}
-        """Those held, by segment."""
+        self.snapshot = snapshot  # its segments may be gone from the store: see `blocks`
+        self.blocks: Final[dict[int, bytes]] = {}  # by segment
         self.urls: Final[set[str]] = set()
-        """What leads to it."""
-        self.is_collecting = False
-        """Whether an answer of it is collected to be held while it is sent: one at a time."""
+        self.is_collecting = False  # whether an answer is being collected for the cache; one at a time
         self.asked_at = snapshot.feed.asked_at
         self.bytes = 0
 
     @property
     def is_whole(self) -> bool:
-        """Whether all of its text is here, so that nothing has to be kept readable for it."""
+        """Whether all text is in memory, so nothing has to stay readable in the store."""
         return all(each.id in self.blocks for each in self.snapshot.segments if each.length)
 
     def keep_block(self, segment_id: int, block: bytes) -> None:
-        """Hold a block, if it is small enough and there is room."""
+        """Cache a block, if it is small and there is room."""
         is_wanted = len(block) <= LARGEST_BLOCK_BYTES and segment_id not in self.blocks
         if is_wanted and self._memory.grow(self, sys.getsizeof(block) + _ENTRY_BYTES):
             self.blocks[segment_id] = block
 
     def made(self, key: Hashable) -> Any:
-        """Return what has been made of the feed under that key, or None."""
         found = self._made.get(key)
         return None if found is None else found[0]
 
     def keep_made(self, key: Hashable, value: object, size: int) -> None:
-        """Hold something made of the snapshot alone, if there is room; `size` in bytes."""
+        """Cache a product of the snapshot alone, if there is room for `size` bytes."""
         while len(self._made) >= _MOST_MADE:
             self.let_go(next(iter(self._made)))
         size += _ENTRY_BYTES
@@ -298,45 +265,37 @@ class CachedFeed:
             self._made[key] = value, size
 
     def let_go(self, key: Hashable) -> None:
-        """Let go of what was made under that key."""
         found = self._made.pop(key, None)
         if found is not None:
             self._memory.grow(self, -found[1])
 
 
 class Beginning(NamedTuple):
-    """What is stored of a feed beside its row: what a refresh starts from."""
+    """Stored state at the start of a refresh, without the feed's row."""
 
     rows: list[DocumentRow]
-    """That of the subscription document does not tell when it was found to be unchanged since: no decision
-    goes by that."""
+    """The subscription document's time of the last 304 may be too old; no decision uses it."""
     failures: Failures
 
 
 _BEGINNING: Final = "beginning"
 
 
-MAX_CHANGES: Final = 4096
-"""Feeds whose change is remembered."""
+MAX_CHANGES: Final = 4096  # feeds in `Memory._changed`
 
 
-# What it comes to
+# Sizes
 
-_SHARE: Final = 4
-"""One feed takes at most this part of the memory."""
-_PARSED_SHARE: Final = 8
-"""This part of the memory is for documents that are parsed."""
+_SHARE: Final = 4  # one feed takes at most 1/4 of the memory
+_PARSED_SHARE: Final = 8  # parsed documents take 1/8
 LARGEST_BLOCK_BYTES: Final = 1 << 18
-"""Blocks above it are read from the store each time: reading them costs little beside sending them."""
+"""Larger blocks are not cached: reading costs little beside sending."""
 _MOST_MADE: Final = 16
-"""Answers and views that are held of one feed. Each Host, signature and parameter makes another."""
-_ENTRY_BYTES: Final = 200
-"""Of what is put into a table: its place there and the key."""
-_OVERHEAD_BYTES: Final = 2048
-"""Of a feed: the objects and tables around what is counted."""
+"""Answers and views of one feed. Each Host, signature and parameter makes another."""
+_ENTRY_BYTES: Final = 200  # of one table entry, with its key
+_OVERHEAD_BYTES: Final = 2048  # of a feed's objects and tables, beside those counted
 _NOTE_BYTES: Final = 600
-_PAIR_BYTES: Final = 200
-"""Beside the texts, which publishers have made as long as they like."""
+_PAIR_BYTES: Final = 200  # beside the texts, which publishers may make long
 
 
 def _snapshot_size(snapshot: Snapshot) -> int:
@@ -366,6 +325,6 @@ _COLUMNS: Final[dict[type, Callable[[Any], tuple[object, ...]]]] = {
     row: attrgetter(*(each.name for each in fields(row)))
     for row in (FeedRow, SegmentRow, Attempt, DocumentRow)
 }
+# No answer depends on these columns: a stored document is not published yet.
 _APART: Final = ("asked_at", *AGES, "revision")
-"""Columns that nothing which is made of a feed depends on: a document that is stored is not published yet."""
 _of_answers: Final = attrgetter(*(each.name for each in fields(FeedRow) if each.name not in _APART))

@@ -1,10 +1,7 @@
-"""The fetches of one refresh: several at once, told to it one after the other as they end.
+"""Concurrent fetches of one refresh, with results one after the other.
 
-    await network.fetch(Fetch(url, stored, "prev-archive", is_met))
-    event = await network.next(NextEvent(needed=url))        # None: the time is over
-
-A refresh that adds documents holds a turn (`WalkTurns`). Meanwhile what has come is published from time to
-time, for readers that do not wait for the end.
+A refresh that adds documents holds a turn (`WalkTurns`). Meanwhile it publishes from time to time for readers
+that do not wait.
 """
 
 from __future__ import annotations
@@ -52,20 +49,12 @@ from wholefeed.store.tables import feed_table
 
 log = get_logger()
 
+# between publications during a walk; the last pause repeats
 _MEANWHILE_SECONDS: Final = (0.5, 1.0, 2.0, 4.0, 8.0)
-"""Pauses between publications while a walk runs; the last one repeats."""
 
 
 class WalkTurn:
-    """The turn of one refresh to use the network, and what is published while it holds that.
-
-    Args:
-        context: What every refresh works with.
-        feed: As it is stored.
-        file: What is stored of it.
-        progress: How far the refresh is.
-        is_polled: Whether no reader waits for it.
-    """
+    """One refresh's turn to use the network, with publications meanwhile."""
 
     def __init__(
         self,
@@ -81,15 +70,12 @@ class WalkTurn:
         self._file = file
         self._progress = progress
         self._is_polled = is_polled
-        self._stack: AsyncExitStack | None = None  # the turn, and the publications meanwhile
+        self._stack: AsyncExitStack | None = None  # the turn and the publishing task
         self.site = context.site_of(feed.fetch_url)
-        self.is_waiting = False
-        """Whether the walk of a feed that somebody asked for waits for its turn."""
-        self.began = 0.0
-        """When the turn was taken, by the monotonic clock; 0: it was not."""
+        self.is_waiting = False  # whether a walk that a reader asked for waits for its turn
+        self.began = 0.0  # monotonic seconds; 0: no turn was taken
 
     async def take(self) -> None:
-        """Wait for a turn."""
         self.is_waiting = not self._is_polled
         await self._file.storage.flush()
         self._stack = AsyncExitStack()
@@ -103,11 +89,11 @@ class WalkTurn:
         self._context.counts.walks_begun += 1
         log.info("walk.started", feed=self._feed.id)
         task = asyncio.create_task(self._publish_meanwhile())
-        task.add_done_callback(retrieve_failure)  # it is raised where the task is ended
+        task.add_done_callback(retrieve_failure)  # `cancel` raises it
         self._stack.push_async_callback(cancel, task)
 
     async def end(self, request: EndWalk) -> None:
-        """Give the turn back, and tell how the walk has ended."""
+        """Give the turn back, and log the walk's end."""
         # A publication that stores pending documents must not be ended before it knows their numbers.
         await self._file.put_pending()
         await self.give_back()
@@ -123,15 +109,13 @@ class WalkTurn:
         )
 
     async def give_back(self) -> None:
-        """Let others use the network, and end the publications meanwhile."""
         if self._stack is not None:
             await self._stack.aclose()
 
     async def _publish_meanwhile(self) -> None:
-        """Publish what has come from time to time, for readers that do not wait for the end.
+        """Publish from time to time, and when memory is almost full.
 
-        And when so much is in memory that some would have to be read again for it. What cannot be done now
-        may be done at the next time, or at the end.
+        A failed publication may succeed next time, or at the end.
         """
         pauses = iter(_MEANWHILE_SECONDS)
         while True:
@@ -143,8 +127,6 @@ class WalkTurn:
 
 
 class Network:
-    """The fetches of one refresh; see the module's docstring."""
-
     def __init__(
         self,
         context: RefreshContext,
@@ -163,10 +145,10 @@ class Network:
         self.turn = turn
         self._deadline: float | None = None
         self._tasks: dict[str, asyncio.Task[Obtained | Response]] = {}
-        self._pages: set[str] = set()  # what adapters ask for
+        self._pages: set[str] = set()  # requested by adapters
         self._early: deque[EarlyLink] = deque()
         self._has_event = asyncio.Event()
-        self._needed = ""  # the URL that the path of the walk has come to
+        self._needed = ""  # the URL that the walk's path has reached
         self._sizes = BudgetSizes()
 
     async def take_turn(self, _request: TakeTurn) -> None:
@@ -182,7 +164,6 @@ class Network:
             await self.turn.end(request)
 
     async def stop(self) -> None:
-        """Let go of the fetches under way."""
         self._look_ahead.give_up()
         self._deadline, self._needed = None, ""
         tasks = list(self._tasks.values())
@@ -211,7 +192,7 @@ class Network:
         self._needed = request.needed
         if not self._early:
             await self._gather()
-            await self._file.storage.flush()  # others see what the publisher said while this one waits
+            await self._file.storage.flush()  # others see the publisher's reply while this refresh waits
         while not self._early:
             url = next((url for url, task in self._tasks.items() if task.done()), None)
             if url is not None:
@@ -221,7 +202,7 @@ class Network:
         return self._early.popleft()
 
     async def _wait(self, seconds: float) -> bool:
-        """Wait for so long until something happens; return whether it has."""
+        """Return whether an event came within `seconds`."""
         self._has_event.clear()
         with suppress(TimeoutError):
             async with asyncio.timeout(max(0.0, seconds)):
@@ -229,7 +210,7 @@ class Network:
         return self._has_event.is_set()
 
     async def _receive(self, url: str) -> Response:
-        """Take the end of a fetch; a document is identified in the order in which the documents come."""
+        """Take a fetch's result; documents are identified in order of arrival."""
         came = self._tasks.pop(url).result()
         if isinstance(came, Obtained):
             obtained = await self._incoming.receive(url, came)
@@ -238,7 +219,7 @@ class Network:
         return came
 
     async def _gather(self) -> None:
-        """Let pending documents wait a moment for more, if all else waits as well."""
+        """Let pending documents wait for more if everything else waits, too."""
         pending = self._file.pending
         if not pending.are_waiting:
             return
@@ -250,7 +231,6 @@ class Network:
 
     @property
     def _has_ended(self) -> bool:
-        """Whether any fetch has ended."""
         return any(task.done() for task in self._tasks.values())
 
     def _begin(self, url: str, obtain: Callable[[], Awaitable[Obtained | Fetched]]) -> None:
@@ -259,7 +239,7 @@ class Network:
         task.add_done_callback(lambda _: self._has_event.set())
 
     def _begin_timer(self) -> float:
-        """Count the seconds of network that the walk may use, from now or before (R18); return their end."""
+        """Start the walk's network time (R18) unless it runs; return its end."""
         if self._deadline is None:
             self._deadline = time.monotonic() + self._context.settings.walk_seconds
         return self._deadline
@@ -297,7 +277,7 @@ class Network:
         return await self._desk.with_new_links(stored, came, self._desk.find_style())
 
     async def _obtain_page(self, request: FetchPage) -> Obtained | Fetched:
-        """Ask as adapters do: without conditions, for one pair of validators may stand for many pages."""
+        """Fetch without validators: a publisher may give many pages the same ones."""
         style = self._desk.find_style()
         return await self._context.source.obtain(
             request.url,
@@ -323,7 +303,6 @@ class Network:
 
 
 def _response_of(fetched: Fetched) -> Response:
-    """Return what a fetch of a walk comes to that brought no document."""
     if fetched.is_met:
         return LedBack(fetched.final_url)
     if not fetched.not_modified:

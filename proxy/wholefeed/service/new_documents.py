@@ -1,9 +1,6 @@
-"""A document as the walk, the store and whoever renders it take it, once it has been obtained.
+"""A fetched document on its way into the store, and the entries that leave a replaced document (R7, R8).
 
-In this order: how it is put into the store (`new_document`) and read from there (`make_stored`); what is in
-memory of it until it has been rendered (`FreshDocuments`) or replaced (`ParsedDocuments`); what leaves it for
-memory documents when it is replaced (`Leaving`, rules R7 and R8); how it is read again when the parser has
-learnt something (`reparse`).
+Its parsed or rendered form stays in memory until it is published or replaced.
 """
 
 from __future__ import annotations
@@ -46,7 +43,7 @@ from wholefeed.workers.pool import Workers
 log = get_logger()
 
 
-# As the store takes and gives it
+# In and out of the store
 
 
 def new_document(obtained: Obtained, placement: Placement) -> NewDocument:
@@ -94,12 +91,11 @@ def new_document(obtained: Obtained, placement: Placement) -> NewDocument:
     )
 
 
-_CODED_BYTES: Final = 1 << 20
-"""Up to here a body is encoded in the transaction that puts it, which takes a few milliseconds longer."""
+_CODED_BYTES: Final = 1 << 20  # smaller bodies are encoded in the transaction, which takes milliseconds
 
 
 async def compress_bodies(new: Sequence[NewDocument]) -> list[NewDocument]:
-    """Encode large bodies as they are stored: no transaction lasts for that."""
+    """Encode large bodies before a transaction, to keep the transaction short."""
     return [
         each
         if len(each.body) <= _CODED_BYTES or each.coded is not None
@@ -109,20 +105,19 @@ async def compress_bodies(new: Sequence[NewDocument]) -> list[NewDocument]:
 
 
 def make_stored(row: DocumentRow, body: bytes) -> Stored:
-    """Return a stored body, to be parsed: it was within the limits when it was fetched."""
+    """Return a stored body for parsing; it met the limits when it was fetched."""
     return Stored(body, row.final_url, row.media_type)
 
 
-# What is in memory of it
+# In memory
 
-MAX_FRESH_BYTES: Final = 12 << 20
-"""Of all that a refresh has put. What does not fit is read from the store again."""
+MAX_FRESH_BYTES: Final = 12 << 20  # of one refresh's documents; the rest is read from the store again
 
 
 class FreshDocuments:
-    """What one refresh has put, until it has been rendered: no document is read twice for that.
+    """Documents of one refresh, kept until rendered to avoid reading them back.
 
-    Nobody else puts documents of its feed meanwhile.
+    Nobody else stores documents of the feed meanwhile.
     """
 
     def __init__(self) -> None:
@@ -132,7 +127,7 @@ class FreshDocuments:
         self._is_much = asyncio.Event()
 
     def keep(self, number: int, document: DocumentInMemory) -> None:
-        """Take in what was put under a number; the oldest go when it becomes too much."""
+        """Add a document; drop the oldest if there are too many bytes."""
         self.drop((number,))
         self._documents[number] = document
         self._held_bytes += document.size_bytes
@@ -143,7 +138,7 @@ class FreshDocuments:
             self.drop((next(iter(self._documents)),))
 
     async def wait_for_more(self, within_seconds: float) -> None:
-        """Wait until so much has come since the last call that some would go unrendered, or for so long."""
+        """Wait until new documents nearly fill the space, at most for `within_seconds`."""
         with suppress(TimeoutError):
             async with asyncio.timeout(within_seconds):
                 await self._is_much.wait()
@@ -151,43 +146,32 @@ class FreshDocuments:
         self._new_bytes = 0
 
     def drop(self, numbers: Iterable[int]) -> None:
-        """Let go of documents that will hardly be rendered again."""
         for number in numbers:
             if number in self._documents:
                 self._held_bytes -= self._documents.pop(number).size_bytes
 
     def get(self, row: DocumentRow) -> DocumentInMemory | None:
-        """Return what is here of a document as it is stored."""
         found = self._documents.get(row.id)
         return found if found is not None and found.digest == row.digest else None
 
     def by_number(self) -> Mapping[int, DocumentInMemory]:
-        """Return all documents that are here now."""
         return dict(self._documents)
 
 
 class ParsedDocuments:
-    """Small documents as they were parsed, for the refresh that replaces them: none is parsed twice for that.
+    """Cache of small parsed documents, for the refreshes that replace them.
 
-        parsed = ParsedDocuments(max_bytes)
-        parsed.keep(new)                # once it is stored
-        document = parsed.find(row)     # None: its body is to be read and parsed
-
-    What is here depends on nothing but the bytes, where they came from and what they were said to be, and is
-    found by these. So nothing has to drop it: what no document is stored as any more goes with time.
+    The key is the content, its URL and its media type, so nothing becomes out of date.
     """
 
     def __init__(self, max_bytes: int) -> None:
         self._max_bytes = max_bytes
+        # by `_parsed_key`, the one asked for last at the end
         self._held: OrderedDict[Hashable, tuple[FeedDocument, int]] = OrderedDict()
-        """By `_parsed_key`, those asked for last at the end."""
         self.bytes = 0
 
     def keep(self, new: NewDocument) -> None:
-        """Hold a document that has been stored, if it is of those that are replaced: as feeds grow.
-
-        Those not asked for longest go for it.
-        """
+        """Cache a stored document if the feed's growth will replace it."""
         document = None if new.in_memory is None else new.in_memory.document
         is_replaced = new.role is Role.SUBSCRIPTION or (new.role is Role.MEMORY and not new.is_settled)
         if document is None or not is_replaced:
@@ -200,7 +184,6 @@ class ParsedDocuments:
             self._remove(next(iter(self._held)))
 
     def find(self, row: DocumentRow) -> FeedDocument | None:
-        """Return a stored document as it was parsed, if it is here."""
         key = _parsed_key(row)
         if key not in self._held:
             return None
@@ -208,7 +191,6 @@ class ParsedDocuments:
         return self._held[key][0]
 
     def drop(self, rows: Iterable[DocumentRow]) -> None:
-        """Let go of documents that are being replaced."""
         for row in rows:
             self._remove(_parsed_key(row))
 
@@ -221,8 +203,7 @@ def _parsed_key(document: DocumentRow | NewDocument) -> Hashable:
     return document.digest, document.final_url, document.media_type
 
 
-_ENTRY_BYTES: Final = 512
-"""Of an entry: its numbers, its identity, their places in tuples."""
+_ENTRY_BYTES: Final = 512  # its numbers, its identity and their places in tuples
 _KEYS_BYTES: Final = 320
 _CHILD_BYTES: Final = 400
 _OVERHEAD_BYTES: Final = 4096
@@ -239,13 +220,13 @@ def _parsed_size(document: FeedDocument) -> int:
     )
 
 
-# What leaves it for memory documents
+# Entries that leave
 
 
 async def documents_to_remember(store: Store, work: Workers, leaving: Leaving) -> list[NewDocument]:
-    """Return the memory documents to store together with the document that replaces another.
+    """Return memory documents to store with a replacement.
 
-    None where all is at hand: `Leaving.documents` makes them in the transaction, without a trip of its own.
+    If `Leaving.is_at_hand`, the transaction makes them (`Leaving.documents`).
     """
     if leaving.is_at_hand:
         return []
@@ -258,21 +239,13 @@ async def documents_to_remember(store: Store, work: Workers, leaving: Leaving) -
 
 
 class Leaving:
-    """What leaves a document that is being replaced, for memory documents (R7, R8, R10, R35).
+    """Entries that leave a replaced document for memory documents (R7, R8, R10, R35).
 
-    A copy that is fuller than what takes its place is remembered too, except of an archive. The memory
-    documents are detached where the new one is of another family: then every entry has left, and waits for
-    the family to come back (R23).
+    A copy fuller than its replacement is remembered too, except from an archive. A page's entries mostly move
+    to other pages, so an equally good copy elsewhere suffices. For an archive's entries any other copy
+    suffices.
 
-    Args:
-        rows: All documents of the feed.
-        old: The stored document.
-        new: What replaces it.
-        now: Epoch seconds.
-        parsed: What is held of documents as they were parsed.
-
-    What leaves a page has mostly moved to another one: that is remembered of which no other document holds as
-    good a copy. What leaves an archive is remembered where no other document holds it.
+    If the family changes, all entries leave, detached until the family returns (R23).
     """
 
     def __init__(
@@ -289,14 +262,13 @@ class Leaving:
         self._is_attached = new.read.facts.family is old.family
         self._is_set_back = self._is_attached and not self._is_page and _is_set_back(old, new)
         generated_at = old.fetched_at if old.generated_at is None else old.generated_at
+        # the old document's date, if its copies have that date (R10)
         self._made_at = generated_at if any(row.origin is Origin.ADAPTER for row in rows) else None
-        """When the old document was made, where that counts for its copies (R10)."""
         memories = [row for row in rows if row.role is Role.MEMORY]
         usable = [row for row in memories if row.family is old.family and row.rank is not None]
         self._open = max((row for row in usable if not row.is_settled), key=_memory_number, default=None)
         self._next_number = 1 + max((_memory_number(row) for row in memories), default=0)
-        self.replaced = [old] if self._open is None else [old, self._open]
-        """What will be replaced if anything leaves."""
+        self.replaced = [old] if self._open is None else [old, self._open]  # if anything leaves
         is_small = sum(row.body_bytes for row in self.replaced) <= HELD_BYTES and new.document is not None
         found = {row.id: parsed.find(row) for row in self.replaced} if parsed is not None and is_small else {}
         self._held = {number: document for number, document in found.items() if document is not None}
@@ -305,16 +277,16 @@ class Leaving:
 
     @property
     def is_at_hand(self) -> bool:
-        """Whether all that is replaced is held as it was parsed."""
+        """Whether `replaced` is in memory, parsed."""
         return len(self._held) == len(self.replaced)
 
     def documents(self, db: Database) -> list[NewDocument]:
-        """Return, where all is at hand, what `documents_to_remember` does elsewhere."""
+        """Return memory documents if `is_at_hand`, else none."""
         replaced = self.look(db) if self.is_at_hand else None
         return [] if replaced is None else self.puts(remember_copies(replaced, keeps_parsed=True))
 
     def look(self, db: Database) -> ReplacedDocument | None:
-        """Read what `remember_copies` is given; None: nothing leaves."""
+        """Read the arguments of `remember_copies`; None: nothing leaves."""
         old, new, latest = self._old, self._new, None
         facts = new.read.facts
         was, standing = (
@@ -322,7 +294,7 @@ class Leaving:
             list(facts.entries.said()) if self._is_attached else [],
         )
         found = replacement(was, standing)
-        if self._is_archive:  # its publisher is believed (R10)
+        if self._is_archive:  # the publisher decides (R10)
             found = Replacement(present=dict.fromkeys(found.present, OTHER), gone=found.gone)
         names = self._note_renamed(db, found) if facts.has_renamed else {}
         is_moved = self._is_page and self._is_attached
@@ -358,11 +330,7 @@ class Leaving:
         )
 
     def _note_renamed(self, db: Database, found: Replacement) -> dict[EntryId, EntryId]:
-        """Take posts whose ids have changed for gone where they were served under the old ones (R36).
-
-        What the document had under an id that the post is not served under need not be remembered while
-        another copy is served. Returns the identities of entries by what identifies them by themselves.
-        """
+        """Mark renamed posts as gone if served under their old ids (R36); return new names."""
         old, facts = self._old, self._new.read.facts
         was = posts.own_ids(db, old.id)
         now = {
@@ -372,6 +340,7 @@ class Leaving:
         usual = posts.find_usual(db, old.feed, was.keys())
         for identity, own in was.items():
             if own.id != usual.get(identity, identity):
+                # Answers use another id and another copy, so this copy need not be remembered.
                 if not own.is_live:
                     found.present[identity] = OTHER
             elif identity in found.present and now[identity] != own.id:
@@ -384,7 +353,7 @@ class Leaving:
         return self._held.get(row.id) or make_stored(row, document_table.read_body(db, row.id))
 
     def puts(self, found: RememberedCopies) -> list[NewDocument]:
-        """Return what is to be remembered, and take in what was found out about the new document."""
+        """Return memory documents; note which texts in the new document are cut."""
         self._cut = found.cut
         return [
             _memory_document(each, self._old, self._now, is_attached=self._is_attached)
@@ -392,7 +361,7 @@ class Leaving:
         ]
 
     def judge(self, db: Database, new: NewDocument) -> NewDocument:
-        """Return the document that is to be put, with what is known of how full its texts are (R10)."""
+        """Return the new document with notes on how full its texts are (R10)."""
         entries = self._new.read.facts.entries
         if self._cut:
             places = enumerate(entries.identities())
@@ -404,10 +373,8 @@ class Leaving:
 
 
 def _is_set_back(old: DocumentRow, new: Obtained) -> bool:
-    """Whether a document is older than the one it replaces, by its own date: caches give such copies.
-
-    One of another version is no copy: its publisher has changed its software.
-    """
+    """Whether a document's own date is before its predecessor's: caches send such copies."""
+    # Another version is no old copy: the publisher has changed its software.
     if old.version != new.read.facts.version:
         return False
     was = counted_instant(old.updated_at, old.fetched_at)
@@ -433,7 +400,7 @@ def _memory_document(
         role=Role.MEMORY,
         origin=Origin.MEMORY,
         rank=-written.number if is_attached else None,
-        detached_at=like.detached_at,  # a page that is of the other family has left with its own
+        detached_at=like.detached_at,  # a page of the other family has left with its family
         family=like.family,
         version=written.facts.version,
         site_id=like.site_id,
@@ -451,9 +418,9 @@ def _memory_document(
 
 
 def returning(rows: list[DocumentRow], family: Family) -> dict[int, int]:
-    """Return the ranks of the memory documents that come back with their family.
+    """Return ranks, by number, for memory documents that return with their family.
 
-    Those detached when it went, at one instant; what left earlier had left for another reason (R1).
+    Those detached earlier left for another reason (R1).
     """
     gone = [row for row in rows if row.role is Role.MEMORY and row.family is family and row.rank is None]
     last = max((row.detached_at or 0.0 for row in gone), default=0.0)
@@ -464,10 +431,9 @@ def _memory_number(row: DocumentRow) -> int:
     return int(row.url.removeprefix(MEMORY_URL))
 
 
-# Read again
+# Parsed again
 
-_BATCH: Final = 16
-"""Documents that are put in one transaction."""
+_BATCH: Final = 16  # documents in one transaction
 
 
 async def reparse(
@@ -477,10 +443,10 @@ async def reparse(
     rows: list[DocumentRow],
     now: float,
 ) -> bool:
-    """Put the documents again that an older parser has read; return whether there were any.
+    """Store documents of older parsers again; return whether there were any.
 
-    They are not fetched again: the body is the source of truth (docs/design.md#the-store). One that the
-    present parser cannot read stays as it is. The old segments serve until the new ones are published.
+    The stored body is the source of truth (docs/design.md#the-store). An unreadable document stays unchanged.
+    Old segments serve until the next publication.
     """
     outdated = [row for row in rows if row.parser_version != PARSER_VERSION]
     for start in range(0, len(outdated), _BATCH):

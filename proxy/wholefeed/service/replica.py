@@ -1,20 +1,7 @@
-"""This process among the replicas: its signs of life, the leases that it has, and those it waits for.
+"""This process among the replicas: its signs of life, its leases, and its waits for leases.
 
-    replica = Replica(store)
-    await replica.beat()                                    # alive from now on, as long as `run` goes on
-    lease, looked = await replica.take("task:purge")
-    if lease is not None:
-        async with replica.working(lease):                  # given back at the end
-            ...
-
-There is one way to have a lease, whatever it is for: it is taken, something works under it, it is given back.
-
-    taken     nothing works under it yet    -> working; given back when two signs of life find it so
-    working   no other replica begins       -> given back at its end; lost where another may have it
-    given back, as soon as the database can be reached; whoever waits for it is told
-    lost      what worked under it is stopped, and writes nothing any more
-
-The tables are `wholefeed.store.tables.leases`.
+A lease unused at two successive signs of life is given back. If another replica may have a used lease, it is
+lost: the work stops and writes nothing more. Giving a lease back wakes replicas that wait for it.
 """
 
 from __future__ import annotations
@@ -40,83 +27,63 @@ from wholefeed.store.tables.leases import LeaseCondition, LeaseResult, LeaseRow,
 
 log = get_logger()
 
-BEAT_SECONDS: Final = 2.0
-"""Between two signs of life."""
-CUT_OFF_SECONDS: Final = 5.0
-"""Less than `DEAD_SECONDS`, after which the others take it for dead."""
-RETRY_SECONDS: Final = 0.5
-"""After the database could not be reached, or an error of our own."""
-LOOK_SECONDS: Final = 1.0
-"""Between two looks at what is waited for."""
-STUCK_SECONDS: Final = 30.0
-"""A loop that has not come round for so long is not alive."""
-_PULSE_SECONDS: Final = 0.25
-"""Between two looks of the thread."""
-_LATE_SECONDS: Final = BEAT_SECONDS + 0.5
-"""After so long without a sign of life the thread gives one."""
+BEAT_SECONDS: Final = 2.0  # between two signs of life
+CUT_OFF_SECONDS: Final = 5.0  # less than `DEAD_SECONDS`, after which others presume a replica dead
+RETRY_SECONDS: Final = 0.5  # after a database failure or an internal error
+LOOK_SECONDS: Final = 1.0  # between two looks at awaited leases
+STUCK_SECONDS: Final = 30.0  # an event loop late by more counts as dead
+_PULSE_SECONDS: Final = 0.25  # between two looks of the thread
+_LATE_SECONDS: Final = BEAT_SECONDS + 0.5  # without a sign of life, until the thread gives one
 
 
 @dataclass(slots=True, eq=False)
 class Lease:
-    """A lease that this replica has."""
-
     name: str
     token: str
-    """Of this taking of it: what an earlier one does late means nothing."""
+    """New at each taking: late actions under an earlier one have no effect."""
     before: LeaseRow | None = None
-    """As it was stored until then."""
+    """The stored row before the lease was taken."""
     feed: FeedRow | None = None
-    """As it was then, if the lease is on one."""
+    """The feed then; None: the lease is not on a feed."""
     limit: asyncio.Timeout | None = None
-    """Ends the work under it when it is lost; None: nothing has begun."""
+    """Ends the work when the lease is lost; None: no work has begun."""
     tell: Callable[[], str] = str
-    """Says how far the work is, for the others."""
+    """Returns progress."""
     outcome: str = ""
-    """What they are told at the end."""
+    """For other replicas, at the end."""
 
     @property
     def is_begun(self) -> bool:
-        """Whether something works under it, or did."""
         return self.limit is not None
 
 
 @dataclass(slots=True, eq=False)
 class Wait:
-    """Somebody here who waits until a lease may be free."""
-
     name: str
     woken: asyncio.Event = field(default_factory=asyncio.Event)
     progress: str = ""
-    """How far its holder was at the last look."""
+    """The holder's progress at the last look."""
 
 
 class Replica:
-    """One process; `run` goes on as long as it is used."""
-
     def __init__(self, store: Store, clock: Callable[[], float] = time.monotonic) -> None:
         self.store = store
         self._clock = clock
         self.name = secrets.token_hex(8)
-        self.replicas = 1
-        """How many there are, as far as is known."""
+        self.replicas = 1  # last known number
+        # Whether the database may have lost all leases; the code that reacts resets it.
         self.is_forgotten = True
-        """Whether the database may have lost who was at what; for whoever takes that up to reset."""
         self.held: dict[str, Lease] = {}
-        self._sign = ("", -math.inf)
-        """The last sign of life: under which name, and when it was sent."""
-        self._seen_at = clock()
-        """When the loop was seen to come round."""
-        self._failure: StoreError | OverloadedError | None = None
-        """Why the last sign of life could not be given."""
-        self._unused = set[tuple[str, str]]()
-        """What it had by the last sign of life, and nothing worked under: name and token."""
-        self._ends: dict[str, tuple[str, str, str]] = {}
-        """By token: what the database is to hear of."""
+        self._sign = ("", -math.inf)  # name and sending time of the last sign of life
+        self._seen_at = clock()  # the loop's last round
+        self._failure: StoreError | OverloadedError | None = None  # of the last sign of life
+        self._unused = set[tuple[str, str]]()  # names and tokens unused at the last sign of life
+        self._ends: dict[str, tuple[str, str, str]] = {}  # by token: leases to give back
         self._has_ended = asyncio.Event()
         self._waits = set[Wait]()
 
     async def run(self) -> None:
-        """Live until cancelled, whatever happens: without signs of life the others take it for dead."""
+        """Give signs of life until cancelled, despite all errors: silent replicas are presumed dead."""
         is_over = threading.Event()
         threading.Thread(target=self._stand_in, args=(is_over,), name="pulse", daemon=True).start()
         try:
@@ -126,43 +93,42 @@ class Replica:
                         tasks.create_task(self._keep_beating())
                         tasks.create_task(self._keep_ending())
                         tasks.create_task(self._keep_looking())
-                except Exception:  # an error of our own
+                except Exception:  # an internal error
                     log.exception("background.failed", name="sharing")
                     await asyncio.sleep(RETRY_SECONDS)
         finally:
             is_over.set()
 
-    # Its life
+    # Signs of life
 
     @property
     def signed_at(self) -> float:
-        """When the last sign of life was sent that the database has heard of."""
+        """Sending time of the last received sign of life."""
         return self._sign[1]
 
     @property
     def silent_seconds(self) -> float:
-        """Since the last sign of life; endless where the others know of none under this name."""
+        """Infinite if the others know no sign of life under this name."""
         name, sent_at = self._sign
         return self._clock() - sent_at if name == self.name else math.inf
 
     @property
     def is_cut_off(self) -> bool:
-        """Whether the others may take this one for dead."""
+        """Whether others may presume this replica dead."""
         return self.silent_seconds > CUT_OFF_SECONDS
 
     def require(self) -> None:
-        """Make sure that the others take this one for alive, or raise `LeaseLostError`."""
+        """Raise `LeaseLostError` if this replica is cut off."""
         if self.is_cut_off:
             why = f": {self._failure}" if self._failure is not None else ""
             slug = self._failure.slug if isinstance(self._failure, StorageFullError) else ""
             raise LeaseLostError(f"cut off from the database that the replicas share{why}", slug=slug)
 
     async def beat(self) -> None:
-        """Give a sign of life, and find out what has become of the leases.
+        """Give a sign of life, and drop lost leases.
 
         Raises:
-            StoreError: The database failed.
-            OverloadedError: It could not be reached.
+            StoreError, OverloadedError: The database failed or is out of reach.
         """
         sent_at, name, held = self._clock(), self.name, list(self.held.values())
         progress = [(text, each.name, each.token) for each in held if (text := each.tell())]
@@ -179,7 +145,7 @@ class Replica:
         self._end_unused(beat.lease_tokens)
 
     def _end_unused(self, held: Mapping[str, str]) -> None:
-        """Give back what nothing works under: who took it, or was to begin, has failed or was cancelled."""
+        """Give back unused leases: taking or beginning failed or was cancelled."""
         used = {each.token for each in self.held.values() if each.is_begun}
         unused = {(name, token) for name, token in held.items() if token not in used}
         for name, token in unused & self._unused:
@@ -205,7 +171,7 @@ class Replica:
             self._has_begun_again()  # the process was stopped
 
     def _has_begun_again(self) -> bool:
-        """Where the others may take it for dead, stop everything and be another one from now on."""
+        """If cut off, stop all work and change names."""
         if self._sign[0] != self.name or not self.is_cut_off:
             return False
         held, name, self.name = list(self.held.values()), self.name, secrets.token_hex(8)
@@ -216,7 +182,7 @@ class Replica:
         return True
 
     def _stand_in(self, is_over: threading.Event) -> None:
-        """Give signs of life while the loop is late; in a thread."""
+        """Give signs of life while the loop is late; runs in a thread."""
         while not is_over.wait(_PULSE_SECONDS):
             at, (name, sent_at) = self._clock(), self._sign
             is_stuck = at - self._seen_at > STUCK_SECONDS
@@ -224,18 +190,18 @@ class Replica:
                 continue
             with suppress(StoreError, OverloadedError):
                 is_known = self.store.engine.write_in_thread(partial(leases.beat_replica_again, name=name))
-                if is_known and self._sign == (name, sent_at):  # a name that was given up is none any more
+                if is_known and self._sign == (name, sent_at):  # an abandoned name stays dead
                     self._sign = name, at
 
     async def leave(self) -> None:
-        """Tell the others at once that this one has ended."""
+        """Tell the other replicas at once that this one has ended."""
         name, self.name = self.name, secrets.token_hex(8)
         if self._ends:
             await self.store.write_single(partial(leases.end, ends=list(self._ends.values())))
-        # As `beat` does: a sign of life that is under way still would bring it back.
+        # Written like `beat`, else a running sign of life would revive the name.
         await self.store.engine.write_at_once(partial(leases.leave_replicas, name=name))
 
-    # Its leases
+    # Own leases
 
     async def take(
         self,
@@ -245,13 +211,7 @@ class Replica:
         feed: int | None = None,
         takes_own: bool = True,
     ) -> tuple[Lease | None, LeaseResult]:
-        """Take a lease if it can be had at once; the arguments are those of `leases.take`.
-
-        Raises:
-            StoreError: The database failed.
-            OverloadedError: It could not be reached.
-            LeaseLostError: The others may take this replica for dead.
-        """
+        """Take a lease if it is free; raise as `beat` and `require`."""
         self.require()
         take = partial(leases.take, name=name, replica=self.name, wants=wants)
         looked = await self.store.write_loosely(partial(take, feed=feed, takes_own=takes_own))
@@ -262,12 +222,12 @@ class Replica:
 
     @asynccontextmanager
     async def working(self, lease: Lease, tell: Callable[[], str] = str) -> AsyncIterator[None]:
-        """Work under a lease, and give it back at the end, with its outcome.
+        """Work under a lease, and give it back with its outcome.
 
-        A refresh that is cancelled leaves it: at the end of the program the others take up its walk.
+        A cancelled refresh keeps it: when the program ends, other replicas continue its walk.
 
         Raises:
-            LeaseLostError: It was lost in the middle.
+            LeaseLostError: The lease was lost during the work.
         """
         lease.tell, lease.limit = tell, asyncio.timeout(None)
         try:
@@ -285,20 +245,20 @@ class Replica:
         self.give_back(lease)
 
     def require_held(self, db: Database, lease: Lease | None) -> None:
-        """Make sure, within a transaction, that a lease is still this one's, or raise `LeaseLostError`."""
+        """Raise `LeaseLostError` in a transaction unless this replica has the lease."""
         self.require()
         is_known = lease is not None and self.held.get(lease.name) is lease
         if lease is None or not is_known or not leases.is_held(db, lease.name, lease.token):
             raise LeaseLostError("another replica has taken over")
 
     def give_back(self, lease: Lease) -> None:
-        """Have a lease given back as soon as the database can be reached."""
+        """Give a lease back once the database can be reached."""
         self._drop(lease)
         self._ends.setdefault(lease.token, (lease.name, lease.token, lease.outcome))
         self._has_ended.set()
 
     def _lose(self, lease: Lease) -> None:
-        """Stop the work: it is not this replica's any more."""
+        """Stop the work under a lost lease."""
         self._drop(lease)
         if lease.limit is not None:
             with suppress(RuntimeError):  # it has ended
@@ -323,15 +283,11 @@ class Replica:
             for token in ends:
                 del self._ends[token]
 
-    # What others have
+    # Leases of others
 
     @contextmanager
     def waiting(self, name: str) -> Iterator[Wait]:
-        """Be woken when a lease may be free; from before it is looked at, so that no notice is missed.
-
-        A notice of the database wakes whoever waits. One may be lost, and who dies sends none: so what is
-        waited for is looked at each second, all of it in one query.
-        """
+        """Wake the yielded `Wait` when a lease may be free. Enter before looking, to miss no notice."""
         wait = Wait(name)
         self._waits.add(wait)
         try:
@@ -340,11 +296,10 @@ class Replica:
             self._waits.remove(wait)
 
     def wait_for(self, name: str) -> Wait | None:
-        """Return who waits for a lease here, if anybody does."""
         return next((each for each in self._waits if each.name == name), None)
 
     def wake(self, name: str | None = None) -> None:
-        """Wake whoever waits for a lease; without a name everybody: notices may have been lost."""
+        """Wake waits for one lease, or for all."""
         for wait in self._waits:
             if name in (None, wait.name):
                 wait.woken.set()
@@ -352,6 +307,7 @@ class Replica:
     async def _keep_looking(self) -> None:
         while True:
             await asyncio.sleep(LOOK_SECONDS)
+            # Notices may get lost, and a dead replica sends none: look each second, in one query.
             waits = list(self._waits)
             if not waits:
                 continue

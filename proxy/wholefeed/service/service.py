@@ -1,13 +1,11 @@
-"""What the rest of the program asks about feeds: what to serve now, what is known, what goes on beside.
+"""The interface of the service: serve, describe and change feeds.
 
     service = FeedService(context)
     async with service.answer(url, wait_seconds=8.0) as reconstruction:
         ...                       # its segments stay readable in here
 
-A request never runs a refresh itself: it joins the flight of its feed and waits for it as long as it may
-(docs/faults.md rows 63, 64). What a flight learns is in the store; the answer is made from there.
-
-Only here are the parts of the service put together. What each of them does stands in its own module.
+A request never runs a refresh itself: it joins the feed's refresh and waits for a limited time
+(docs/faults.md rows 63, 64). The answer comes from the store.
 """
 
 from __future__ import annotations
@@ -54,20 +52,17 @@ log = get_logger()
 
 _USUAL: Final = RefreshRequest()
 _MAX_LISTED: Final = 1000
-"""Feeds in the list of all of them."""
-_FEEDS_PER_PART: Final = 100
-"""Feeds that are read at once."""
-_LONGEST_SHOWN: Final = 200
-"""Characters of an id, in an error."""
+_FEEDS_PER_PART: Final = 100  # on one result page
+_LONGEST_SHOWN: Final = 200  # characters of an entry id quoted in an error
+# Time for one list to read titles missing from the store; the next list continues.
 _NAMING_SECONDS: Final = 0.5
-"""For so long a part of a list reads titles that were not kept at publication; the next list goes on."""
 
 
 class FeedService:
     """All feeds of one store.
 
-    Whatever it is asked it says within `limits.respond_within_seconds` and a moment, or raises
-    `OverloadedError`: a database that others share may fall silent.
+    A request ends soon after `limits.respond_within_seconds`, if need be with `OverloadedError`: a shared
+    database may stop answering.
     """
 
     def __init__(self, context: RefreshContext) -> None:
@@ -77,41 +72,29 @@ class FeedService:
         self._store.engine.on_change = self._memory.drop
         self._stopping: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._running = Running(context)
-        self.now = context.now
-        """Epoch seconds."""
+        self.now = context.now  # epoch seconds
         self.fresh_seconds_left = context.fresh_seconds_left
         self.poll_at = context.poll_at
         self.paused_until = context.paused_until
 
-        # the parts, which others ask directly
+        # Other modules use these parts directly.
         self.checks = Checks(context.store, self._memory, context.config.limits)
-        """Whether what is held in memory is still so; bounds what is asked of the database."""
         self.mementos = Mementos(context, self._running)
-        """Looks in a web archive for what is missing."""
         self.lists = Lists(context, self._running)
-        """Looks for histories in the publishers' pages."""
         self.openings = Openings(context, self._running, self.mementos, self._stopping)
-        """Finds the feeds behind URLs."""
         self.imports = Imports(context, self._running, partial(self._ready, is_head=False))
-        """Puts what people have kept into feeds."""
         self.asked = AskedTimes(context.store, context.now)
-        """When feeds were asked for, and who was warned of one."""
         self.house = Housekeeping(context, self._running, self.asked)
-        """Deletes what is old, and evicts what is too much."""
         self.watching = Watching(context, self._running, self._stopping)
-        """Tells everybody who follows a feed how far its refresh is."""
         self.replays = Replays(context)
-        """Feeds from their beginning, at a pace."""
         self.showing = Showing(context.store, context.source.work)
-        """Makes the pages that people read."""
 
-    # What is served
+    # Serving
 
     def at_once(self, url: str, *, is_head: bool = False) -> CachedFeed | None:
-        """Return the feed of a URL if it is held in memory and nothing is to be asked or awaited.
+        """Return a cached feed if nothing is to be refreshed or awaited.
 
-        Where `checks.are_needed`, await one first. Who answers with it calls `note_at_once`; args as for
-        `answer`, which is for every other case.
+        If `checks.are_needed`, await one first. Call `note_at_once` for each answer sent.
         """
         held = self._memory.find(url)
         if held is None:
@@ -122,7 +105,6 @@ class FeedService:
         return held
 
     def note_at_once(self, held: CachedFeed) -> None:
-        """Count an answer with what `at_once` has returned."""
         self._context.counts.sources["memory"] += 1
         self._memory.note_asked(held)
         held.asked_at = self.asked.note(held.snapshot.feed.id, held.asked_at)
@@ -131,18 +113,14 @@ class FeedService:
     async def answer(
         self, url: str, *, wait_seconds: float, is_head: bool = False, from_memory: bool = False
     ) -> AsyncIterator[Reconstruction]:
-        """Yield the feed of a URL as it is known within a time.
+        """Yield the feed of a canonical URL as known after at most `wait_seconds`.
 
-        Args:
-            url: Canonical URL, as `canonical_url` makes it.
-            wait_seconds: How long to wait for the publisher.
-            is_head: Fetch no more than the subscription document, and of a known feed nothing.
-            from_memory: Whether the blocks are taken from what is held: then nothing else is kept readable
-                where all of them are.
+        `is_head` fetches at most the subscription document, and nothing for a known feed. `from_memory` opens
+        no snapshot in the store if all blocks are cached.
 
         Raises:
-            DocumentError: Nothing is stored and the publisher did not give a feed (in time: 504).
-            OverloadedError: Nothing is stored and no walk can be begun now; the database does not answer.
+            DocumentError: Nothing is stored and the publisher gave no feed (in time: 504).
+            OverloadedError: Nothing is stored and no walk can begin, or the database does not answer.
         """
         deadline = time.monotonic() + wait_seconds
         in_time = self.checks.bounds(wait_seconds)
@@ -154,7 +132,7 @@ class FeedService:
                         found = await self._found(
                             stack, url, deadline, is_head=is_head, from_memory=from_memory
                         )
-                    except UnknownFeedError:  # forgotten just now: once more from the beginning
+                    except UnknownFeedError:  # deleted just now: start again
                         if time.monotonic() >= deadline:
                             raise
             snapshot, is_late, held = found
@@ -165,14 +143,12 @@ class FeedService:
     async def _found(
         self, stack: AsyncExitStack, url: str, deadline: float, *, is_head: bool, from_memory: bool
     ) -> tuple[Snapshot, bool, CachedFeed | None]:
-        """Return what to answer with, and whether the publisher was not heard of in time.
-
-        What has to stay readable until the end of the answer is entered into the stack.
-        """
+        """Return the snapshot, whether the publisher was late, and the cached feed."""
         memory = self._memory
         since = memory.generation
         feed, is_late = await self._ready(url, deadline, is_head=is_head)
-        leads_there = feed.url == url or not memory.has_changed(feed.id, since)  # its key is its own
+        # a feed's own URL always leads to it
+        leads_there = feed.url == url or not memory.has_changed(feed.id, since)
         if from_memory:
             await self.checks.check(url)
             held = memory.find(url)
@@ -182,17 +158,10 @@ class FeedService:
         snapshot = await stack.enter_async_context(self._store.snapshot(feed.id))
         return snapshot, is_late, memory.put(snapshot, url, since) if leads_there else None
 
-    # Waiting for the refresh of a feed that is due, or for the opening of a URL that leads to none
+    # Waiting for refreshes and openings
 
     async def _ready(self, url: str, deadline: float, *, is_head: bool) -> tuple[FeedRow, bool]:
-        """Return a feed that can be served, and whether its publisher was not heard of in time.
-
-        It is waited for until the deadline, by the monotonic clock; `is_head` as `answer` has it.
-
-        Raises:
-            DocumentError: There is none, and the publisher did not give one (in time: 504).
-            OverloadedError: No walk can be begun now; the database does not answer.
-        """
+        """Return a feed to serve, and whether its publisher missed `deadline` (monotonic)."""
         held = self._memory.find(url)
         self._memory.note_asked(held)
         opened = self.openings.opened
@@ -203,9 +172,9 @@ class FeedService:
         return feed, not is_head and await self._freshen(feed, deadline)
 
     async def _freshen(self, feed: FeedRow, deadline: float) -> bool:
-        """Refresh a feed whose time has come; return whether its publisher was not heard of in time."""
+        """Refresh a feed that is due; return whether its publisher missed the deadline."""
         is_due = self._running.is_due(feed)
-        if self.checks.are_blind:  # nothing could be kept of what a publisher says
+        if self.checks.are_blind:  # nothing that a publisher sends could be stored
             return is_due
         if not is_due and self._running.running(feed.id) is None:
             self._context.counts.sources["store"] += 1
@@ -223,12 +192,11 @@ class FeedService:
             await either_done(flight, self._stopping, deadline - time.monotonic())
 
     async def _open(self, url: str, deadline: float, may_walk: bool, unknown_at: int) -> FeedRow:
-        """Return the feed of a URL once something of it can be served; arguments as for `Openings.join`."""
         while not self._stopping.done():
             try:
                 opening = self.openings.join(url, may_walk=may_walk, unknown_at=unknown_at)
                 feed = await self._wait_for_opening(opening, deadline, may_walk)
-            except UnknownFeedError:  # forgotten just now: once more from the beginning
+            except UnknownFeedError:  # deleted just now: start again
                 unknown_at = -1
                 if time.monotonic() >= deadline:
                     raise
@@ -238,13 +206,12 @@ class FeedService:
             break
         if self._stopping.done():
             raise OverloadedError("shutting down", slug="shutting-down")
-        await self.checks.require_answer()  # perhaps it is the database that has taken all of the time
+        await self.checks.require_answer()  # the database may be the slow part
         raise NothingYetError("expected a feed in time, got nothing yet", url=url)
 
     async def _wait_for_opening(
         self, opening: asyncio.Task[Opened], deadline: float, may_walk: bool
     ) -> FeedRow | None:
-        """Wait for the opening of a URL and for the refresh that it begins; return what is known in time."""
         await either_done(opening, self._stopping, deadline - time.monotonic())
         if not opening.done():
             return None
@@ -252,7 +219,7 @@ class FeedService:
         if flight is None:
             return opened
         if may_walk and not flight.done():
-            _ = self._running.join(opened, _USUAL)  # whoever opened it may want the head alone
+            _ = self._running.join(opened, _USUAL)  # the opening may have asked for the head alone
         await self._wait_for_refresh(opened.id, flight, deadline)
         held = self._memory.of(opened.id)
         look = partial(feed_table.find, feed=opened.id)
@@ -263,33 +230,31 @@ class FeedService:
             flight.result()
         return feed
 
-    # What is known
+    # Reading
 
     async def is_known(self, url: str) -> bool:
-        """Whether anything is stored for a URL."""
         async with self.checks.answering():
             return await self._context.find(url) is not None
 
     async def is_awaited(self, url: str) -> bool:
-        """Whether the feed of a URL is being fetched, or it is being found out what the URL leads to."""
         async with self.checks.answering():
             feed = await self._context.find(url)
         is_refreshing = feed is not None and self._running.running(feed.id) is not None
         return is_refreshing or self.openings.is_under_way(url)
 
     async def status(self, url: str) -> Status:
-        """Tell what is known of a feed; `UnknownFeedError` where nothing is stored for the URL."""
+        """Return the status of a feed; raise `UnknownFeedError` if nothing is stored for the URL."""
         async with self._of_known(url) as feed:
             return await self.watching.status(feed.id)
 
     async def account(self, url: str) -> tuple[Status, list[ChainDocument]]:
-        """Tell what is known of a feed, document by document; raises as `status`."""
+        """Return the status and the documents of a feed; raise as `status`."""
         async with self._of_known(url) as feed:
             return await self.watching.account(feed.id)
 
     @asynccontextmanager
     async def _of_known(self, url: str) -> AsyncIterator[FeedRow]:
-        """Find the feed that is stored for a URL; what the block reads of it is bounded in time, too."""
+        """Find a stored feed; the time limit covers the block, too."""
         async with self.checks.answering():
             feed = await self._context.find(url)
             if feed is None:
@@ -297,15 +262,15 @@ class FeedService:
             yield feed
 
     async def feeds(self) -> list[FeedSummary]:
-        """Return the known feeds, at most `_MAX_LISTED` of them."""
+        """Return at most `_MAX_LISTED` known feeds."""
         async with self.checks.answering():
             listed = await self._store.read(partial(feed_table.list_feeds, limit=_MAX_LISTED, offset=0))
         return await self._name_feeds(listed)
 
     async def every_feed(self) -> AsyncIterator[list[FeedSummary]]:
-        """Give the known feeds by URL, those that are published, some at a time.
+        """Yield batches of published feeds, ordered by URL.
 
-        One that comes or goes meanwhile may move another to or fro: that one is given twice or not at all.
+        A feed added or deleted meanwhile may make another feed appear twice or not at all.
         """
         offset = 0
         while True:
@@ -319,7 +284,7 @@ class FeedService:
             offset += len(rows)
 
     async def listed(self, search: FeedSearch, number: int) -> FeedListPage:
-        """Return a part of the feeds that are looked for, from 1 on; the last where that one is not there."""
+        """Return a result page, counted from 1; the last one if `number` is too large."""
 
         async def part(wanted: int) -> FeedListPage:
             first = (wanted - 1) * _FEEDS_PER_PART
@@ -335,11 +300,7 @@ class FeedService:
         return asked._replace(feeds=tuple(await self._name_feeds(asked.feeds)))
 
     async def _name_feeds(self, listed: Sequence[FeedSummary]) -> list[FeedSummary]:
-        """Return feeds with their titles, also those that were published before titles were kept.
-
-        These are read from the heads, one after the other, and then kept. Where there is no time, or the
-        database cannot be read or written, they have none.
-        """
+        """Add titles to feeds published before the store had titles, as far as time and database allow."""
         unnamed = [row.id for row in listed if row.title is None and row.digest]
         found: dict[int, Heading] = {}
         if unnamed:
@@ -360,10 +321,10 @@ class FeedService:
             for row in listed
         ]
 
-    # What is asked for
+    # Changing
 
     async def refresh(self, url: str, *, is_full: bool = False) -> Status:
-        """Begin to refetch the subscription document and what is missing, now (R14); do not wait for it.
+        """Begin to refetch the subscription document and missing documents (R14), without waiting.
 
         Raises:
             UnknownFeedError: Nothing is stored for the URL.
@@ -376,8 +337,7 @@ class FeedService:
         """Delete a feed and everything stored of it.
 
         Raises:
-            OverloadedError: The database did not answer in time; what it was told by then it does all the
-                same.
+            OverloadedError: The database was too slow; it still executes commands already sent.
             UnknownFeedError: Nothing is stored for the URL.
         """
         async with self._of_known(url) as feed:
@@ -388,14 +348,11 @@ class FeedService:
     async def forget_entry(self, url: str, entry: str) -> None:
         """Remove one entry of a feed, until its publisher updates it (I2).
 
-        Args:
-            url: Of the feed.
-            entry: The entry's id as its feed writes it; of an entry without one, its link. Else what
-                `wholefeed.Entry.identity` says.
+        `entry` is the entry's id as its feed writes it, else its link, else `wholefeed.Entry.identity`.
 
         Raises:
             NoSuchEntryError: The feed has no such entry.
-            OverloadedError: The feed is being refreshed, or the database did not answer in time.
+            OverloadedError: The feed is being refreshed, or the database was too slow.
             UnknownFeedError: Nothing is stored for the URL.
         """
         deadline = time.monotonic() + self._context.config.limits.respond_within_seconds
@@ -408,7 +365,7 @@ class FeedService:
         await self._running.refresh_alone(feed.id, request, (), deadline)
         log.info("entry.forgotten", feed=feed.id)
 
-    # What goes on beside
+    # In the background
 
     @property
     def load(self) -> Load:
@@ -427,39 +384,37 @@ class FeedService:
 
     @property
     def is_busy(self) -> bool:
-        """Whether anything is being fetched or walked."""
         return len(self.openings) + len(self._running) > 0
 
     async def resume(self) -> None:
-        """Take up the walks that an earlier run of the program did not finish."""
+        """Continue walks that an earlier run left unfinished."""
         if not self._context.sharing.is_shared:
             for feed in await self._store.read(feed_table.list_unfinished):
                 _ = self._running.join(feed, RefreshRequest())
 
     async def keep_resuming(self) -> None:
-        """Take up the walks of replicas that have ended; returns where there are no other replicas."""
+        """Continue the walks of dead replicas until cancelled; return at once if the store is not shared."""
         running = self._running
         await self._context.sharing.adopt(running.is_due, lambda feed: running.join(feed, RefreshRequest()))
 
     async def keep_polling(self) -> None:
-        """Refresh known feeds unasked, where the configuration says so; runs until it is cancelled."""
+        """Poll feeds until cancelled; return at once if polling is off."""
         if self._context.config.history.poll_seconds:
             await Polling(self._context, self._running).run()
 
     async def keep_house(self) -> None:
-        """Delete what is old, evict what is too much, write when feeds were asked for; until cancelled."""
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(self.house.run())
             tasks.create_task(self.asked.run())
             tasks.create_task(self._store.upkeep.keep_sent(self.now))
 
     def stop_waiting(self) -> None:
-        """Let every request that waits for a publisher go on with what there is."""
+        """Let every waiting request answer from the store."""
         if not self._stopping.done():
             self._stopping.set_result(None)
 
     async def close(self) -> None:
-        """Stop what is under way; unfinished walks are taken up at the next start."""
+        """Stop all work; the next start continues unfinished walks."""
         self.stop_waiting()
         await self.lists.close()
         await self.openings.close()
@@ -470,37 +425,29 @@ class FeedService:
 
 
 class FeedListPage(NamedTuple):
-    """One part of the feeds that were looked for."""
-
     feeds: tuple[FeedSummary, ...]
     total: int
-    """How many there are in all parts."""
+    """Feeds on all result pages."""
     number: int
-    """Which part this is, from 1 on."""
+    """From 1."""
 
     @property
     def parts(self) -> int:
-        """How many parts there are; at least 1."""
+        """Number of result pages; at least 1."""
         return max(1, -(-self.total // _FEEDS_PER_PART))
 
 
 class Load(NamedTuple):
-    """What goes on in a service at a moment, for whoever watches it."""
-
     memory: Usage
-    """What is held of feeds."""
     refreshes: int
-    """Feeds being refreshed."""
     openings: int
-    """URLs being opened that lead to no known feed."""
+    """Unknown URLs being opened."""
     walks: int
     """Walks that use the network."""
     waiting_walks: int
-    """Walks that wait for their turn, those of polls not counted."""
+    """Without those of polls."""
     requests: int
-    """Requests to publishers under way."""
+    """To publishers."""
     waiting_requests: int
-    """Requests to publishers that wait for a place."""
     workers: int
-    """Processes that work on documents."""
     busy_workers: int

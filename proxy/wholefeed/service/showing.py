@@ -1,16 +1,8 @@
-"""A feed's entries for people: some of them, and pages of them, which are kept for who asks next.
+"""A feed's entries for people: excerpts, and HTML pages.
 
-    async with service.answer(url, wait_seconds=1.0) as reconstruction:
-        newest = await read_entries(reconstruction.snapshot, store, 0, 50)
-        total = entries_in(reconstruction.snapshot)
-        both = await excerpt(reconstruction.snapshot, store, newest=5, oldest=2)
-        page = await showing.page(reconstruction, PageKey(start=0, most=50, loads_all_but=None), rendered)
-    with showing.sending(page): ...
-
-What publishers write may cost as much as it can (docs/faults.md rows 119 and 120). So a page is made in a
-process that ends after `PAGE_SECONDS`, and kept with what else is held of its feed: within the same memory,
-and as long as the feed is what it was. What makes it is no reader's, so that it is the same for all who ask
-for those entries.
+A publisher's text may be costly to process (docs/faults.md rows 119 and 120). So a process renders a page
+within `PAGE_SECONDS`, and the page is cached with its feed. A page depends on no reader's settings, so all
+readers share it.
 """
 
 from __future__ import annotations
@@ -44,41 +36,30 @@ from wholefeed.workers.pool import Workers
 
 log = get_logger()
 
-PAGE_SECONDS: Final = 1.0
-"""What a page may compute."""
-PAGE_WAIT_SECONDS: Final = 8.0
-"""How long who asks for a page waits for a turn, and then at most until it is made."""
+PAGE_SECONDS: Final = 1.0  # of computing
+PAGE_WAIT_SECONDS: Final = 8.0  # the longest wait for a turn, and again for the page
 _AT_ONCE: Final = 2
-_WAITING: Final = 30
-"""Who waits for pages that are not made yet, beside those."""
+_WAITING: Final = 30  # requests that wait for a turn
 _AGAIN_SECONDS: Final = 5
-_PAGE_ROOM_BYTES: Final = 1 << 21
-"""Of the text that is read for a page: twice what is shown."""
-_SMALL_BYTES: Final = 1 << 15
-"""So little text a thread may make a page of: it takes a tenth of a second at most, and no worker's start."""
-_SENT_BYTES: Final = 1 << 25
-"""Of pages that are being sent: who reads slowly keeps one in memory."""
+_PAGE_ROOM_BYTES: Final = 1 << 21  # of text read for a page: twice the text shown
+_SMALL_BYTES: Final = 1 << 15  # So little text takes a thread 0.1 s at most, and no worker has to start.
+_SENT_BYTES: Final = 1 << 25  # of pages being sent: a slow reader keeps one in memory
 
 
 class PageKey(NamedTuple):
-    """Which entries of a feed a page has."""
-
     start: int
-    """The first of them, in output order, from 0."""
+    """The first entry, in output order, from 0."""
     most: int
     loads_all_but: UrlPlaces | None
-    """Where the pictures, audio and video are that it does not load; None: it loads none."""
+    """Places of media not to load; None: load no media."""
 
 
 class RenderedPage:
-    """The entries of a page as HTML; of one that is too costly there is none."""
-
     __slots__ = ("body", "readers")
 
     def __init__(self, body: bytes | None) -> None:
         self.body = body
-        self.readers = 0
-        """Who is being sent it."""
+        self.readers = 0  # how many are being sent the page
 
 
 class Showing:
@@ -88,8 +69,7 @@ class Showing:
         self._store = store
         self._work = work
         self._turns = asyncio.Semaphore(_AT_ONCE)
-        self._asking = 0
-        """Who makes one, or waits for it."""
+        self._asking = 0  # requests that make a page or wait for one
         self._sent_bytes = 0
 
     async def page(
@@ -98,19 +78,17 @@ class Showing:
         wanted: PageKey,
         rendered: Callable[[Sequence[Article], int], bytes],
     ) -> RenderedPage:
-        """Return a page of a feed.
-
-        `rendered` makes HTML of its entries and of the place of the first, from 1; it is called on a thread.
+        """Return a page; on a thread, `rendered` makes HTML of entries and the first one's place (from 1).
 
         Raises:
-            OverloadedError: Too many are being made; or what made it has ended.
-            WorkTooLongError: It takes more computing than a page may.
+            OverloadedError: Too many pages are being made, or the process that made this one has ended.
+            WorkTooLongError: The page is too costly.
         """
         held = reconstruction.held
         page: RenderedPage | None = held.made(wanted) if held is not None else None
         if page is None:
             async with self._turn():
-                page = held.made(wanted) if held is not None else None  # who was before may have made it
+                page = held.made(wanted) if held is not None else None  # perhaps made meanwhile
                 if page is None:
                     page = RenderedPage(await self._made(reconstruction, wanted, rendered))
                     if held is not None:
@@ -121,14 +99,12 @@ class Showing:
 
     @asynccontextmanager
     async def _turn(self) -> AsyncIterator[None]:
-        """Wait for a turn, and then take no longer than that for what is done in it.
-
-        Who waits gives up first: what is begun would have been for nothing, and a worker ends with it.
-        """
+        """Wait for a turn, and limit the time of the block."""
         if self._asking >= _AT_ONCE + _WAITING:
             raise _too_many()
         self._asking += 1
         try:
+            # Requests that wait give up first: else the work of a turn would be lost, and its worker end.
             async with within(PAGE_WAIT_SECONDS, _too_many()):
                 await self._turns.acquire()
             try:
@@ -145,7 +121,7 @@ class Showing:
         wanted: PageKey,
         rendered: Callable[[Sequence[Article], int], bytes],
     ) -> bytes | None:
-        """Return the HTML of a page; None where it is too costly."""
+        """Return a page's HTML; None: too costly."""
         snapshot = reconstruction.snapshot
         feed = snapshot.feed
         async with reconstruction.in_time():
@@ -166,7 +142,7 @@ class Showing:
             articles = await self._work.run_briefly(PAGE_SECONDS, work.func, *work.args, **work.keywords)
         except WorkTooLongError:
             return None
-        except WorkError as exc:  # it was killed, or is at fault: what it says is for the log alone
+        except WorkError as exc:  # killed or at fault: only the log has the details
             log.exception("request.failed", feed=feed.id)
             raise OverloadedError(
                 "the process that made this page has ended", retry_after_seconds=_AGAIN_SECONDS
@@ -175,7 +151,7 @@ class Showing:
 
     @contextmanager
     def sending(self, page: RenderedPage) -> Iterator[None]:
-        """Hold a page while it is sent.
+        """Keep a page in memory while it is sent.
 
         Raises:
             OverloadedError: Too many other pages are being sent.
@@ -196,19 +172,16 @@ def _too_many() -> OverloadedError:
     return OverloadedError("too many pages are asked for", retry_after_seconds=_AGAIN_SECONDS)
 
 
-# Entries as they stand in segments
+# Entries in segments
 
-LONGEST_BYTES: Final = 1 << 18
-"""Of an entry's text, what is read of it: a thick book has as much."""
-_ROOM_BYTES: Final = 1 << 22
-"""Of the text of all entries that are read at once; the entries behind it are cut to `_LEAST_BYTES` each."""
+LONGEST_BYTES: Final = 1 << 18  # read of one entry's text: a thick book has as much
+_ROOM_BYTES: Final = 1 << 22  # of text read at once; later entries are cut to `_LEAST_BYTES` each
 _LEAST_BYTES: Final = 1 << 14
-_INFLATED_BYTES: Final = 1 << 16
-"""Of a segment's text, what is inflated at a time."""
+_INFLATED_BYTES: Final = 1 << 16  # of a segment, inflated at a time
 
 
 async def describe(feed: FeedRow) -> Heading:
-    """Return what a feed calls itself, as it is published."""
+    """Return a feed's published title and site."""
     if feed.title is not None:
         return Heading(feed.title, feed.site)
     return await asyncio.to_thread(
@@ -217,21 +190,18 @@ async def describe(feed: FeedRow) -> Heading:
 
 
 def entries_in(snapshot: Snapshot) -> int:
-    """Return how many entries there are to be read."""
     return sum(segment.entries for segment in snapshot.segments)
 
 
 class Excerpt(NamedTuple):
-    """The two ends of a feed. No entry stands in both."""
+    """Both ends of a feed, in output order, without a common entry."""
 
     newest: tuple[PageEntry, ...]
-    """The first in output order, in that order."""
     oldest: tuple[PageEntry, ...]
-    """The last in output order, in that order."""
 
 
 async def excerpt(snapshot: Snapshot, store: Store, *, newest: int, oldest: int) -> Excerpt:
-    """Return so many entries of each end of a feed that is held; of a short one the newest come first."""
+    """Return both ends of a feed; in a short feed, the newest entries have priority."""
     total = entries_in(snapshot)
     first = await read_entries(snapshot, store, 0, newest)
     start = max(total - oldest, len(first))
@@ -239,9 +209,9 @@ async def excerpt(snapshot: Snapshot, store: Store, *, newest: int, oldest: int)
 
 
 async def removable_names(feed: FeedRow, entries: Sequence[PageEntry], store: Store) -> list[str]:
-    """Return by what each entry can be removed (I2), as it goes into a URL; empty: by nothing that it shows.
+    """Return for each entry a name that removes it (I2), as in URLs; empty: it shows none.
 
-    That is its id, else its link, unless those identify nothing in this feed (R9).
+    The name is the id, else the link, if that identifies an entry in this feed (R9).
     """
 
     def look(db: Database) -> list[str]:
@@ -255,17 +225,10 @@ async def removable_names(feed: FeedRow, entries: Sequence[PageEntry], store: St
 
 
 async def read_entries(snapshot: Snapshot, store: Store, start: int, count: int) -> tuple[PageEntry, ...]:
-    """Return entries in output order, fewer where there are no more.
+    """Return up to `count` entries in output order, the first at `start` (from 0; R20).
 
-    Of the feed's segments those alone are read that hold them, a piece at a time, on threads: whatever the
-    feed's size, what is in memory is a few MB. Entries that are very long are cut short (`Shown.is_cut`).
-    `Shown.content` is HTML of a stranger: who shows it sanitises it.
-
-    Args:
-        snapshot: That is held (`Reconstruction.snapshot`, `Store.snapshot`).
-        store: Where it is.
-        start: The first of them, in output order (R20), from 0.
-        count: How many.
+    Pieces of only the needed segments are read, so memory stays at a few MB. Long entries are cut.
+    `PageEntry.content` is a stranger's HTML: sanitise it.
     """
     texts = await read_texts(snapshot, store, start, count, room_bytes=_ROOM_BYTES)
     return await asyncio.to_thread(_parse_page_entries, snapshot.feed, texts)
@@ -277,17 +240,14 @@ def _parse_page_entries(feed: FeedRow, texts: Sequence[EntryText]) -> tuple[Page
 
 
 def namespace_of(feed: FeedRow) -> str:
-    """Return the default namespace around the entries of a feed as it is sent."""
+    """Return the default namespace around a feed's entries in answers."""
     return default_namespace(feed.published_family, feed.version)
 
 
 async def read_texts(
     snapshot: Snapshot, store: Store, start: int, count: int, *, room_bytes: int
 ) -> tuple[EntryText, ...]:
-    """Return the texts of entries, or their beginnings; arguments as for `read_entries`.
-
-    They may come to `room_bytes` before they are cut to `_LEAST_BYTES` each.
-    """
+    """Return the texts of entries; after `room_bytes`, only `_LEAST_BYTES` of each."""
     end, room = start + count, room_bytes
     found: list[EntryText] = []
     before = 0
@@ -305,7 +265,7 @@ async def read_texts(
 
 
 async def read_places(snapshot: Snapshot, store: Store, places: Iterable[int]) -> dict[int, bytes]:
-    """Return the whole texts of entries by their places in output order, from 0."""
+    """Return whole texts by place in output order, from 0."""
     found: dict[int, bytes] = {}
     async for segment, slices in _locate(snapshot, store, places):
         ranges = [(each.start, each.end, False) for each in slices.values()]
@@ -315,17 +275,14 @@ async def read_places(snapshot: Snapshot, store: Store, places: Iterable[int]) -
 
 
 DIGEST_BYTES: Final = 16
-"""Of what `entry_digests` returns, for each entry."""
 
 
 async def entry_digests(segment: SegmentRow, feed: FeedRow, store: Store) -> bytes:
-    """Return a digest of the text of each entry of a segment, from the top, one behind the other.
-
-    Equal texts have equal digests, whatever segments they stand in. One entry is in memory at a time.
-    """
+    """Return the joined digests of entries; equal texts have equal digests in all segments."""
     slices = await _slices(segment, feed, store, 0, segment.entries)
     ranges = [(each.start, each.end, False) for each in slices]
     joint = SEPARATOR[feed.published_family].strip()
+    # one entry is in memory at a time
     taken = _RangeReader(segment, ranges, partial(_digest_of, joint=joint))
     async for piece in store.pieces(segment):
         if await asyncio.to_thread(taken.add, piece):
@@ -340,7 +297,7 @@ def _digest_of(text: bytes | bytearray, joint: bytes) -> bytes:
 async def _locate(
     snapshot: Snapshot, store: Store, places: Iterable[int]
 ) -> AsyncIterator[tuple[SegmentRow, dict[int, Slice]]]:
-    """Give the segments that hold entries, and where each of these stands in its text, ascending."""
+    """Yield segments with slices by place, ascending."""
     ends = list(accumulate(segment.entries for segment in snapshot.segments))
     wanted: dict[int, list[int]] = {}
     for place in sorted(places):
@@ -355,7 +312,7 @@ async def _locate(
 async def _taken(
     segment: SegmentRow, ranges: Sequence[tuple[int, int, bool]], feed: FeedRow, store: Store
 ) -> list[EntryText]:
-    """Return what stands at ranges of a segment's text, ascending; each says whether it cuts an entry."""
+    """Return texts at ascending ranges; each range says whether it cuts an entry."""
     taken = _RangeReader(segment, ranges)
     async for piece in store.pieces(segment):
         if await asyncio.to_thread(taken.add, piece):
@@ -364,7 +321,6 @@ async def _taken(
 
 
 async def _slices(segment: SegmentRow, feed: FeedRow, store: Store, first: int, last: int) -> list[Slice]:
-    """Return where some entries of a segment stand in its text."""
     outline = await store.outline(segment)
     if outline is not None:
         return await asyncio.to_thread(lambda: list(islice(each_of(outline, first), last - first)))
@@ -379,10 +335,7 @@ async def _slices(segment: SegmentRow, feed: FeedRow, store: Store, first: int, 
 
 
 class _RangeReader:
-    """Takes entries out of the text of a segment while that is inflated.
-
-    `ranges` as for `_taken`; `make` returns what is kept of the text of each, by default the text.
-    """
+    """Extracts entries from a segment's text during inflation; `make` reduces each text."""
 
     def __init__(
         self,
@@ -398,7 +351,7 @@ class _RangeReader:
         self._begun = bytearray()
 
     def add(self, piece: bytes) -> bool:
-        """Take what the next piece of the deflated text holds; return whether all is there."""
+        """Take the next deflated piece; return whether all ranges are complete."""
         for text in self._inflater.add(piece, _INFLATED_BYTES):
             while len(self.texts) < len(self._ranges):
                 start, end, _ = self._ranges[len(self.texts)]
@@ -411,6 +364,6 @@ class _RangeReader:
         return len(self.texts) == len(self._ranges)
 
     def entries(self, joint: bytes) -> Iterator[EntryText]:
-        """Give them; `joint` is what stands behind an entry that is not the last."""
+        """Yield the texts without `joint`, the separator."""
         for text, (_, _, is_cut) in zip(self.texts, self._ranges, strict=True):
             yield EntryText(text if is_cut else text.strip().removesuffix(joint), is_cut)

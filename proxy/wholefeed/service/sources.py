@@ -1,13 +1,7 @@
-"""Where feed documents come from, and which one is the subscription document of a feed.
+"""Fetch and parse feed documents, and find the subscription document behind a URL (R3).
 
-    found = await find_subscription(source, url)                    # whatever somebody asks for
-    obtained = await source.obtain(url, validators=validators)      # one document
-    facts = await work.run(work_bytes(body), read_again, stored)
-
-`find_subscription` and `follow_to_subscription` go from a URL to the subscription document behind it (rule
-R3). `Source` fetches one document, parses it and reads its links; a large one is read, composed and rendered
-in one go (docs/design.md#worker-processes). All work on documents goes through `Workers`: on small ones at
-once, on larger ones beside the event loop.
+A large document is read, composed and rendered in one job (docs/design.md#worker-processes). All work on
+documents goes through `Workers`, to keep the event loop free.
 """
 
 from __future__ import annotations
@@ -52,13 +46,12 @@ async def find_subscription(
 ) -> FoundSubscription[Obtained]:
     """Fetch a URL and find the subscription document behind it.
 
-    An HTML page leads to the feed that it announces; where these are several, to the best that can be had,
-    unless a person is choosing. An archive document leads to its `current`. On the whole way secrets go to
-    the publisher of this URL alone (A2).
+    An HTML page leads to the best available feed that it announces; an archive document leads to its
+    `current`. Secrets go only to the publisher of `url` (A2).
 
     Raises:
         DocumentError: Nothing usable as a feed was found.
-        SeveralFeedsError: There is a choice.
+        SeveralFeedsError: A person is choosing, and a page announces several feeds.
     """
     fetched = partial(_fetch, source, manner=Manner(is_new=True, feed_url=url))
     try:
@@ -80,23 +73,22 @@ async def _best_announced(
 ) -> tuple[str, Obtained]:
     """Fetch announced feeds until one has entries (docs/faults.md row 155).
 
-    What a URL leads to once is kept for good. So a failure that may have other reasons than the feed ends the
-    search, and a feed of comments takes the place of no feed of posts that is there, or may be back soon.
-
     Raises:
-        DocumentError: None can be had; it is the first one's.
+        DocumentError: The first failure, if no feed can be fetched.
     """
     posts, comments = in_order(found)
     empty: tuple[str, Obtained] | None = None
     failure: DocumentError | None = None
     may_be_back = False
     for number, each in enumerate([*posts, *comments][:MAX_ANNOUNCED]):
+        # A comment feed never replaces a post feed that exists or may return.
         if number >= len(posts) and (empty or may_be_back):
             break
         try:
             obtained = await fetch(each.url)
         except DocumentError as exc:
             failure = failure or exc
+            # The choice is permanent, so a failure that may not be the feed's own ends the search.
             if not lasts(exc.slug) or exc.publisher_status == HTTPStatus.TOO_MANY_REQUESTS:
                 break
             may_be_back = may_be_back or may_pass(exc.slug, exc.publisher_status)
@@ -111,16 +103,14 @@ async def _best_announced(
 
 
 MAX_ANNOUNCED: Final = 4
-"""Feeds of one page that are asked for, until one has entries."""
 
 
 async def follow_to_subscription(
     source: Source, url: str, obtained: Obtained, *, feed_url: str
 ) -> FoundSubscription[Obtained]:
-    """Apply R3 to a fetched document: go where `wholefeed.core.refresh.subscription` says.
+    """Find the subscription document from a fetched document (R3).
 
-    `feed_url` is as `Manner` has it. Never raises for what cannot be had: then the document itself serves,
-    and a note says so.
+    If a fetch on the way fails, the document itself serves, with a note.
     """
 
     async def fetch(newer_url: str) -> Obtained | Failure:
@@ -139,7 +129,7 @@ async def _fetch(source: Source, url: str, *, manner: Manner) -> Obtained:
 
 
 class SeveralFeedsError(UnreadableError):
-    """The answer is an HTML page that announces several feeds, each URL once, and a person is to choose."""
+    """An HTML page announces several feeds; a person is to choose."""
 
     def __init__(self, url: str, feeds: tuple[Alternate, ...]) -> None:
         super().__init__("expected a feed, got an HTML page that announces several", url=url)
@@ -155,10 +145,10 @@ class SeveralFeedsError(UnreadableError):
 
 
 class Source:
-    """Documents by their URLs: fetched, parsed, their links read.
+    """Fetches, parses and reads documents by their URLs.
 
-    While the entries still arrive, the link to the older document is taken from the head, so that its fetch
-    can begin (docs/design.md#the-walk).
+    The head alone gives the link to the older document, so its fetch can begin before the entries arrive
+    (docs/design.md#the-walk).
     """
 
     def __init__(self, fetcher: Fetcher, work: Workers, *, xml_depth: int) -> None:
@@ -178,23 +168,14 @@ class Source:
         style: Style | None = None,
         manner: Manner = USUAL,
     ) -> Obtained | Fetched:
-        """Fetch and parse one document; a `Fetched` when there is nothing to read.
+        """Fetch and parse one document, or return a `Fetched` with nothing to read.
 
-        That is when the publisher says that it has not changed, or redirects to what was had before, or when
-        the head alone was asked for.
-
-        Args:
-            url: Absolute http(s) URL.
-            validators: Make the request conditional.
-            early: Reads its head while it arrives.
-            is_ahead: Whether the document is still fetched before it is needed.
-            sizes: Of the documents of its walk, so that one fetched ahead is asked for when there is room.
-            is_met: Whether the document of a URL was had before.
-            style: Of the feed that it is an older document of; None: it may be a subscription document.
-            manner: What is asked for, and how; of a head nothing is read.
+        A `Fetched` means a 304, a redirect to a URL that `is_met` knows, or a HEAD request. `is_ahead` and
+        `sizes` delay a fetch ahead of need until memory has room. `style` None: perhaps a subscription
+        document.
 
         Raises:
-            DocumentError: The document cannot be had, or is not readable as a feed.
+            DocumentError: The document cannot be fetched, or is not readable as a feed.
         """
         fetching = self.fetcher.fetching(
             url,
@@ -215,29 +196,17 @@ class Source:
         return obtained or fetched
 
     async def obtain_copy(self, archive: Archive, capture: Capture, url: str) -> Obtained:
-        """Fetch and parse what a web archive has of a URL; what it says of its feed is left out (R33).
-
-        Raises:
-            DocumentError: The archive does not give it, or it is not readable as a feed.
-        """
+        """Fetch and parse a memento, without flags and tombstones (R33); raise as `obtain`."""
         async with archive.fetching(capture, url) as (fetched, copy_url):
             return _as_copy(await self.read(fetched, None), Origin.MEMENTO, copy_url)
 
     async def read_kept(
         self, body: bytes, origin: Origin, name: str, *, url: str, media_type: str = "", at: float
     ) -> Obtained:
-        """Parse what came from no publisher; what it says of its feed is left out but its links (I1, H7).
+        """Parse a document from no publisher; its links stay, its flags and tombstones go (I1, H7).
 
-        Args:
-            body: Of the document, whole: of one that breaks off there is no more.
-            origin: Where it comes from.
-            name: As `Obtained.memento`.
-            url: Where it stands as far as its relative URLs are concerned.
-            media_type: Empty: it says itself what it is.
-            at: When it counts as fetched, epoch seconds.
-
-        Raises:
-            DocumentError: It is not readable as a feed.
+        `at` is the assumed time of fetching, in epoch seconds. An empty `media_type` means unknown. Raise as
+        `read`.
         """
         kept = Fetched(
             url=url,
@@ -256,10 +225,10 @@ class Source:
         return _as_copy(await self.read(kept, None), origin, name)
 
     async def read(self, fetched: Fetched, style: Style | None) -> Obtained:
-        """Parse what was fetched; `style` as for `obtain`.
+        """Parse a fetched document.
 
         Raises:
-            DocumentError: It is not readable as a feed.
+            DocumentError: The document is not readable as a feed.
         """
         size_bytes = work_bytes(fetched.body)
         sender = Sender(
@@ -298,7 +267,7 @@ class Source:
 
 
 def _whole(obtained: Obtained) -> Obtained:
-    """Refuse a body that only its end delimits and that lacks it (docs/faults.md row 32; RFC 9112 §6.3)."""
+    """Refuse a body that breaks off, if only its end delimits it (docs/faults.md row 32; RFC 9112 §6.3)."""
     fetched, notes = obtained.fetched, obtained.read.facts.notes
     is_cut = any(note.kind is DocumentTruncated and note.facts["breaks_off"] for note in notes)
     if is_cut and not fetched.headers.keys() & {"content-length", "transfer-encoding"}:
@@ -309,7 +278,7 @@ def _whole(obtained: Obtained) -> Obtained:
 
 
 def _as_copy(obtained: Obtained, origin: Origin, name: str) -> Obtained:
-    """Return a document without the flags and tombstones that do not count for its origin."""
+    """Drop the flags and tombstones that do not count for a document's origin."""
     read, policy = obtained.read, origin.policy
     if not policy.has_flags:
         read = replace(read, navigation=_without_flags(read.navigation))
@@ -332,7 +301,7 @@ def _without_flags(navigation: Navigation) -> Navigation:
 
 
 def drop_links(obtained: Obtained) -> Obtained:
-    """Return a document without its links, if those of its origin lead to no other document of the feed."""
+    """Drop links that do not count for a document's origin."""
     if obtained.origin.policy.has_links:
         return obtained
     navigation = obtained.read.navigation
@@ -341,13 +310,10 @@ def drop_links(obtained: Obtained) -> Obtained:
 
 
 class EarlyReader:
-    """Reads the heads of a document, and of those that it is a redirect from, while they arrive.
+    """Reader of heads while documents arrive.
 
-    Args:
-        on_older: Told the older document's URL as soon as the head gives it; a prediction.
-        is_foreseen: Whether that is of no use, asked when the document begins to arrive: its head is not read
-            then before its end.
-        relation: The relation that leads to the older document.
+    `on_older` receives the predicted URL of the older document. If `is_foreseen` when a document begins to
+    arrive, its head is not read.
     """
 
     def __init__(
@@ -359,7 +325,6 @@ class EarlyReader:
         self._heads: dict[str, EarlyHead | None] = {}
 
     def __call__(self, url: str, chunk: bytes) -> None:
-        """Take the next piece of the document of a URL."""
         heads = self._heads
         if url not in heads:
             heads[url] = None if self._is_foreseen() else EarlyHead(url, "")
@@ -371,7 +336,7 @@ class EarlyReader:
                 self._on_older(target)
 
     def close(self) -> None:
-        """Look for nothing any more: a document may end before its first entry."""
+        """Stop: a document may end before its first entry."""
         for head in self._heads.values():
             if head is not None:
                 head.close()
@@ -379,14 +344,12 @@ class EarlyReader:
 
 @dataclass(frozen=True, slots=True)
 class Obtained:
-    """A document as it came from its publisher."""
-
     fetched: Fetched
     read: ReadDocument
     document: FeedDocument | None = None
-    """As parsed; of a large one there is no more than what was read of it."""
+    """None for a large document."""
     style: Style | None = None
-    """What a large one was rendered for."""
+    """The style that a large document was rendered in."""
     origin: Origin = Origin.PUBLISHER
     memento: str = ""
     """As `StoredDocument.memento`."""
@@ -413,10 +376,7 @@ class Obtained:
         return self.read.navigation
 
     def style_of(self) -> Callable[[], Style | None]:
-        """Return what finds out what segments are rendered for where this is the subscription document.
-
-        It holds nothing of a large one.
-        """
+        """Return a function for the feed's style; it holds nothing large."""
         document, composed = self.document, self.read.composed
         if document is not None:
             return lambda: compose(document).style
@@ -424,7 +384,7 @@ class Obtained:
 
 
 class PageError(UnreadableError):
-    """The answer is an HTML page; it may announce a feed. A fresh copy does not hold the page."""
+    """An HTML page in place of a feed. A fresh copy omits the page."""
 
     def __init__(self, cause: ParseError, fetched: Fetched) -> None:
         super().__init__(str(cause), url=fetched.final_url, slug=cause.slug)
@@ -436,7 +396,7 @@ class PageError(UnreadableError):
 
 
 def as_failure(error: DocumentError) -> Failure:
-    """Describe why a document could not be had; without the body, which the error may hold."""
+    """Describe an error, without its body."""
     return Failure(
         slug=error.slug,
         publisher_status=error.publisher_status,
@@ -445,25 +405,24 @@ def as_failure(error: DocumentError) -> Failure:
     )
 
 
-# What it takes to work on one
+# The work that a document needs
 
 HELD_BYTES: Final = 1 << 16
-"""Up to here a document is held as it was parsed, to be rendered together with its neighbours; a larger one
-as it was rendered when it came."""
+"""Smaller documents stay in memory parsed, to be rendered with their neighbours; larger ones stay rendered.
+"""
 
 
 def work_bytes(body: bytes) -> int:
-    """Return the size of the body, or of a large one that takes as long to read.
+    """Return the body's size, or that of a plain document with the same reading time.
 
-    What costs is markup: a small document of nothing else keeps the event loop for half a second, to repair
-    or to make its entries. JSON is read in one go, in which a thread holds everybody up (docs/faults.md
-    row 87): a process reads much of it.
+    Markup is the cost: repairing a small document of nothing else blocks the event loop for half a second.
     """
     size_bytes = len(body)
     if size_bytes >= START_BYTES:
         return size_bytes
     is_xml = body[:_SNIFFED_BYTES].lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"<")
     values = 0 if is_xml else sum(map(body.count, (b",", b"[", b"{")))
+    # A thread parses JSON in one go and blocks all others, so a process does it (docs/faults.md row 87).
     if values > _THREAD_VALUES:
         return START_BYTES
     if size_bytes >= THREAD_BYTES:
@@ -474,9 +433,9 @@ def work_bytes(body: bytes) -> int:
     return max(size_bytes, INLINE_BYTES + 1) if marks > _INLINE_MARKS else size_bytes
 
 
+# Tags and references, or JSON values, in a document parsed on the event loop; feeds have half. The one
+# thread takes a document of twice the size with twice as many.
 _INLINE_MARKS: Final = 4096
-"""Of tags and references, or values of JSON, in a document that is read where it is: feeds have half. In one
-of twice the size, for which there is one thread, twice as many."""
 _SNIFFED_BYTES: Final = 64
+# JSON values that a thread may parse, in 10 ms. Text has a comma every 80 bytes.
 _THREAD_VALUES: Final = 50_000
-"""Of JSON, in a document that a thread may read: it takes 10 ms for them. Text has a comma every 80 bytes."""

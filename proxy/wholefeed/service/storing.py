@@ -1,12 +1,6 @@
-"""What is stored of one feed, for one refresh of it.
+"""The stored state of one feed, during one refresh.
 
-    storage = FeedStorage(store, work, feed.id, now=time.time)
-    rows, failures = await storage.start(is_new=False)              # what the refresh starts from
-    storage.write_later(feeds.update, changes={})                   # written with the next change
-    await storage.write(feeds.begin_walk, now=1.7e9)                # a change, and what was noted before
-    row = await storage.publish(publication, revision=feed.revision)
-
-The functions behind `FeedStorage` run in the thread of a database connection.
+Functions that take a `Database` run in the thread of a connection.
 """
 
 from __future__ import annotations
@@ -63,10 +57,7 @@ _P = ParamSpec("_P")
 
 
 class FeedStorage:
-    """What is stored of one feed, for one refresh. All of it raises `StoreError`.
-
-    `fence` is what each transaction begins with, where others write to the store, too.
-    """
+    """Reads and writes one feed's stored state. All methods raise `StoreError`."""
 
     def __init__(
         self,
@@ -83,32 +74,25 @@ class FeedStorage:
         self._fence = fence
         self._now = now
         self._later: list[_Later] = []
-        self.rows: list[DocumentRow] | None = None
-        """The documents, if they are known since the last change, like what a publication is made of."""
+        self.rows: list[DocumentRow] | None = None  # all documents; None: not read since the last change
         self._publication_input: PublicationInput | None = None
         self.parsed = memory.parsed
-        """Small documents as they were parsed."""
         self.work = work
         self.feed_id = feed_id
-        self.feed: FeedRow | None = None
-        """As it is stored, where that is known; as long as this refresh has written nothing."""
+        self.feed: FeedRow | None = None  # the stored row; None: not known, or this refresh has written
         self.missing: tuple[Attempt, ...] = ()
-        """What could not be had, as it is stored with that."""
-        self.fetch_url: str | None = None
-        """Where the subscription document is asked for, if that was found to be elsewhere."""
+        self.fetch_url: str | None = None  # the subscription document's new URL, if it has moved
         self.fresh = FreshDocuments()
-        """What was put in this refresh."""
 
     async def start(self, *, is_new: bool) -> Beginning:
-        """Return what a refresh starts from; of a feed that was made just now nothing is stored."""
         memory, feed_id, since = self._memory, self.feed_id, self._memory.generation
         if is_new:
             found = Beginning([], Failures((), None))
-        elif self._store.is_shared:  # what others change is not held
+        elif self._store.is_shared:  # other processes change it, so it is not cached
             found = await self.read(partial(_read_beginning, feed=feed_id))
         elif (held := memory.beginning(feed_id)) is not None:
             self.feed, found = held
-        else:  # the row, too: whoever began the refresh may have it from before the last one
+        else:  # the row, too: the caller's may be older than the last refresh
             look = partial(_read_beginning, feed=feed_id)
             self.feed, found = await self.read(lambda db: (feed_table.find(db, feed_id), look(db)))
             if not memory.has_changed(feed_id, since):
@@ -119,41 +103,38 @@ class FeedStorage:
     # Reading
 
     async def read(self, work: Callable[[Database], _T]) -> _T:
-        """Look at what is stored of the feed, without what was noted and is not written yet."""
+        """Read from the store; changes noted and not yet written are absent."""
         return await self._store.read(work, feed=self.feed_id)
 
     async def documents(self) -> list[DocumentRow]:
-        """Return the documents; nobody else changes them meanwhile."""
+        """Return the feed's documents; nobody else changes them during a refresh."""
         if self.rows is None:
             self.rows = await self.read(partial(document_table.list_all, feed=self.feed_id))
         return self.rows
 
-    # Writing, now and with what comes next
+    # Writing, now and with the next change
 
     def write_later(
         self, change: Callable[Concatenate[Database, int, _P], object], *facts: _P.args, **named: _P.kwargs
     ) -> None:
-        """Have something of the feed written with the next change or `flush`: nothing that is sent of it."""
+        """Note a change for the next write or `flush`; the change must not affect answers."""
         self._later.append(_Later(lambda db: change(db, self.feed_id, *facts, **named)))
 
     def touch(self, document: int, changes: DocumentChanges) -> None:
-        """Have noted, as with `write_later`, that a document was looked at."""
-
         def write(db: Database) -> None:
-            feed_table.require_known(db, self.feed_id)  # of one that was forgotten the store has lost nothing
+            feed_table.require_known(db, self.feed_id)  # a deleted feed is no loss of data
             document_table.touch(db, document, changes)
 
         self._later.append(_Later(write, touches_document=True))
 
     def note_reply(self, reply: ReplyFacts) -> None:
-        """Note what a reply means for the feed: nobody waits for that where nothing is new."""
+        """Note a reply's effects on the feed; if nothing is new, nobody waits for the write."""
         self.fetch_url = reply.fetch_url or self.fetch_url
         unchanged = None if self.feed is None else _confirm_row(self.feed, reply)
         write = partial(_note_reply, feed=self.feed_id, reply=reply)
         self._later.append(_Later(write, reply.unchanged is not None, unchanged))
 
     async def flush(self) -> None:
-        """Write what was noted: of what is sent of the feed that is no more than its row."""
         if not self._later:
             return
         unchanged = self._later[0].unchanged if self.feed is not None and len(self._later) == 1 else None
@@ -166,7 +147,7 @@ class FeedStorage:
     async def write(
         self, change: Callable[Concatenate[Database, int, _P], object], *facts: _P.args, **named: _P.kwargs
     ) -> None:
-        """Change what is stored of the feed and not sent yet; what was noted before is written with it."""
+        """Write a change to unpublished state, and all noted changes."""
 
         def work(db: Database) -> FeedRow:
             change(db, self.feed_id, *facts, **named)
@@ -175,9 +156,9 @@ class FeedStorage:
         await self._write(work, self._memory.renew)
 
     async def wait_for_writes(self) -> None:
-        """Wait until what was begun to be written is, whoever asked for it; what comes next finds it.
+        """Wait for running writes, whoever began them.
 
-        Else the next refresh would publish what it has read before that.
+        Else the next refresh would publish older state.
         """
         await self._store.write(lambda _: None, feed=self.feed_id)
 
@@ -196,20 +177,19 @@ class FeedStorage:
 
         try:
             return await self._store.write(with_earlier, feed=self.feed_id, comes_more=comes_more, tell=tell)
-        except Exception:  # they are not written either; whoever goes on all the same writes them next
+        except Exception:  # the notes are not written either; the next write includes them
             self._later = later + self._later
             raise
 
     # Putting documents
 
     async def put(self, new: Sequence[NewDocument]) -> list[int]:
-        """Put documents of which nothing is stored; return their numbers."""
         return await self._put(new, self._now())
 
     async def put_remembering(self, new: NewDocument, obtained: Obtained, old: StoredDocument) -> int:
-        """Put a page or an archive document in the place of another version of it (R6, R35).
+        """Replace a page or archive document by a new version (R6, R35).
 
-        The entries that leave it are remembered, where no other document holds them.
+        Entries that leave it are remembered unless another document holds them.
         """
         now, rows = self._now(), await self.documents()
         leaving = Leaving(rows, _row_of(old, rows), obtained, now)
@@ -247,16 +227,9 @@ class FeedStorage:
         leaving: Leaving | None = None,
         looks: bool = False,
     ) -> list[int]:
-        """Put documents, and with them what changes of the chain and of the feed, in one transaction.
+        """Store documents and changes to the chain and the feed in one transaction.
 
-        Args:
-            new: The documents.
-            now: Epoch seconds.
-            ranks: As for `document_table.arrange`, like `detached`.
-            detached: Numbers of documents.
-            changes: Columns of the feed.
-            leaving: What leaves the document that the first one replaces, and is put, too.
-            looks: Whether to look in the same trip at what a decision wants to know and publish next.
+        `looks` also reads the next decision's and publication's input, to save a trip to the database.
         """
         if leaving is not None:
             new = [*new, *await documents_to_remember(self._store, self.work, leaving)]
@@ -285,12 +258,12 @@ class FeedStorage:
         return was.numbers
 
     async def reread(self) -> bool:
-        """Put the documents again that an older parser has read; return whether there were any."""
+        """Store documents of older parsers again; return whether there were any."""
         rows = await self.documents()
         return await reparse(self._store, self.write, self.work, rows, self._now())
 
     async def settle_ids(self, *, joins: bool) -> bool:
-        """Do what `posts.settle_due` does, if there is anything; return whether there was."""
+        """Run `posts.settle_due` if anything is due; return whether it was."""
         now = self._now()
         if not await self.read(partial(posts.is_due, feed=self.feed_id, now=now, joins=joins)):
             return False
@@ -300,27 +273,24 @@ class FeedStorage:
     # Publishing
 
     async def order(self, stored: PublicationInput, sound: Collection[int]) -> Order | None:
-        """Find out where entries stand if no other segments than these can stay."""
+        """Find out where entries stand if only the `sound` segments can stay."""
         what = StoredOrder(stored.documents, stored.places, stored.published, stored.members)
         return await self.read(
             partial(read_order, stored=what, is_current=lambda row: row.id in sound, is_certain=True)
         )
 
     async def publication_input(self) -> PublicationInput | None:
-        """Return what a publication is made of; None: the feed has no subscription document."""
+        """Return a publication's input; None: the feed has no subscription document."""
         if self._publication_input is not None:
             return self._publication_input
         look = partial(_read_publication_input, feed_id=self.feed_id, fresh=self.fresh.by_number())
         return (await self.read(look))[1]
 
     async def publish(self, publication: Publication, *, revision: int) -> FeedRow | None:
-        """Replace what is sent of the feed; None when its documents have changed since `revision`.
-
-        What the next refresh starts from is read in the same transaction; of many documents nothing is.
-        """
+        """Publish the feed; return None if its documents have changed since `revision`."""
         store, memory, feed_id, now = self._store, self._memory, self.feed_id, self._now()
         touches = any(each.touches_document for each in self._later)
-        rows = None if touches else self.rows  # to publish a feed changes none
+        rows = None if touches else self.rows  # publishing changes no document
         looks_again = publication.documents <= _MOST_READ and not store.is_shared
 
         def work(db: Database) -> tuple[Snapshot, Beginning | None] | None:
@@ -350,31 +320,27 @@ class FeedStorage:
         return found[0].feed
 
 
-# What a refresh starts from
+# The start of a refresh
 
-_MOST_READ: Final = 64
-"""Documents of a feed that are read as it is published, for its next refresh."""
+_MOST_READ: Final = 64  # documents; a larger feed is not read at publication for its next refresh
 
 
 def _read_beginning(db: Database, feed: int, rows: list[DocumentRow] | None = None) -> Beginning:
-    """Look at what a refresh starts from; `rows` are all documents, where they are known."""
     failed = failures.ask_for(db, feed)
     return Beginning(document_table.list_all(db, feed) if rows is None else rows, failed())
 
 
-# What is written with what comes next
+# Changes written with the next one
 
 
 class _Later(NamedTuple):
     write: Callable[[Database], object]
     touches_document: bool = False
-    """Whether it changes the row of one."""
     unchanged: tuple[FeedRow, int] | None = None
-    """What can be written later instead: see `_confirm_row`."""
+    """See `_confirm_row`."""
 
 
 def _row_of(document: StoredDocument, rows: Sequence[DocumentRow]) -> DocumentRow:
-    """Return the row of a document that a decision has named, with what the store alone knows of it."""
     return next(row for row in rows if row.id == document.id)
 
 
@@ -408,9 +374,9 @@ def _note_reply(db: Database, feed: int, reply: ReplyFacts) -> None:
 
 
 def _confirm_row(feed: FeedRow, reply: ReplyFacts) -> tuple[FeedRow, int] | None:
-    """Return the row that a reply makes of the feed's, and the number of the document that has not changed.
+    """Return the confirmed feed row and the number of its unchanged document.
 
-    None: it says more than until when the feed is fresh.
+    None: the reply changes more than the feed's freshness.
     """
     if reply.unchanged is None or feed.is_stale or reply.is_private != feed.is_private:
         return None
@@ -427,64 +393,57 @@ def _confirm_row(feed: FeedRow, reply: ReplyFacts) -> tuple[FeedRow, int] | None
     return row, reply.unchanged
 
 
-# What one transaction puts, and what it looks at for what comes next
+# The result of a transaction that stores documents
 
 
 class _WasPut(NamedTuple):
     numbers: list[int]
-    """Of the documents."""
     documents: Sequence[NewDocument]
-    """The same, with memory documents at the end."""
+    """With memory documents at the end."""
     row: FeedRow
-    """The feed's."""
     rows: list[DocumentRow] | None
-    """All documents of the feed, and what a publication is made of: where that was asked for."""
+    """None unless `_put` looks; so is `publication_input`."""
     publication_input: PublicationInput | None
 
 
-# What a publication is made of, as it is stored at one moment
+# The input of a publication
 
 
 class PublicationInput(NamedTuple):
-    """All that a publication of a feed is made of, as it is stored at one moment."""
+    """A publication's input, as stored at one moment."""
 
     feed: FeedRow
     documents: list[DocumentRow]
-    """The attached ones, in output order."""
+    """Attached documents in output order."""
     places: list[Placed]
-    """Where they stand, in the same order."""
+    """In the same order."""
     deleted: list[Tombstone]
     missing: tuple[Attempt, ...]
     published: tuple[SegmentRow, ...]
     live: dict[int, LiveEntries]
-    """By document: of the subscription document, and of others that are likely to be rendered."""
+    """By document, for those that probably need rendering."""
     is_collected: bool
-    """Whether it has pages that an adapter asked for: then segments hold entries (R20)."""
+    """Whether segments hold entries because an adapter found pages (R20)."""
     members: dict[int, bytes]
-    """Of segments that hold entries, by number."""
+    """By segment, for segments that hold entries."""
     order: Order | None
-    """Where entries stand, if not in their documents, one after the other; None in a collected feed."""
+    """None: entries follow their documents, or the feed is collected."""
     unlined: Collection[int]
-    """Documents with live entries that have no line, where the feed has any (P1)."""
+    """Documents with live entries without a line, if the feed has lines (P1)."""
 
     @property
     def is_woven(self) -> bool:
-        """Whether segments hold entries, and not only whole documents."""
+        """Whether segments hold entries, not only whole documents."""
         return self.is_collected or self.order is not None
 
 
-_READ_AHEAD_BYTES: Final = 256 * 1024
-"""Of the bodies that are likely to be rendered, read before it is known which are."""
+_READ_AHEAD_BYTES: Final = 256 * 1024  # of bodies read before it is certain which need rendering
 
 
 def _read_publication_input(
     db: Database, feed_id: int, fresh: Mapping[int, DocumentInMemory]
 ) -> tuple[list[DocumentRow], PublicationInput | None]:
-    """Read what a publication is made of; of what has changed, the bodies too where they are small.
-
-    `fresh` are the documents in memory, by number. All documents of the feed are returned beside it; it is
-    None where there is no subscription document.
-    """
+    """Return all documents and the input with small changed bodies; None: no subscription document."""
     asked_feed, asked_documents = feed_table.ask_for(db, feed_id), document_table.ask_all(db, feed_id)
     asked_places, asked_shown = segment_table.ask_places(db, feed_id), segment_table.ask_snapshot(db, feed_id)
     asked_deleted = live_table.ask_tombstones(db, feed_id)
@@ -532,25 +491,20 @@ def _is_of_this_parser(segment: SegmentRow) -> bool:
 
 
 def is_collected(attached: Iterable[DocumentRow]) -> bool:
-    """Whether pages that an adapter asked for (R26), or lists (H7), are among documents: R20 sorts across."""
+    """Whether adapter pages (R26) or lists (H7) are among documents: R20 sorts across them."""
     return any(row.origin.policy.is_woven for row in attached)
 
 
 class LiveEntries(NamedTuple):
-    """The entries of a stored document that readers get, read so that they can be rendered."""
-
     ordinals: Sequence[int]
     body: bytes | None
-    """The document's body; None if the document is in memory."""
+    """None: the document is in memory."""
 
 
 def read_live_entries(
     db: Database, wanted: Sequence[int], fresh: Mapping[int, DocumentInMemory]
 ) -> dict[int, LiveEntries]:
-    """Read the live entries of documents by their numbers; `fresh` are the documents in memory.
-
-    A parsed document serves whichever entries are live, a rendered one only with all of them.
-    """
+    """Read documents' live entries; `fresh` documents are in memory."""
     known = {number: fresh[number] for number in wanted if number in fresh}
     sizes = {number: each.rendered.entries for number, each in known.items() if each.rendered is not None}
     counts = live_counts(db, sizes) if sizes else {}
@@ -560,6 +514,7 @@ def read_live_entries(
         if counts.get(number, 0) == entries
     }
     others = [number for number in wanted if number not in found]
+    # A parsed document serves any live entries, a rendered one only all of its entries.
     for number, ordinals in live_ordinals(db, others).items() if others else ():
         is_parsed = number in known and known[number].document is not None
         found[number] = LiveEntries(ordinals, None if is_parsed else document_table.read_body(db, number))
