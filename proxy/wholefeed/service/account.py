@@ -1,10 +1,4 @@
-"""A feed document by document: what its chain consists of (R16), and how far back that reaches.
-
-    chain = account_of(overview, rows, superseded)      # its documents, what is missing among them
-    timeline = timeline_of(chain, await store.read(lambda db: months(db, feed_id)))
-
-All of it is made of rows that were read (`Watching.account`).
-"""
+"""The account of a feed: its chain of documents (R16), and how far back they reach."""
 
 from __future__ import annotations
 
@@ -26,57 +20,47 @@ from wholefeed.store.rows import DocumentRow, Overview
 from wholefeed.store.tables.segment_table import Months
 
 _GUESSED: Final = "guessed"
-"""What led to a document behind a missing one (R34) instead of a link: its number or date."""
+"""Relation of a document behind a missing one, found without a link (R34)."""
 _PAGING: Final = (Relation.NEXT, Relation.PREVIOUS, Relation.PREV, Relation.FIRST, Relation.LAST)
-"""Relations that tie the documents of a paged feed together."""
 _NO_LEAD: Final = ("", "")
-"""Neither a relation nor a document that bears it."""
 
 
 class DocumentStanding(StrEnum):
-    """How a document of the chain stands."""
-
     KEPT = "kept"
-    """Stored; asked for again when it is due."""
+    """Stored; fetched again when due."""
     SETTLED = "settled"
-    """Stored for good; never fetched again (R13)."""
+    """Never fetched again (R13)."""
     TRUNCATED = "truncated"
-    """Stored, but it broke off (docs/faults.md row 49)."""
+    """Stored, but broken off (docs/faults.md row 49)."""
     MISSING = "missing"
-    """Linked to, and could not be had."""
+    """Linked to, but not obtained."""
     DETACHED = "detached"
     """Stored, but no longer part of the feed (R15, R25)."""
 
 
 @dataclass(frozen=True, slots=True)
 class ChainDocument:
-    """One document of the account."""
-
     url: str
-    """Of what a page of the publisher's lists (H7) that page's."""
+    """For a listed document (H7), the publisher's page."""
     standing: DocumentStanding
     relation: str
-    """Of the link that leads to it; `guessed` behind a missing document (R34); empty for the subscription
-    document and where no link is known."""
+    """Empty: no known link; `guessed` behind a missing document (R34)."""
     source: str
-    """The document that bears that link, or the missing one."""
+    """URL of the linking document, or of the missing one."""
     document: DocumentRow | None = None
-    """None when it is missing."""
+    """None: missing."""
     duplicates: int = 0
-    """Entries of it that another copy stands for, or that were deleted."""
+    """Entries replaced by another copy, or deleted."""
     attempt: Attempt | None = None
-    """Why it, or the rest of it, could not be had."""
     is_listed: bool = False
-    """Whether it is a page of a list (H7), which is read for the entries that it names."""
 
 
 def account_of(
     overview: Overview, rows: Sequence[DocumentRow], superseded: Mapping[int, int]
 ) -> list[ChainDocument]:
-    """Return the account of a feed: its documents, stored and missing, and what led to each.
+    """Return the account in output order (R20), detached documents last.
 
-    It stands in output order (R20), as `rows` does; what is missing of a chain behind the document that links
-    to it, what is detached at the end. `superseded` has how many entries of each document are not live.
+    `superseded` counts each document's entries that are not live.
     """
     kind = overview.feed.kind
     lists = {each.url for each in ListingState.read(overview.feed.listing).missing}
@@ -118,13 +102,13 @@ def account_of(
 
 
 def _jumps(notes: str) -> dict[str, tuple[str, str]]:
-    """Return what led to the documents behind missing ones, as `_leads` does, by the feed's notes."""
+    """Return leads from the feed's notes."""
     found = (note for note in json.loads(notes) if note["code"] == JumpedHole.code)
     return {document_key(note["goes_on_at"]): (_GUESSED, note["url"]) for note in found}
 
 
 def _leads(kind: Kind, rows: Sequence[DocumentRow]) -> dict[str, tuple[str, str]]:
-    """Return which link leads to a document, and where it stands, by the `document_key` of its target."""
+    """Return relation and linking document by the target's `document_key`."""
     leads: dict[str, tuple[str, str]] = {}
     for relation in _relations(kind, rows):
         for row in rows:
@@ -135,7 +119,6 @@ def _leads(kind: Kind, rows: Sequence[DocumentRow]) -> dict[str, tuple[str, str]
 
 
 def _relations(kind: Kind, rows: Sequence[DocumentRow]) -> Iterator[str]:
-    """Give the relations that the feed's documents are tied together by."""
     if kind is Kind.PAGED:
         yield from _PAGING
     elif rows and kind in (Kind.ARCHIVED, Kind.LEGACY):
@@ -151,7 +134,7 @@ def _standing(row: DocumentRow, attempt: Attempt | None) -> DocumentStanding:
 
 
 def _place_in_chain(kind: Kind, missing: ChainDocument, chain: Sequence[ChainDocument]) -> int:
-    """Return where a missing document stands: behind the one that links to it, and what that remembers."""
+    """Return the index behind the linking document and its memory documents."""
     urls = [each.url for each in chain]
     if kind is Kind.PAGED or missing.source not in urls:
         return len(chain)
@@ -166,18 +149,18 @@ def _place_in_chain(kind: Kind, missing: ChainDocument, chain: Sequence[ChainDoc
 
 @dataclass(frozen=True, slots=True)
 class Timeline:
-    """How far back a feed's history reaches, and where something is missing of it."""
+    """A feed's entries by month, and its holes."""
 
     chart: Chart | None
-    """None where no entry is dated."""
+    """None: no entry is dated."""
     undated: int
-    """Entries that bear no date, or none that can be read."""
+    """Entries without a readable date."""
     holes: Mapping[str, Hole]
-    """Where the missing documents are, by their URLs."""
+    """By URL of the missing document."""
 
 
 def timeline_of(chain: Sequence[ChainDocument], months: Mapping[int, Months]) -> Timeline:
-    """Return the timeline of a feed by its account and the entries that each document has of each month."""
+    """Return the timeline; `months` counts entries by document and month."""
     total: Counter[int | None] = Counter()
     for each in months.values():
         total.update(each)
@@ -187,7 +170,7 @@ def timeline_of(chain: Sequence[ChainDocument], months: Mapping[int, Months]) ->
         _place_in_time(each, months) for each in chain if each.standing is not DocumentStanding.DETACHED
     ]
     holes = {hole.url: hole for hole in holes_of(attached)}
-    # what nothing led to stands at the end of the account, which is not where it belongs
+    # the account puts a document without a lead at its end, but its place in time is unknown
     holes |= {each.url: Hole(each.url, None, None) for each in chain if _is_lost(each)}
     return Timeline(chart_of(dated, holes.values()), undated, holes)
 
@@ -196,7 +179,7 @@ def _place_in_time(document: ChainDocument, months: Mapping[int, Months]) -> Cha
     if document.standing is DocumentStanding.MISSING:
         return ChartPlace(document.url, is_missing=True, span=None)
     row = document.document
-    # what is remembered is of any time
+    # remembered entries may be of any time
     known = [] if row is None or not row.origin.policy.holds else months.get(row.id, {})
     dated = [month for month in known if month is not None]
     return ChartPlace(

@@ -1,13 +1,7 @@
-"""The body of an answer: put together from segments as they are stored, sent piece by piece.
+"""The body of an answer: a prologue, parts of a feed, an epilogue.
 
-    body = Body(family, prologue, parts, is_gzip=True)
-    body.etag, body.length
-    async for piece in body.pieces(store, held): ...
-
-A body is a prologue, which depends on the request, parts of a feed, and an epilogue. Segments are sent as
-they are stored: for a reader that takes gzip no block is inflated or compressed again
-(docs/design.md#segments). `take_parts` takes what a view keeps. A part of a segment is sealed anew before the
-answer begins, or is an `BodyExcerpt`, which is cut while it is sent.
+Whole segments leave as stored: a reader that takes gzip gets their blocks without recompression
+(docs/design.md#segments).
 """
 
 from __future__ import annotations
@@ -48,18 +42,15 @@ from wholefeed.store.store import Store
 from wholefeed.store.tables.segment_table import OwnEntries
 
 JOINT: Final = {family: segment_separator(family) for family in Family}
-"""What stands between two segments, as between two entries."""
 _SEALED_JOINT: Final = {family: seal(text) for family, text in JOINT.items()}
 _SEALED_EPILOGUE: Final = {family: seal(text) for family, text in EPILOGUE.items()}
 
 SLICE_BYTES: Final = 1 << 16
-"""Of text, what is inflated and written at once; an answer that is no longer is sent with its header."""
+"""Text inflated and written at once; a shorter answer leaves together with its header."""
 
 
 @dataclass(frozen=True)
 class Body:
-    """A body before it is sent."""
-
     family: Family
     prologue: bytes
     parts: tuple[BodyPart, ...]
@@ -71,7 +62,7 @@ class Body:
 
     @cached_property
     def text_bytes(self) -> int | None:
-        """Length without content coding; None where that shows only when the text has been made."""
+        """Length before content coding; None until the text exists."""
         family = self.family
         length = len(self.prologue) + max(len(self.parts) - 1, 0) * len(JOINT[family]) + len(EPILOGUE[family])
         for part in self.parts:
@@ -82,7 +73,7 @@ class Body:
 
     @cached_property
     def length(self) -> int | None:
-        """Content-Length; None where that shows only when all has been deflated."""
+        """Content-Length; None until the body is deflated."""
         if not self.is_gzip:
             return self.text_bytes
         blocks = max(len(self.parts) - 1, 0) * len(_SEALED_JOINT[self.family].block)
@@ -95,12 +86,10 @@ class Body:
 
     @cached_property
     def etag(self) -> str:
-        """Entity tag: equal for equal texts, whatever segments they come from.
+        """Entity tag, equal for equal texts however segmented.
 
-        Parts whose text is not read before it is sent are excepted.
-
-        A gzip body differs with the segments that the text is cut into, so its tag is weak (RFC 9110, 8.8.1):
-        a strong one stands for one sequence of bytes.
+        Unread parts count by a digest of their source instead. A gzip tag is weak (RFC 9110, 8.8.1): its
+        bytes depend on the segments.
         """
         digest = TextDigest()
         digest.add_text(self.prologue)
@@ -111,14 +100,14 @@ class Body:
                 digest.add(part)
             elif part.read is not None:
                 digest.add(part.read)
-            else:  # its text is not at hand
+            else:  # the text has not been read
                 digest.add_text(part.digest)
         tag = digest.bytes().hex()
         return f'W/"{tag}-gzip"' if self.is_gzip else f'"{tag}"'
 
     @cached_property
     def former_etag(self) -> str:
-        """The tag by which wholefeed 0.1 knew these bytes, so that no reader has them again; empty: none."""
+        """Tag of wholefeed 0.1, so that no reader downloads again; empty: none."""
         digest = hashlib.blake2b(self.prologue, digest_size=DIGEST_BYTES)
         for part in self.parts:
             if not isinstance(part, SegmentRow) or len(part.digest) != FORMER_DIGEST_BYTES:
@@ -126,14 +115,10 @@ class Body:
             digest.update(part.digest[:DIGEST_BYTES])
         return f'"{digest.hexdigest()}{"-gzip" if self.is_gzip else ""}"' if self.parts else ""
 
-    # Sending it
+    # Sending
 
     async def pieces(self, store: Store, held: CachedFeed | None = None) -> AsyncIterator[bytes]:
-        """Give the body in pieces of about `SLICE_BYTES`, with one piece of one block in memory at a time.
-
-        To be read while a snapshot is held. Blocks come from memory where they are held there, else from the
-        store, and are held then.
-        """
+        """Yield pieces of about `SLICE_BYTES`; the caller holds a snapshot."""
         family, sealed = self.family, list[SegmentRow | Sealed]()
         opening, joint = self.prologue, JOINT[family]
         if self.is_gzip:
@@ -143,7 +128,7 @@ class Body:
         before = b""
         for part in self.parts:
             pieces = _deflate(part, sealed, store, held) if self.is_gzip else _texts_of(part, store, held)
-            async for piece in pieces:
+            async for piece in pieces:  # at most one piece of one block is in memory, beside `held`
                 yield before + piece if before else piece
                 before = b""
             before = joint
@@ -151,7 +136,7 @@ class Body:
             yield piece
 
     def join(self, blocks: Mapping[int, bytes]) -> bytes | None:
-        """Return the whole body, made of held blocks; None where it is long, or a block is not held."""
+        """Return the whole body from blocks in memory; None if it is long or a block is missing."""
         if self.length is None or self.length > LARGEST_BLOCK_BYTES:
             return None
         found: list[tuple[SegmentRow, bytes]] = []
@@ -168,22 +153,20 @@ class Body:
 
     @cached_property
     def _whole_end(self) -> bytes:
-        """What stands behind the last of whole segments: made once, however often the body is sent."""
         return self._end_gzip([part for part in self.parts if isinstance(part, SegmentRow)])
 
     def _end_gzip(self, sealed: Sequence[SegmentRow | Sealed]) -> bytes:
-        """Return what stands behind the last part of a gzip member."""
         joint, epilogue = _SEALED_JOINT[self.family], _SEALED_EPILOGUE[self.family]
         between = [each for part in sealed for each in (joint, part)][1:]
         return epilogue.block + gzip_end([self.sealed_prologue, *between, epilogue])
 
 
-# The parts of a body: whole segments as they are stored, those in part made anew
+# The parts of a body: whole segments as stored, parts of segments made anew
 
 _SEALED_BYTES: Final = 1 << 17
-"""Of a text that is deflated before an answer begins; a longer one is while it is sent."""
+"""Longest text deflated before an answer begins."""
 _LISTED_BYTES: Final = 1 << 16
-"""Of an outline that is looked through on the event loop; a longer one is on a thread."""
+"""Longest outline searched on the event loop."""
 
 
 async def take_parts(
@@ -196,16 +179,9 @@ async def take_parts(
     *,
     is_page: bool,
 ) -> list[tuple[SegmentRow, BodyPart]]:
-    """Return what a view takes of which segments; only those that are taken in part are read.
+    """Return the parts of segments that a view takes.
 
-    Args:
-        segments: In output order.
-        own: Which of their entries count.
-        cut: The view on its way through them.
-        feed: As it was published.
-        store: Has the segments.
-        held: What is in memory of the feed.
-        is_page: Whether large parts are read, too: the tag of a page must not move with the segments (G1).
+    With `is_page`, large parts are read, too: a page's tag must not change with the segments (G1).
 
     Raises:
         StoreError: A segment cannot be read.
@@ -241,7 +217,7 @@ async def _take_part(
         taken = b"".join(text[each.start : each.end] for each in kept)
         return await asyncio.to_thread(seal, taken.removesuffix(joint))
     slices, number = each_of(outline, cut.skipped), number_of(outline)
-    if (mask := own.masks.get(segment.id)) is not None:  # it has an outline, as each that holds entries
+    if (mask := own.masks.get(segment.id)) is not None:  # such a segment always has an outline
         slices, number = islice(compress(each_of(outline), mask), cut.skipped, None), own.entries(segment)
     if len(outline) <= _LISTED_BYTES:
         kept = cut.kept(slices, number)
@@ -262,29 +238,28 @@ def _read_entries(segment: SegmentRow, feed: FeedRow, block: bytes) -> tuple[byt
 
 @dataclass(frozen=True, slots=True)
 class BodyExcerpt:
-    """A large part of a segment that a view keeps: taken from the segment's text while it is sent."""
+    """A large part of a segment, cut while it is sent."""
 
     segment: SegmentRow
     ranges: tuple[tuple[int, int], ...]
-    """Of the segment's text, ascending."""
+    """Ascending offsets in the segment's text."""
     read: Sealed | None = None
-    """What is known of its text where that has been read, which is in no block yet."""
+    """Digest and length, if read in advance; without a block."""
 
     @property
     def length(self) -> int:
-        """Of the text."""
         return sum(end - start for start, end in self.ranges)
 
     @property
     def digest(self) -> bytes:
-        """Of what makes the text: which text of a segment, and what of it."""
+        """Digest of segment and ranges, computed without the text."""
         whole = self.segment
         said = f"{whole.digest.hex()} {whole.crc32:08x} {whole.length} {self.ranges}"
         return hashlib.blake2b(said.encode(), digest_size=DIGEST_BYTES).digest()
 
 
 async def _read_through(part: BodyExcerpt, store: Store, held: CachedFeed | None) -> BodyExcerpt:
-    """Read the text of an excerpt, for what is known of it."""
+    """Read an excerpt in advance for its digest and length."""
     whole = TextDigest()
     async for text in _read_excerpt(part, store, held):
         whole.add_text(text)
@@ -292,7 +267,6 @@ async def _read_through(part: BodyExcerpt, store: Store, held: CachedFeed | None
 
 
 def _excerpt(segment: SegmentRow, kept: Sequence[Slice], joint: bytes) -> BodyExcerpt:
-    """Return what is left of a segment where a view keeps these entries; `joint` is not behind the last."""
     ranges: list[tuple[int, int]] = []
     for each in kept:
         if ranges and ranges[-1][1] == each.start:
@@ -300,34 +274,34 @@ def _excerpt(segment: SegmentRow, kept: Sequence[Slice], joint: bytes) -> BodyEx
         else:
             ranges.append((each.start, each.end))
     start, end = ranges[-1]
-    if end < segment.length:
+    if end < segment.length:  # no joint follows the last entry
         ranges[-1] = start, end - len(joint)
     return BodyExcerpt(segment, tuple(ranges))
 
 
 @dataclass(frozen=True, slots=True)
 class StreamedText:
-    """Text that is made while it is sent; how long it is shows at its end."""
+    """Text of unknown length, made while it is sent."""
 
     texts: Callable[[], AsyncIterator[bytes]]
     digest: bytes
     key: Hashable
-    """What it is held by: it says which entries, and how they are made."""
+    """Cache key: the entries, and how they are made."""
     length: None = None
     read: None = None
 
 
 BodyPart = SegmentRow | Sealed | BodyExcerpt | StreamedText
-"""What is sent of a segment: all of it, as it is stored; a little, made anew; much. Or what is replayed."""
+"""A whole segment, a small part, a large part, or a replay."""
 
 
-# Their text, and its blocks
+# The texts and blocks of parts
 
 
 async def _deflate(
     part: BodyPart, sealed: list[SegmentRow | Sealed], store: Store, held: CachedFeed | None
 ) -> AsyncIterator[bytes]:
-    """Give a part deflated, and add to `sealed` what its CRC and length are known by."""
+    """Yield a part deflated; append its CRC and length to `sealed`."""
     part = _kept(part, held)
     if not isinstance(part, BodyExcerpt | StreamedText):
         sealed.append(part)
@@ -348,7 +322,7 @@ async def _deflate(
 
 
 def _kept(part: BodyPart, held: CachedFeed | None) -> BodyPart:
-    """Return what was replayed before, deflated, where that is held; any other part as it is."""
+    """Return a replay's cached block, or the part itself."""
     found: Sealed | None = (
         held.made(part.key) if held is not None and isinstance(part, StreamedText) else None
     )
@@ -356,11 +330,11 @@ def _kept(part: BodyPart, held: CachedFeed | None) -> BodyPart:
 
 
 _MOST_KEPT_BYTES: Final = 1 << 24
-"""Of a replay, deflated: more is made each time. To make 50,000 entries takes seconds of CPU."""
+"""Largest cached replay, deflated; 50,000 entries cost seconds of CPU."""
 
 
 class _ReplayCollector:
-    """Collects what is made of a replay while it is sent, for whoever asks for the same next."""
+    """Caches a replay while it is sent."""
 
     def __init__(self, key: Hashable, held: CachedFeed | None) -> None:
         self._key = key
@@ -385,7 +359,7 @@ class _ReplayCollector:
 
 @contextmanager
 def _keeping(part: BodyExcerpt | StreamedText, held: CachedFeed | None) -> Iterator[_ReplayCollector]:
-    """Collect a replay; nothing of other parts, nor while another answer of the feed is being collected."""
+    """Cache a replay, one at a time for each feed."""
     if held is None or held.is_collecting or not isinstance(part, StreamedText):
         yield _ReplayCollector(None, None)
         return
@@ -416,7 +390,6 @@ async def _texts_of(part: BodyPart, store: Store, held: CachedFeed | None) -> As
 
 
 async def _read_excerpt(part: BodyExcerpt, store: Store, held: CachedFeed | None) -> AsyncIterator[bytes]:
-    """Give the text of an excerpt; no more is read than it takes."""
     inflater = Inflater(part.segment.length, part.segment.crc32)
     ranges = iter(part.ranges)
     start, end = next(ranges)
@@ -438,7 +411,6 @@ async def _read_excerpt(part: BodyExcerpt, store: Store, held: CachedFeed | None
 async def _pieces_of(
     part: SegmentRow | Sealed, store: Store, held: CachedFeed | None
 ) -> AsyncIterator[bytes]:
-    """Give the deflated text of a part, a piece at a time."""
     if isinstance(part, Sealed):
         yield part.block
         return

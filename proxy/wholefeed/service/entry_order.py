@@ -1,9 +1,6 @@
-"""Where the entries of a feed of documents stand, as far as that has to be found out for a publication (R20).
+"""The order of a feed's entries across its documents (R20), as far as a publication needs it.
 
-    order = read_order(db, material, is_current)    # None: each document is sent by itself, in its place
-
-`wholefeed.core.compose.ordering` decides. What is read of the entries is read of the documents that have
-changed and of those that share entries with them; of the others the segments say where their entries stand.
+Only changed documents, and documents that share entries with them, are read. Segments tell all other places.
 """
 
 from __future__ import annotations
@@ -33,26 +30,26 @@ from wholefeed.store.tables import copies
 
 
 class Order(NamedTuple):
-    """Where the entries of a feed stand, some of which share segments with those of other documents."""
+    """The places of entries in segments shared by several documents."""
 
     members: Mapping[int, Members]
-    """The segments of single entries that are published and may stay, by number."""
+    """Published segments of single entries that may stay, by number."""
     places: Mapping[tuple[int, int], WeavingState]
-    """Where each entry stands of the documents that were looked at, by document and ordinal."""
+    """By document and ordinal."""
     live: Mapping[int, Sequence[int]]
-    """The same entries, by document; none of those that are sent whole."""
+    """The same entries by document, without wholly sent ones."""
     wholes: Sequence[Whole]
-    """The documents that are sent whole, in output order."""
+    """Wholly sent documents in output order."""
     key_of: Callable[[WovenMember], Key]
 
 
 class StoredOrder(NamedTuple):
-    """What is stored of a feed, as far as its order is concerned."""
+    """The stored data that decides the order."""
 
     documents: Sequence[DocumentRow]
-    """The attached ones, in output order."""
+    """Attached documents in output order."""
     places: Sequence[Placed]
-    """The same."""
+    """In the same order."""
     published: Sequence[SegmentRow]
     members: Mapping[int, bytes]
 
@@ -60,13 +57,9 @@ class StoredOrder(NamedTuple):
 def read_order(
     db: Database, stored: StoredOrder, is_current: Callable[[SegmentRow], bool], *, is_certain: bool = False
 ) -> Order | None:
-    """Find out where entries stand; None: in their documents, one document after the other.
+    """Return the places of entries; None: documents follow one another whole.
 
-    Args:
-        db: Where they are stored.
-        stored: What is published, and what is to be.
-        is_current: Says whether a segment can stay.
-        is_certain: Whether it is known that some stand elsewhere.
+    `is_certain` tells that some entries are known to stand outside their documents.
     """
     first, *others = stored.documents
     memory = [row.id for row in others if row.role is Role.MEMORY]
@@ -79,8 +72,6 @@ def read_order(
 
 
 class _OrderReading:
-    """What is read of the entries of one feed."""
-
     def __init__(self, db: Database, stored: StoredOrder, is_current: Callable[[SegmentRow], bool]) -> None:
         self._db = db
         self._feed = stored.documents[0].feed
@@ -90,22 +81,22 @@ class _OrderReading:
         self._places = [_as_it_stands(place, self._segments) for place in stored.places]
         self._members, lost = _members(stored, self._segments)
         self._told = {document for each in self._members.values() for document in each.stamps}
-        """The documents of which the segments of entries say where their entries stand."""
+        """Documents with places known from segments."""
         self._changed = {document for document in self._told if document not in self._index} | lost
         self._changed |= {place.document for place in self._places if self._has_changed(place)}
         self._told -= self._changed
         self._homes = Homes(self._index, self._memory)
         self._rows: dict[int, list[OrderRow]] = {}
-        """Of the documents that were looked at."""
+        """By document read."""
 
     def _has_changed(self, place: Placed) -> bool:
         is_lost = place.segment is None and place.live_bytes > 0 and place.document not in self._told
         return is_lost or not place.is_clean
 
-    # Where no entry stands elsewhere than in its document
+    # All entries stand in their own documents
 
     def is_simple(self) -> bool:
-        """Whether all documents can be sent whole, in their order."""
+        """Return whether all documents can be sent whole, in their order."""
         self._look(self._changed & self._index.keys())
         remembers = any(place.live_bytes for place in self._places if place.document in self._memory)
         if remembers:
@@ -114,10 +105,9 @@ class _OrderReading:
             return False
         return not remembers or is_descending(self._blocks(self._places), self._memory)
 
-    # Where some do
+    # Some entries stand elsewhere
 
     def order(self) -> Order:
-        """Return where the entries stand."""
         self._look_at_changed()
         woven = self._homes.shared | (self._told - self._rows.keys())
         while True:
@@ -162,7 +152,7 @@ class _OrderReading:
         self._look(affected & self._index.keys())
 
     def _look(self, documents: Collection[int]) -> None:
-        """Look at documents, and at those whose entries stand elsewhere because of them."""
+        """Read documents, and others with entries placed by them."""
         wanted = set(documents) - self._rows.keys()
         while wanted:
             for document in wanted:
@@ -180,18 +170,14 @@ class _OrderReading:
             wanted = found - self._rows.keys()
 
     def _look_at_loose(self, wholes: Sequence[Placed]) -> bool:
-        """Look at documents that no segment holds which stays; return whether any were new.
-
-        Where one has not changed, but others in its segment have, it may still share an entry with documents
-        that nobody has looked at.
-        """
+        """Read documents without a staying segment; return whether any were new."""
+        # an unchanged document among changed ones may still share an entry with unread documents
         loose = {group.documents[0] for group in groups(wholes) if group.segment is None}
         is_new = not loose <= self._rows.keys()
         self._look(loose)
         return is_new
 
     def _loosen(self, documents: Iterable[int]) -> None:
-        """Take documents out of their segment, which is not kept."""
         loose = set(documents)
         self._changed |= loose
         self._told -= loose
@@ -202,14 +188,12 @@ class _OrderReading:
         self._look(loose)
 
     def _told_stands(self) -> Iterator[WeavingState]:
-        """Give where entries stand of the documents that were not looked at, as their segments say."""
         for each in self._members.values():
             for document, _, _, at, spot in each:
                 if spot is not None and document in self._index and document not in self._rows:
                     yield WeavingState(at, spot)
 
     def _stands(self, apart: Collection[int]) -> dict[tuple[int, int], WeavingState]:
-        """Return where the entries stand of the documents that were looked at and are not sent whole."""
         found = {}
         own = {number: _sequence(rows) for number, rows in self._rows.items() if number in apart}
         homes = {home for home, _ in self._homes.by_copy.values()} - own.keys()
@@ -228,7 +212,7 @@ class _OrderReading:
                 found[copy] = WeavingState(at, Spot(None, 0) if is_own else Spot(home, place))
         return found
 
-    # What is sent whole
+    # Documents sent whole
 
     def _blocks(
         self,
@@ -236,13 +220,10 @@ class _OrderReading:
         standing: Iterable[tuple[float, int | None]] = (),
         oldest_own: float | None = None,
     ) -> list[Block]:
-        """Return what is sent, in output order.
+        """Return the blocks of output, in order.
 
-        Args:
-            wholes: The documents that are sent whole.
-            standing: Date and document of each other entry, but for those that stand by their dates.
-            oldest_own: The earliest date by which an entry stands. Of a segment of which nothing is newer,
-                one block is enough.
+        `standing` has date and document of each other entry; `oldest_own`, the earliest date of an entry
+        placed by date.
         """
         dates: dict[int, list[float]] = {}
         for at, home in standing:
@@ -257,6 +238,7 @@ class _OrderReading:
                 found.append(Block(self._index[documents[0]], *span, documents, documents))
                 continue
             row = self._segments[group.segment]
+            # one block is enough for a segment with nothing newer than `oldest_own`
             is_mixed = oldest_own is not None and row.newest_at is not None and row.newest_at > oldest_own
             if is_mixed and len(documents) > 1:
                 for document, span in copies.spans(self._db, documents).items():
@@ -284,7 +266,7 @@ def _as_it_stands(place: Placed, segments: Collection[int]) -> Placed:
 
 
 def _members(stored: StoredOrder, segments: Collection[int]) -> tuple[dict[int, Members], set[int]]:
-    """Return the segments of entries that may stay, and the documents of the others."""
+    """Return the segments that may stay, and the documents of lost ones."""
     found, lost = dict[int, Members](), set[int]()
     for segment in stored.published:
         if segment.id not in stored.members:

@@ -1,7 +1,6 @@
-"""The stored feed, as the requests of one refresh read and change it: `FeedFile`.
+"""The stored feed, as one refresh reads and changes it.
 
-Two tasks change it: the refresh, and what publishes meanwhile. A lock keeps them apart, and documents that
-wait to be stored together (`PendingDocuments`) are stored before any other change.
+A lock separates the refresh from concurrent publication.
 """
 
 from __future__ import annotations
@@ -49,7 +48,7 @@ log = get_logger()
 
 
 class FeedFile:
-    """What is stored of one feed, and what waits to be stored; see the module's docstring."""
+    """The stored part of one feed, and its pending documents."""
 
     def __init__(self, context: RefreshContext, feed: FeedRow) -> None:
         self._context = context
@@ -67,27 +66,23 @@ class FeedFile:
 
     @asynccontextmanager
     async def changing(self) -> AsyncIterator[None]:
-        """Hold the lock for a change, before which the pending documents are stored."""
+        """Hold the lock for a change, after storing pending documents."""
         async with self._lock:
             await self.pending.put(self.storage)
             yield
 
     async def put_pending(self) -> None:
-        """Store the documents that wait to be stored together."""
         if self.pending:
             async with self._lock:
                 await self.pending.put(self.storage)
 
     async def identify(self, obtained: Obtained, beside: Iterable[Obtained] = ()) -> Obtained:
-        """Return a document with its entries identified as they are in the feed (R9, R36).
-
-        `beside` are others that have come and are not kept yet.
-        """
+        """Identify a document's entries (R9, R36); `beside`: documents not stored yet."""
         others = [*(each.read.facts for each in beside), *self.pending.facts]
         return await identify(self.storage, obtained, others)
 
     async def keep(self, obtained: Obtained, placement: Placement) -> int:
-        """Store a document; return its number, or a stand-in if it waits for others."""
+        """Store a document; return its number, or a stand-in while pending."""
         document = new_document(obtained, placement)
         if placement.may_wait:
             return self.pending.add(document, obtained.read.facts)
@@ -97,7 +92,7 @@ class FeedFile:
             return (await self.storage.put([document]))[0]
 
     async def put(self, new: Sequence[NewDocument]) -> Sequence[int]:
-        """Store documents in one transaction; return their numbers."""
+        """Store documents in one transaction."""
         async with self.changing():
             return await self.storage.put(new)
 
@@ -114,7 +109,7 @@ class FeedFile:
     async def doubtful(self, _request: Doubtful) -> frozenset[EntryId]:
         return await self.storage.read(partial(live.find_doubtful, feed=self._feed.id))
 
-    # Those that change
+    # The requests that change
 
     async def attach(self, request: Attach) -> None:
         async with self.changing():
@@ -159,7 +154,7 @@ class FeedFile:
             if puts:
                 await self.storage.put(puts)
 
-    # Those that note something, which is written with the next change
+    # The requests that note something, written with the next change
 
     async def touch(self, request: Touch) -> None:
         changes: DocumentChanges = {"checked_at": self._context.now()}
@@ -188,7 +183,7 @@ class FeedFile:
     # Readers
 
     async def publish(self, request: Publish, *, is_walking: bool = False) -> None:
-        """Let readers have the feed; `is_walking`: the walk goes on, and may still add documents."""
+        """Publish; with `is_walking`, more documents may follow."""
         notes = request.notes or ()
         stated = [note.as_dict() for note in notes if not note.kind.is_of_reading]
         async with self.changing():
@@ -216,7 +211,7 @@ class FeedFile:
 
 
 def _read_notes(feed: FeedRow) -> list[NoteDict]:
-    """Return the notes that a feed was published with, but those that each publication makes anew."""
+    """Return the published notes, except those that each publication makes anew."""
     notes: list[NoteDict] = json.loads(feed.notes)
     anew = {HeadCut.code, IdsChanged.code, IdsUnstable.code}
     return [each for each in notes if not (KINDS[each["code"]].is_of_reading or each["code"] in anew)]

@@ -1,10 +1,6 @@
-"""What identifies the entries of a document that has come: alone (R9), and as posts of the feed (R36).
+"""Identities of a new document's entries: by themselves (R9), then as posts of the feed (R36).
 
-    found = look_up(db, feed, facts, others)            # in the connection's thread
-    traits = read_traits(document, found.new)           # here or in a worker: of what is new to the feed
-    facts = name_posts(db, feed, found, traits, others)
-
-`others` are of documents that have come before it and are not stored yet.
+`others` are documents fetched earlier and not stored yet.
 """
 
 from __future__ import annotations
@@ -22,21 +18,20 @@ from wholefeed.store.tables import identity_table, posts
 
 
 class LookedUp(NamedTuple):
-    """A document whose entries are identified by themselves, and what the feed knows of these ids."""
+    """A document with entries identified by themselves."""
 
     facts: DocumentFacts
     ambiguous: frozenset[EntryId]
     """Keys that identify nothing in the feed (R9)."""
     posts: Mapping[EntryId, EntryId]
-    """The identities of the posts that have had several ids."""
+    """Identities of posts with several ids."""
     new: tuple[int, ...]
-    """The ordinals of the entries whose ids are new to the feed."""
+    """Ordinals of entries with unknown ids."""
     has_renamed: bool = False
-    """Whether posts of the feed have had several ids."""
 
     @classmethod
     def of_first(cls, facts: DocumentFacts) -> LookedUp:
-        """Return the same for the first document of a feed: nothing is known."""
+        """Return the result for a feed's first document, without a look-up."""
         return cls(facts, facts.ambiguous, {}, tuple(range(len(facts.entries))))
 
 
@@ -47,10 +42,9 @@ def look_up(
     others: Sequence[DocumentFacts],
     known: Collection[EntryId] = (),
 ) -> LookedUp:
-    """Identify the entries of a document by themselves, and find out which are new to the feed.
+    """Identify entries by themselves, in the connection's thread: there may be 100,000.
 
-    Each entry is looked at in the connection's thread: they may be a hundred thousand. Those that are `known`
-    to have the identities of their posts are not looked for.
+    Ids in `known` already equal their posts' identities.
     """
     if facts.keys:
         own = facts.ambiguous.union(*(each.ambiguous for each in others))
@@ -72,14 +66,9 @@ def name_posts(
     traits: Sequence[Traits],
     others: Sequence[DocumentFacts],
 ) -> DocumentFacts:
-    """Return what is known of a document, its entries under the identities of their posts (R36).
+    """Return facts with the identities of posts (R36), in the connection's thread.
 
-    Args:
-        db: In the connection's thread; None: nothing is stored of the feed.
-        feed: The feed.
-        found: The document.
-        traits: Of its entries that are new to the feed; of the last of very many there may be none.
-        others: Of the documents that have come before it and are not stored yet.
+    `db`: None if nothing is stored. `traits` of new entries may end early in a very long document.
     """
     ids = list(found.facts.entries.identities())
     by_ordinal = dict(zip(found.new, traits, strict=False))

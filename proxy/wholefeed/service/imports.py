@@ -1,12 +1,4 @@
-"""What people have kept of a feed: put into it, and taken back (I1); and feeds that continue others (I3).
-
-    imports = Imports(context, running, ready)
-    taken = await imports.take(url, Kept(body, name="2012.xml"))    # raises ImportRefusedError
-    removed = await imports.remove(url, "2012.xml")
-
-`wholefeed.core.importing` says whether a document belongs, a refresh of the feed stores it. Nothing is stored
-of one that is refused.
-"""
+"""Imports of documents that people had kept (I1), and feeds that continue others (I3)."""
 
 from __future__ import annotations
 
@@ -51,54 +43,44 @@ _LONGEST_NAME: Final = 200
 
 
 class SuppliedDocument(NamedTuple):
-    """A document that somebody has kept."""
-
     body: bytes
     name: str = ""
-    """What it is shown by, and removed; empty: it has none yet."""
+    """Empty: none yet."""
     at: float | None = None
-    """When it was kept, epoch seconds, where its owner says so."""
+    """The owner's date for the document, in epoch seconds."""
     file_at: float | None = None
-    """When the file was changed last."""
+    """Last change of the file."""
     is_forced: bool = False
-    """Whether it is taken though nothing says that it belongs."""
+    """Whether to import without evidence that it belongs."""
 
 
 class ImportedDocument(NamedTuple):
-    """What came of a document."""
-
     feed: FeedRow
-    """As it is then."""
     name: str
     url: str
-    """Of the document."""
     as_of: float
     entries: int
     new_entries: int
-    """Of these, how many the feed did not have."""
     is_new: bool = False
-    """Whether it was taken; else all that it has was there."""
+    """False: no entry was new."""
     is_served: bool = False
-    """Whether it is part of the feed; a complete one has no such part."""
+    """Always false for a complete feed."""
 
 
 class Continued(NamedTuple):
-    """What a feed that continues another one has of it."""
-
     feed: FeedRow
-    """The feed that continues, as it is then."""
+    """The continuing feed."""
     entries: int
-    """Of the other one, as it is served."""
+    """Served entries of the other feed."""
     new_entries: int
-    """Of these, how many the feed did not have."""
     is_served: bool
-    """Whether they are part of the feed; a complete one has no such part."""
+    """Always false for a complete feed."""
 
 
 class Imports:
-    """Puts documents into feeds; each waits for the refresh of its feed under way.
+    """Imports, each after the current refresh of its feed.
 
-    `ready` has the feed of a URL once it can be served, in time by the monotonic clock.
+    `ready` returns a feed fit to serve; its deadline is monotonic.
     """
 
     def __init__(
@@ -114,11 +96,11 @@ class Imports:
         self._seconds = context.config.limits.respond_within_seconds
 
     async def take(self, url: str, kept: SuppliedDocument) -> ImportedDocument:
-        """Put a document into the feed of a URL, which is fetched first where it is not known.
+        """Import a document, fetching an unknown feed first.
 
         Raises:
-            ImportRefusedError: It is not readable, or not this feed's; or the feed is as large as it may be.
-            DocumentError: The feed is not known, and cannot be had.
+            ImportRefusedError: Unreadable, not of this feed, or the feed is full.
+            DocumentError: The unknown feed cannot be obtained.
             OverloadedError: The feed is being refreshed.
         """
         deadline = time.monotonic() + self._seconds
@@ -137,17 +119,16 @@ class Imports:
         return taken
 
     async def continue_feed(self, old_url: str, new_url: str) -> Continued:
-        """Let a feed continue another one: that one's entries, as they are served, join it as imports (I3).
+        """Import the served entries of one feed into another (I3), named by the old URL.
 
-        Their name is the URL of the other feed. What is there already stays as it is, so who comes again
-        brings what the other feed has got since.
+        A repetition adds only newer entries.
 
         Raises:
-            UnknownFeedError: Nothing is stored for one of the URLs.
-            RequestError: They are one feed, or the other one continues this one.
-            ForbiddenTargetError: One of them is a private publisher's, and the other is not that publisher's.
-            ImportRefusedError: They are of different formats; or the feed is as large as it may be.
-            OverloadedError: One of them is being fetched, or there is more to do: come again.
+            UnknownFeedError: One feed is not stored.
+            RequestError: Both are one feed, or would form a circle.
+            ForbiddenTargetError: One is private, the other not its publisher's.
+            ImportRefusedError: The formats differ, or the feed is full.
+            OverloadedError: A fetch is under way, or more remains: ask again.
         """
         deadline = time.monotonic() + self._seconds
         old, new = await self._known(old_url), await self._known(new_url)
@@ -184,11 +165,7 @@ class Imports:
         return feed
 
     async def _fetch_whole(self, feed: FeedRow, deadline: float) -> FeedRow:
-        """Return a feed once its first walk, where that goes on here, has ended: until then a part is there.
-
-        Raises:
-            OverloadedError: It goes on beyond the deadline by the monotonic clock.
-        """
+        """Return a feed after its first walk; before, only a part is stored."""
         if feed.visible_state is not State.LOADING or (flight := self._running.running(feed.id)) is None:
             return feed
         await asyncio.wait({flight}, timeout=max(0.0, deadline - time.monotonic()))
@@ -197,7 +174,7 @@ class Imports:
         return await self._known(feed.url)
 
     async def _find_continued(self, url: str) -> set[str]:
-        """Return the URLs of all feeds that a feed continues, also of those that these continue."""
+        """Return all feeds continued directly or indirectly."""
         found, left = set[str](), [url]
         while left:
             feed = await self._store.find(left.pop())
@@ -210,7 +187,6 @@ class Imports:
         return found
 
     async def _make_document(self, snapshot: Snapshot, number: int) -> bytes:
-        """Return the entries of a segment as a document: each is self-contained there."""
         feed, sizes = snapshot.feed, [segment.entries for segment in snapshot.segments]
         start = sum(sizes[:number])
         found = await read_places(snapshot, self._store, range(start, start + sizes[number]))
@@ -219,12 +195,14 @@ class Imports:
         return await asyncio.to_thread(synthesize, feed.published_family, version, texts, namespace=namespace)
 
     async def remove(self, url: str, name: str) -> int:
-        """Take back what was imported by a name; return how many documents went.
+        """Remove imports by name or document URL; return their number.
 
-        That of an archive stands for all in it. The URL of one document is a name, too; that of a feed that
-        is continued may be spelt otherwise.
+        An archive's name covers all its documents.
+
+        Raises:
+            ImportRefusedError: The name is unknown.
         """
-        names = {name, _canonical(name)}
+        names = {name, _canonical(name)}  # a continued feed's URL may be spelt differently
         feed = await self._known(url)
         rows = await self._store.read(partial(document_table.list_all, feed=feed.id))
         found = tuple(
@@ -281,7 +259,7 @@ class Imports:
         return taken._replace(feed=feed, is_new=True, is_served=row.rank is not None)
 
     async def _read(self, kept: SuppliedDocument, own: DocumentRow) -> Obtained:
-        """Parse a document as if it stood where the subscription document does, and find out its time."""
+        """Parse a document as if from the subscription document's URL, and date it."""
         now = self._context.now()
         name = kept.name or f"kept {hashlib.sha256(kept.body).hexdigest()[:12]}"
         try:
@@ -298,7 +276,7 @@ class Imports:
         return replace(obtained, fetched=replace(obtained.fetched, fetched_at=as_of))
 
     def _require_room(self, rows: Sequence[DocumentRow], obtained: Obtained) -> None:
-        """R18: what is put into a feed counts as what is fetched of it does."""
+        """Count imports like fetched documents (R18)."""
         limits = self._context.config.limits
         sizes = {
             "documents_per_feed": len(rows) + 1,
@@ -312,7 +290,6 @@ class Imports:
 
 
 def _canonical(name: str) -> str:
-    """Return the spelling of a URL that its feed is known by; any other name as it is."""
     try:
         return canonical_url(name)
     except UrlError:
@@ -324,7 +301,7 @@ def _later(why: str) -> OverloadedError:
 
 
 def _identify(db: Database, feed: int, obtained: Obtained) -> tuple[list[EntryId], dict[EntryId, bool]]:
-    """Return what identifies a document's entries in the feed (R9), and which of them are present."""
+    """Return entries' identities (R9), and those present in the feed."""
     facts = obtained.read.facts
     if facts.keys:
         facts = facts.identify(identity_table.find_ambiguous(db, feed, facts.keys, facts.ambiguous))

@@ -1,10 +1,4 @@
-"""The documents that have come in a refresh, until each is stored or dropped.
-
-incoming = IncomingDocuments(file, look_ahead)
-obtained = await incoming.receive(url, obtained)    # its entries are identified as they are in the feed
-number = await incoming.keep(KeepDocument(url, placement))  # below 0: a stand-in
-await incoming.file.put_pending()                   # now it is stored
-"""
+"""The documents fetched in a refresh, until each is stored or dropped."""
 
 from __future__ import annotations
 
@@ -22,30 +16,29 @@ from wholefeed.service.sources import Obtained
 
 
 class LookAheadCounts:
-    """The documents that were fetched ahead of the path, until it is known whether the walk needs them."""
+    """Counts of documents fetched ahead: needed by the walk or not."""
 
     def __init__(self, counts: Counts) -> None:
         self._counts = counts
         self._urls: set[str] = set()
 
     def add(self, url: str) -> None:
-        """Note that a document is fetched ahead."""
         self._urls.add(url)
 
     def settle(self, url: str, *, is_hit: bool) -> None:
-        """Count a document, if it was fetched ahead; `is_hit`: whether the walk needs it."""
+        """Count a document if it was fetched ahead; `is_hit`: the walk needs it."""
         if url in self._urls:
             self._urls.remove(url)
             self._counts.look_ahead["hit" if is_hit else "miss"] += 1
 
     def give_up(self) -> None:
-        """Count all others as fetched for nothing."""
+        """Count all others as misses."""
         self._counts.look_ahead["miss"] += len(self._urls)
         self._urls.clear()
 
 
 class IncomingDocuments:
-    """The documents that have come, by the URLs that they were asked for by."""
+    """Fetched documents by requested URL."""
 
     def __init__(self, file: FeedFile, look_ahead: LookAheadCounts) -> None:
         self.file = file
@@ -53,21 +46,17 @@ class IncomingDocuments:
         self._come: dict[str, Obtained] = {}
 
     async def receive(self, url: str, obtained: Obtained) -> Obtained:
-        """Take a document that has come; return it with its entries identified as they are in the feed.
-
-        Those that have come before it and are not stored yet count, too.
-        """
+        """Return a document with its entries identified, also against earlier unstored ones."""
         obtained = await self.file.identify(obtained, self._come.values())
         self._come[url] = obtained
         return obtained
 
     async def receive_offer(self, offer: Offer[Obtained]) -> Offer[FreshDocument]:
-        """Take a document that another source offers; return it as the refresh is told of it."""
+        """Identify and describe another source's document."""
         obtained = self._come[offer.copy_url] = await self.file.identify(offer.document)
         return describe_offer(offer, obtained)
 
     def drop_all(self) -> None:
-        """Drop what was not kept."""
         self._come.clear()
 
     # The requests of a refresh

@@ -1,4 +1,4 @@
-"""The entries of a document that has come, compared with what is stored of the feed."""
+"""Comparison of a new document's entries with the stored feed."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ async def find_known(
     with_copies: bool,
     with_pages: bool,
 ) -> KnownEntries:
-    """Look for the entries of a document that waits, as the request `FindKnown` says."""
+    """Look up entries for the request `FindKnown`."""
     look = partial(_known_entries, feed=storage.feed_id, asked=asked, waiting=waiting)
     return await storage.read(partial(look, with_copies=with_copies, with_pages=with_pages))
 
@@ -48,20 +48,20 @@ async def find_departure(
     come: DocumentFacts,
     waiting: Sequence[int],
 ) -> Departure:
-    """Look for the entries of a stored document that another version of it does not hold (R35)."""
+    """Find entries of a stored document that its new version lacks (R35)."""
     look = partial(_departure, feed=storage.feed_id, document=document, asked=asked, come=come)
     return await storage.read(partial(look, waiting=waiting))
 
 
 async def identify(storage: FeedStorage, obtained: Obtained, others: Sequence[DocumentFacts]) -> Obtained:
-    """Return a document that has come, with its entries identified as they are in the feed (R9, R36).
+    """Return a document with its entries identified in the feed (R9, R36).
 
-    `others` are of the documents that have come before it and are not stored yet.
+    `others` are fetched and not stored yet.
     """
     facts, document = obtained.read.facts, obtained.document
     if not facts.keys and any(row.digest == obtained.read.digest for row in storage.rows or ()):
-        return obtained  # as it is stored: nothing is new
-    is_first = storage.rows == [] and not (facts.keys or others)  # then nothing is known
+        return obtained  # the same bytes are stored
+    is_first = storage.rows == [] and not (facts.keys or others)
     known = frozenset[EntryId]() if facts.keys else _find_in_memory(storage)
     if known and known.issuperset(facts.entries.identities()):
         return obtained
@@ -80,11 +80,8 @@ async def identify(storage: FeedStorage, obtained: Obtained, others: Sequence[Do
 
 
 def _find_in_memory(storage: FeedStorage) -> frozenset[EntryId]:
-    """Return ids that are known without a look: those of the subscription document, if it is held.
-
-    None where ids of the feed have changed: some of them may be a post's other ids.
-    """
-    if storage.feed is None or storage.feed.renamed:
+    """Return the subscription document's ids, if parsed in memory."""
+    if storage.feed is None or storage.feed.renamed:  # some ids may be other ids of a post
         return frozenset()
     stored = (row for row in storage.rows or () if row.role is Role.SUBSCRIPTION and row.rank is not None)
     held = (storage.parsed.find(row) for row in stored if row.parser_version == PARSER_VERSION)
@@ -93,7 +90,7 @@ def _find_in_memory(storage: FeedStorage) -> frozenset[EntryId]:
 
 
 async def _read_traits(storage: FeedStorage, obtained: Obtained, ordinals: Sequence[int]) -> Sequence[Traits]:
-    """Return the traits of some entries; of a document that takes too much computing there are none."""
+    """Return traits; none if they take too much computing."""
     if not ordinals:
         return ()
     if obtained.document is not None:
@@ -115,10 +112,8 @@ def _known_entries(
     with_copies: bool,
     with_pages: bool,
 ) -> KnownEntries:
-    """Look for entries; of a document that waits, by what identifies them now.
-
-    What was stored since it came may be unlike it. They are told of by what the decision knows them by.
-    """
+    """Look up entries by present identities; answer by those in `asked`."""
+    # documents stored since the fetch may have changed the identities
     present = _identified_now(db, feed, asked, waiting) if waiting and waiting.keys else asked
     known = _rename(document_table.find_known_dates(db, feed, present, but=None), asked, present)
     found = KnownEntries(known)
@@ -156,7 +151,7 @@ def _identified_now(
     ambiguous = identity_table.find_ambiguous(db, feed, waiting.keys, waiting.ambiguous)
     present = list(asked)
     for ordinal, identity in waiting.keys.identities(ambiguous).items():
-        if waiting.own.get(ordinal) != identity:  # else it is known by its post's (R36)
+        if waiting.own.get(ordinal) != identity:  # else the entry has its post's identity (R36)
             present[ordinal] = identity
     return present
 
@@ -177,7 +172,6 @@ def _identified_facts(
     others: Sequence[DocumentFacts],
     known: Collection[EntryId],
 ) -> DocumentFacts:
-    """Return what is known of a document that is at hand, its entries identified as they are in the feed."""
     found = look_up(db, feed, facts, others, known)
     return name_posts(db, feed, found, read_traits(document, found.new), others)
 

@@ -1,11 +1,4 @@
-"""What a publisher's pages list, as documents of its feed (H5 to H7).
-
-    own = await named(work, read, rows)                 # link, title and date of each stored entry
-    obtained = await listed(source, page, subscription) # one page, to be stored under LIST_URL
-    puts = await parted(source, storage, subscription, lists)
-
-`wholefeed.service.listing` looks at the pages.
-"""
+"""Entries listed in a publisher's pages, as documents of its feed (H5 to H7)."""
 
 from __future__ import annotations
 
@@ -33,7 +26,7 @@ Read = Callable[[Callable[[Database], bytes]], Awaitable[bytes]]
 
 
 async def name_entries(work: Workers, read: Read, row: DocumentRow) -> list[FeedEntry]:
-    """Return what the entries of a stored document are called and link to, from the top."""
+    """Return links, titles and dates of a document's entries, from the top."""
     body = await read(partial(document_table.read_body, document=row.id))
     async with work.large.turn(len(body)):
         return await work.run(work_bytes(body), named_entries, make_stored(row, body))
@@ -42,12 +35,10 @@ async def name_entries(work: Workers, read: Read, row: DocumentRow) -> list[Feed
 async def make_listed(
     source: Source, page: ListedPage, like: DocumentRow, *, older: Stored | None, now: float
 ) -> Obtained:
-    """Return what a page lists as a document in the format of the subscription document `like`.
-
-    `older` is what it has listed before, which stays (R29).
+    """Return a page's list in the format of `like`, with `older` kept (R29).
 
     Raises:
-        DocumentError: It is larger than a document may be.
+        DocumentError: Too large.
     """
     body = await asyncio.to_thread(
         write_list, page.entries, like.family, like.version, undated_at=now, older=older
@@ -58,10 +49,8 @@ async def make_listed(
 async def split_lists(
     source: Source, storage: FeedStorage, own: DocumentRow, lists: Sequence[DocumentRow]
 ) -> list[NewDocument]:
-    """Return the lists anew that hold what the subscription document `own` links to: it says more of it.
-
-    Once it has left that document it is remembered, so it is not missing in the list.
-    """
+    """Return lists without entries linked by the subscription document `own`, which says more of them."""
+    # an entry that leaves the subscription document later is remembered, so no list lacks it
     names = await name_entries(source.work, storage.read, own)
     wanted = await asyncio.to_thread(_identities, names)
     holding = partial(

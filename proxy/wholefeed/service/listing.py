@@ -1,13 +1,7 @@
-"""Histories that stand in publishers' pages, looked for beside all else (H1 to H8).
+"""Search for histories in publishers' pages (H1 to H8).
 
-    lists = Lists(context, running)
-    await lists.run()                   # of the feeds that are due; until it is cancelled
-    await lists.finish(url)             # of one feed, for a command that does nothing else
-
-Nobody waits for it: what is known of a feed is answered as `remembered`, and its publisher's pages are asked
-beside, one after the other. `wholefeed.core.listing` says which, and what a list is; what was found is handed
-to a refresh of the feed, which keeps it. What a look has found is kept at its end: one that is cut off by a
-restart begins again.
+Nobody waits: the feed is answered as `remembered` meanwhile. A refresh stores the result. A restart repeats
+an unfinished look.
 """
 
 from __future__ import annotations
@@ -67,18 +61,18 @@ from wholefeed.store.tables import document_table, feed_table
 log = get_logger()
 
 _AT_ONCE: Final = 4
-"""Looks under way, of as many sites."""
+"""Looks at once, at as many sites."""
 _LONGEST_IDLE_SECONDS: Final = 600.0
 _PAUSE_SECONDS: Final = 3600.0
-"""Until a feed is looked at again of which something failed here."""
+"""Until the next look after a failure here."""
 _PAGE_BYTES: Final = 5 << 20
-"""Of HTML: a page of nothing but links takes twenty times as much in memory."""
+"""HTML of mere links takes twenty times the memory."""
 _READ_SECONDS: Final = 5.0
-"""Of computing, for one page."""
+"""Computing time for one page."""
 
 
 class Lists:
-    """Looks at the pages of the publishers of one service; does nothing where that is off."""
+    """Looks at publishers' pages."""
 
     def __init__(self, context: RefreshContext, running: Running) -> None:
         self._context = context
@@ -88,17 +82,16 @@ class Lists:
             context.source.fetcher, context.config.fetch.user_agent, publishers=context.publishers
         )
         self._looks: dict[str, asyncio.Task[None]] = {}
-        """Those under way, by site: its host is asked one thing at a time."""
+        """By site."""
         self._free_at: dict[str, float] = {}
-        """On the monotonic clock: when a site may be asked again, of looks that have ended."""
+        """Monotonic time of the next request, by site."""
         self._resting: dict[int, float] = {}
-        """Until when feeds are left alone, epoch seconds, where the store could not be told."""
+        """Epoch seconds by feed, if the store could not note them."""
         self._news = asyncio.Event()
-        """Whether there may be something to begin."""
         running.on_end.append(self._hear)
 
     async def run(self) -> None:
-        """Look at what is due, for as long as nobody cancels it."""
+        """Look at due feeds until cancelled."""
         if self._context.config.history.list == "off":
             return
         while True:
@@ -113,17 +106,16 @@ class Lists:
                     await self._news.wait()
 
     def _hear(self) -> None:
-        """A refresh has ended; most plan no look."""
-        if self._context.has_planned_look:
+        if self._context.has_planned_look:  # most refreshes plan none
             self._context.has_planned_look = False
             self._news.set()
 
     def wake(self) -> None:
-        """Look now whether anything is due: the clock may have been set."""
+        """Look for due feeds now: the clock may have been set."""
         self._news.set()
 
     async def finish(self, url: str) -> None:
-        """Look at the pages of one feed, if it is due; whoever leaves does not stop that."""
+        """Look at one due feed's pages; the look outlives a cancelled caller."""
         while (feed := await self._context.find(url)) is not None and self._is_due(feed):
             site = self._context.site_of(feed.fetch_url)
             is_another = site in self._looks
@@ -136,17 +128,14 @@ class Lists:
         return is_on and feed.list_at is not None and feed.list_at <= self._context.now()
 
     async def close(self) -> None:
-        """End the looks that are under way."""
         looks = list(self._looks.values())
         for each in looks:
             each.cancel()
         await asyncio.gather(*looks, return_exceptions=True)
 
     async def _round(self) -> float:
-        """Have every feed looked at that is due; return in how many seconds one may be.
-
-        One replica looks at a time: so no site is asked by two.
-        """
+        """Look at due feeds; return seconds until the next."""
+        # one replica looks at a time, so two never ask one site
         async with self._context.sharing.task("lists") as is_mine:
             while is_mine and await self._begin():
                 with suppress(TimeoutError):  # one look may take an hour: others begin meanwhile
@@ -158,7 +147,7 @@ class Lists:
         return _LONGEST_IDLE_SECONDS if at is None else min(max(at - now, 1.0), _LONGEST_IDLE_SECONDS)
 
     async def _begin(self) -> bool:
-        """Begin what can be begun; return whether anything is under way."""
+        """Begin possible looks; return whether any is under way."""
         now = self._context.now()
         due = await self._store.read(partial(feed_table.list_due, now=now, limit=16 * _AT_ONCE))
         self._resting = {feed: until for feed, until in self._resting.items() if until > now}
@@ -180,31 +169,27 @@ class Lists:
     # One feed
 
     async def _look(self, feed: FeedRow) -> None:
-        """Look at the pages of a feed's publisher, and have what was found kept.
-
-        Whatever comes of it, the feed is not due at once again: its publisher would be asked without end.
-        """
         pause_seconds: float | None = _PAUSE_SECONDS
         try:
             is_kept = self._context.may_list(feed.fetch_url) and await self._search_site(feed)
             pause_seconds = None if is_kept else DAY_SECONDS
         except (StoreError, OverloadedError, WorkError, DocumentError, UnknownFeedError) as exc:
             log.warning("lists.unkept", feed=feed.id, slug=exc.slug)
-        except Exception:  # the last resort: the others are looked at all the same
+        except Exception:  # the last resort: looks at other feeds go on
             pause_seconds = DAY_SECONDS
             self._context.counts.troubles["lists"] += 1
             log.exception("lists.failed", feed=feed.id)
-        if pause_seconds is not None:
+        if pause_seconds is not None:  # even after a failure, or the publisher would be asked without end
             at = self._context.now() + pause_seconds
             try:
                 await self._store.write(partial(feed_table.update, feed=feed.id, changes={"list_at": at}))
-            except (StoreError, OverloadedError):  # no room, say
+            except (StoreError, OverloadedError):  # for example, no room
                 self._resting[feed.id] = at
             except UnknownFeedError:
                 pass
 
     async def _search_site(self, feed: FeedRow) -> bool:
-        """Do so; return whether what was found is kept."""
+        """Return whether the result is stored."""
         rows = await self._store.read(partial(document_table.list_all, feed=feed.id))
         own = subscription_of(rows)
         if own is None:
@@ -266,7 +251,6 @@ class Lists:
         )
 
     def _room(self, rows: Sequence[DocumentRow]) -> int:
-        """Return how many entries more a feed may have (R18)."""
         return self._context.config.limits.entries_per_feed - sum(row.entries for row in rows)
 
     def _listing(
@@ -293,10 +277,10 @@ class Lists:
     async def _hand_over(
         self, feed_id: int, listing: ListingState, copies: Sequence[Offer[Obtained]]
     ) -> bool:
-        """Let a refresh of the feed keep what was found; return whether it did."""
+        """Have a refresh store the result; return whether it did."""
         feed = await self._running.wait_until_settled(feed_id)
         if feed is None or feed.kind is not Kind.PLAIN or feed.list_at is None:
-            return False  # it has a history by now, or was forgotten
+            return False  # the feed has a history by now, or was forgotten
         flight = self._running.join(feed, RefreshRequest(is_polled=True, listing=listing), None, copies)
         await asyncio.wait({flight})
         if flight.cancelled():
@@ -311,7 +295,7 @@ def _keys(documents: Iterable[Iterable[FeedEntry]]) -> frozenset[str]:
 
 
 def _new(found: FoundLists, known: frozenset[str]) -> FoundLists:
-    """Return what was found without what the feed has, and what stands twice (H6)."""
+    """Drop known entries and duplicates (H6)."""
     met = set(known)
 
     def kept(entries: Iterable[ListedEntry]) -> Iterable[ListedEntry]:
@@ -326,7 +310,7 @@ def _new(found: FoundLists, known: frozenset[str]) -> FoundLists:
 
 
 def _within(found: FoundLists, room: int) -> FoundLists:
-    """R18: return what was found, as far as there is room for it."""
+    """Cut the result to the limit (R18)."""
     pages = []
     for page in found.pages:
         entries = page.entries[: max(0, room)]
@@ -340,31 +324,30 @@ def _within(found: FoundLists, room: int) -> FoundLists:
 
 @dataclass(slots=True)
 class _Asking:
-    """Has the questions of one look answered: one at a time, in its publisher's time, of its site alone."""
+    """The requests of one look: one at a time, at the publisher's pace, to one site."""
 
     context: RefreshContext
     robots: Robots
     url: str
-    """Where the feed stands."""
+    """The subscription document's final URL."""
     feed_url: str
-    """What it is known by."""
+    """The feed's stored URL."""
     requests: int = 0
     paused_until: float | None = None
-    """Nothing is asked until then, epoch seconds; None: nobody has refused."""
+    """Epoch seconds; None: no refusal."""
     has_failed: bool = False
-    """Whether a page was not had that may come later."""
+    """Whether a missing page may come later."""
     delay_seconds: float = 0.0
-    """Between two requests, as robots.txt has it."""
+    """Between requests, by robots.txt or configuration."""
     next_at: float = 0.0
-    """On the monotonic clock: when the next request may be made."""
+    """Monotonic time of the next request."""
 
     async def run(self, looking: Generator[PageRequest, ListPage | NotHad, FoundLists]) -> FoundLists:
-        """Let a look ask until it has come to something."""
         deadline = time.monotonic() + self.context.config.limits.walk_seconds
         answer: ListPage | NotHad | None = None
         while True:
             step = partial(_step, looking, answer)
-            ask = await asyncio.to_thread(step)  # what others write decides how long it takes
+            ask = await asyncio.to_thread(step)  # its duration depends on the publisher's pages
             if isinstance(ask, FoundLists):
                 return ask
             if time.monotonic() >= deadline and self.paused_until is None:
@@ -403,14 +386,14 @@ class _Asking:
                 return NotHad(url, exc.slug, exc.publisher_status, is_lasting=is_lasting)
 
     async def _ask(self, url: str) -> ListPage | NotHad | str:
-        """Return what is answered, or where that leads whose permission is to be asked for."""
+        """Return the page, or a redirect target that needs permission first."""
         site = self.context.site_of
         rule = await self._rule(url)
         if not rule:
             return NotHad(url, "robots", None, is_lasting=rule is not None)
         fetching = self.context.source.fetcher.fetching(
             url,
-            is_ahead=lambda: True,  # others go first, and what is not there is no loss
+            is_ahead=lambda: True,  # other fetches go first, and a missing page is no loss
             is_met=lambda target: site(target) != site(self.url) or not self.robots.allows(target),
             manner=Manner(at_most=1, turn=self._turn, feed_url=self.feed_url, follows_refresh=False),
         )
@@ -438,7 +421,7 @@ class _Asking:
             )
 
     async def _rule(self, url: str) -> bool | None:
-        """Whether the publisher lets programs ask for a page; None: that could not be found out."""
+        """Return whether robots.txt permits a page; None: unknown."""
         rule = await self.robots.rule(url, self._turn)
         self.delay_seconds = max(rule.delay_seconds, self.context.config.history.list_interval_seconds)
         if rule.was_asked:
@@ -446,7 +429,7 @@ class _Asking:
         return rule.may_ask if rule.is_lasting else None
 
     async def _turn(self) -> None:
-        """Wait until one more request may be made; it will be."""
+        """Wait for the next request, and count it."""
         await asyncio.sleep(max(0.0, self.next_at - time.monotonic()))
         self.requests += 1
         self._rest()
@@ -455,7 +438,7 @@ class _Asking:
         self.next_at = time.monotonic() + self.delay_seconds
 
     def _note_refusal(self, url: str, error: DocumentError) -> None:
-        """R32: leave the publisher in peace that refuses."""
+        """Pause a publisher that refuses (R32)."""
         now, seconds = self.context.now(), 0.0
         if error.publisher_status == HTTPStatus.FORBIDDEN:
             seconds = DAY_SECONDS

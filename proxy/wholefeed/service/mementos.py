@@ -1,12 +1,7 @@
-"""What publishers do not give any more, looked for in a web archive (R33; RFC 7089).
+"""Search of a web archive for documents that publishers no longer serve (R33; RFC 7089).
 
-    mementos = Mementos(context, running)
-    found = await mementos.stand_in(url, error)     # of a feed that is gone when it is first asked for
-    await mementos.run()                            # what is missing of known feeds; until it is cancelled
-
-Nobody waits for the second: what is known is published as partial, and the archive is asked beside, one
-request after the other, at its own slow rate. Each copy that belongs is handed to a refresh of its feed,
-which keeps it and walks on. How far a search has come stands in the store: a restart asks nothing again.
+Known feeds are published as partial meanwhile. The archive gets one request at a time, at its own slow rate.
+The store has the progress, so a restart repeats no request.
 """
 
 from __future__ import annotations
@@ -50,24 +45,21 @@ _T = TypeVar("_T")
 
 
 _SEARCH_AGAIN_SECONDS: Final = 7 * DAY_SECONDS
-"""Until an archive that had nothing, or nothing more, is asked again."""
+"""Until the next search after the archive had nothing more."""
 _PAUSE_SECONDS: Final = 3600.0
-"""Of a search in the middle of which the archive failed; others have their turn."""
+"""Pause of a search after an archive failure; others go first."""
 _LONGEST_IDLE_SECONDS: Final = 600.0
-"""Until it is looked again for searches, where none is due."""
 _LONGEST_REST_SECONDS: Final = 6 * 3600.0
-"""For which the archive is left alone after failures in a row, unless it asks for longer."""
+"""Longest pause after repeated failures, unless the archive asks for more."""
 _MAX_WAITING: Final = 8
-"""Requests that wait for the archive; beyond that none is begun for a feed that nothing is stored of."""
+"""Queued requests that stop new searches for unknown feeds."""
 _MAX_VAIN: Final = 4096
-"""URLs that are remembered because the archive had nothing of them."""
 
 
 class Mementos:
-    """Searches the archive for the feeds of one service; does nothing where no archive is configured.
+    """Searches of the archive for one service's feeds.
 
-    A copy must be readable as a feed and say that it belongs to the one that it is for: an archive is another
-    site, and the publisher's domain may have changed hands. A `DocumentError` is one of the archive itself.
+    A memento must confirm its feed: the archive is another site, and the domain may have changed hands.
     """
 
     def __init__(self, context: RefreshContext, running: Running) -> None:
@@ -78,11 +70,11 @@ class Mementos:
         self._news = asyncio.Event()
         self._finishing = asyncio.Lock()
         self._vain: dict[str, float] = {}
-        """URLs that the archive had nothing of, and until when it is not asked again, the oldest first."""
+        """By URL missing in the archive: end of the pause, oldest first."""
         running.on_end.append(self._news.set)
 
     async def stand_in(self, url: str, error: DocumentError) -> FoundSubscription[Obtained] | None:
-        """Return what the archive has of a feed that nothing is stored of, and whose publisher failed so."""
+        """Return the newest memento of an unknown feed after its publisher's failure, if any."""
         archive, now = self._context.archive, self._context.now()
         is_lost = is_gone(error.slug, error.publisher_status, attempts=UNHEARD_ATTEMPTS)
         if archive is None or not is_lost or not self._may_be_sent(url):
@@ -103,7 +95,7 @@ class Mementos:
         return FoundSubscription(url, replace(obtained, failure=error))
 
     async def run(self) -> None:
-        """Look for what is missing, for as long as nobody cancels it."""
+        """Search until cancelled."""
         failures_in_a_row = 0
         while (archive := self._context.archive) is not None:
             self._news.clear()
@@ -127,7 +119,7 @@ class Mementos:
                     await self._news.wait()
 
     async def finish(self, url: str) -> None:
-        """Look for all that is missing of one feed, for a command that does nothing else."""
+        """Search for all missing documents of one feed."""
         archive = self._context.archive
         if archive is None:
             return
@@ -147,10 +139,12 @@ class Mementos:
     # Searches
 
     async def _step(self, archive: Archive, feed: int | None = None) -> bool:
-        """Go on with the first search that is due, of one feed or of any; return whether there was one.
+        """Continue the first due search; return whether there was one.
 
-        One replica searches at a time: the archive's rate is for all of them.
+        Raises:
+            DocumentError: The archive failed.
         """
+        # one replica searches at a time: the archive's rate is for all of them
         async with self._context.sharing.task("archive") as is_mine:
             now = self._context.now()
             search = await self._first_due(feed, now) if is_mine else None
@@ -158,7 +152,7 @@ class Mementos:
                 return False
             try:
                 await self._go_on(archive, search)
-            except DocumentError:  # whatever it was about this one, others have their turn first
+            except DocumentError:  # other searches go first
                 next_at = now + _PAUSE_SECONDS
                 await self._store.write(partial(failures.postpone_search, search=search, next_at=next_at))
                 raise
@@ -170,28 +164,27 @@ class Mementos:
         return next(filter(self._is_sought, await self._store.read(look)), None)
 
     def _is_sought(self, search: MementoSearch) -> bool:
-        """Whether the archive is to be asked for what a search is for."""
         is_part = not search.is_subscription
         if is_part and search.kind is Kind.PLAIN:
-            return False  # a page that no link leads to (R26)
+            return False  # a page without a link to it (R26)
         attempts = UNHEARD_ATTEMPTS if search.is_begun else search.attempts
         is_lost = is_gone(search.reason, search.status, attempts=attempts, is_part=is_part)
         return is_lost and self._may_be_sent(search.target)
 
     def _may_be_sent(self, url: str) -> bool:
-        """Whether the archive may learn a URL; of a private publisher none (A5)."""
+        """Return whether the archive may learn a URL; never a private one (A5)."""
         return may_be_sent(url, self._hosts) and self._context.publishers.private_of(url) is None
 
     async def _go_on(self, archive: Archive, search: MementoSearch) -> None:
         rows = await self._store.read(partial(document_table.list_all, feed=search.feed))
         stored = subscription_of(rows)
         if stored is not None and search.is_subscription:
-            await self._take_page(archive, search, rows, stored)
+            await self._take_page(archive, search, rows, stored)  # then other searches go on
             return
         obtained, pause_seconds = await self._newest(archive, search.target, stored), _SEARCH_AGAIN_SECONDS
         if obtained is not None and stored is not None:
             await self._hand_over(search.feed, [offer_document(search.url, obtained, is_subscription=False)])
-        elif obtained is not None:  # the program ended before anything was stored of the feed
+        elif obtained is not None:  # the program ended before it stored the feed
             error = PublisherError(
                 "expected the document, its publisher does not give it",
                 url=search.target,
@@ -206,7 +199,7 @@ class Mementos:
     async def _take_page(
         self, archive: Archive, search: MementoSearch, rows: Sequence[DocumentRow], stored: DocumentRow
     ) -> None:
-        """Take one page of the copies of a subscription document; other searches have their turn then."""
+        """Take one page of a subscription document's mementos."""
         limits, attached = self._context.config.limits, [each for each in rows if each.rank is not None]
         room = limits.documents_per_feed - len(attached)
         room_bytes = limits.feed_bytes - sum(each.body_bytes for each in attached)
@@ -214,7 +207,7 @@ class Mementos:
         page, following = await _given(archive.oldest(url, search.position)) or (None, "")
         captures = [] if page is None else for_gone(page.captures, url, now=self._context.now())
         for capture in captures:
-            if taken_at is not None and capture.captured_at <= taken_at:  # taken before
+            if taken_at is not None and capture.captured_at <= taken_at:  # stored before
                 continue
             obtained = await self._obtain(archive, capture, url, stored)
             if room <= 0 or room_bytes <= 0:  # R18
@@ -238,7 +231,7 @@ class Mementos:
         copies: Sequence[Offer[Obtained]],
         found: FoundSubscription[Obtained] | None = None,
     ) -> bool:
-        """Let a refresh of the feed keep what came; return whether it did."""
+        """Have a refresh store the mementos; return whether it did."""
         feed = await self._running.wait_until_settled(feed_id)
         if feed is None:
             return False
@@ -250,16 +243,15 @@ class Mementos:
         return error is None and not flight.cancelled()
 
     async def _note(self, search: MementoSearch, pause_seconds: float) -> None:
-        """Keep how far a search has come, and for how long it rests."""
         next_at = self._context.now() + pause_seconds
         await self._store.write(partial(failures.note_search, search=search, next_at=next_at))
 
-    # Copies
+    # Mementos
 
     async def _newest(self, archive: Archive, url: str, like: DocumentRow | None) -> Obtained | None:
-        """Return the newest copy of a document that is of use; None where none is.
+        """Return the newest useful memento.
 
-        `like` is the subscription document of its feed; None: nothing is stored of it.
+        `like`: the feed's subscription document; None: nothing is stored.
         """
         page = await _given(archive.newest(url))
         captures = [] if page is None else for_missing(page.captures, url, now=self._context.now())
@@ -272,7 +264,6 @@ class Mementos:
     async def _obtain(
         self, archive: Archive, capture: Capture, url: str, like: DocumentRow | None
     ) -> Obtained | None:
-        """Return a copy, if it is of use; arguments as for `_newest`."""
         try:
             obtained = await self._context.source.obtain_copy(archive, capture, url)
         except DocumentError as exc:
@@ -287,7 +278,6 @@ class Mementos:
 
 
 async def _given(asking: Awaitable[_T]) -> _T | None:
-    """Return what the archive says of a URL; None where it has nothing of it, and did not fail itself."""
     try:
         return await asking
     except DocumentError as exc:
@@ -297,20 +287,20 @@ async def _given(asking: Awaitable[_T]) -> _T | None:
 
 
 def _belongs(obtained: Obtained, like: DocumentRow) -> bool:
-    """R23, R24: whether a copy is of the feed of a subscription document."""
+    """Return whether a memento belongs to the feed (R23, R24)."""
     facts, links, names = obtained.read.facts, obtained.read.navigation.links, (like.url, like.final_url)
     is_of_family = facts.family is like.family
     return is_of_family and is_confirmed(facts.site_id, links, feed_site_id=like.site_id, feed_urls=names)
 
 
 _STRAINED: Final = frozenset({408, 425, 429, *range(500, 600)})
-"""Statuses with which the archive says that it cannot answer now."""
+"""Statuses of an archive that cannot answer now."""
 _BROKEN: Final = frozenset({"incomplete", "protocol-error", "header-limit"})
-"""Reasons for which it is more likely the copy, as it was archived, that is broken than the archive."""
+"""Reasons that point to a broken memento, not to the archive."""
 
 
 def _is_of_archive(error: DocumentError) -> bool:
-    """Whether the archive itself fails; else a copy is not there, or is no feed."""
+    """Return whether the archive itself failed."""
     status = error.publisher_status
     is_unheard = status is None and not lasts(error.slug) and error.slug not in _BROKEN
     return is_unheard or status in _STRAINED

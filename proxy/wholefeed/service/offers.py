@@ -1,10 +1,4 @@
-"""Documents as the decisions of a refresh see them: fetched ones, and those that other sources offer.
-
-fresh = describe_fresh(url, obtained)
-
-offer = offer_document(url, obtained, is_subscription=False)        # by the source
-offer = describe_offer(offer, identified)                           # for the decisions of a refresh
-"""
+"""Documents as the decisions of a refresh see them."""
 
 from __future__ import annotations
 
@@ -14,7 +8,7 @@ from wholefeed.service.sources import Obtained
 
 
 def offer_document(url: str, obtained: Obtained, *, is_subscription: bool) -> Offer[Obtained]:
-    """Return a document as its source offers it; the arguments are fields of `Offer`."""
+    """Return a document as its source offers it."""
     return Offer(
         origin=obtained.origin,
         url=url,
@@ -26,7 +20,7 @@ def offer_document(url: str, obtained: Obtained, *, is_subscription: bool) -> Of
 
 
 def describe_offer(offer: Offer[Obtained], obtained: Obtained) -> Offer[FreshDocument]:
-    """Return an offer as decisions see it, once the entries of its document are identified."""
+    """Describe an offer after its entries are identified."""
     return Offer(
         origin=offer.origin,
         url=offer.url,
@@ -38,7 +32,7 @@ def describe_offer(offer: Offer[Obtained], obtained: Obtained) -> Offer[FreshDoc
 
 
 def describe_fresh(url: str, obtained: Obtained, *, is_collected: bool = False) -> FreshDocument:
-    """Describe to the refresh a document that was asked for by a URL; `is_collected`: by an adapter."""
+    """Describe a document requested by a URL; `is_collected`: by an adapter."""
     fetched, read, facts = obtained.fetched, obtained.read, obtained.read.facts
     navigation = read.navigation
     arrival = Arrival(

@@ -1,11 +1,6 @@
-"""URLs that nothing is stored of: the feeds that they lead to are found, and their first refreshes begun.
+"""Opening of unknown URLs: find their feeds, and begin their first refreshes.
 
-    openings = Openings(context, running, mementos, stopping)
-    feed, refresh = await openings.join(url, may_walk=True)
-    feeds = await openings.announced(url, wait_seconds=8.0)     # a person has typed it: there may be a choice
-
-There is one opening a URL, however many ask, and it goes on, whoever leaves. What a request waits for, and
-for how long, `FeedService` says.
+All who ask for a URL share one opening, which outlives them.
 """
 
 from __future__ import annotations
@@ -36,16 +31,16 @@ from wholefeed.store.rows import FeedRow
 from wholefeed.store.tables import feed_table
 
 MAX_WAITING_WALKS: Final = 64
-"""Walks that wait for their turn; beyond that a feed that is not known yet is refused (503)."""
+"""Queued walks; beyond, unknown feeds are refused (503)."""
 MAX_WAITING_PER_SITE: Final = 32
-"""Of them at one site; beyond that a feed there is refused, and others are not."""
+"""The same for one site."""
 
 Opened = tuple[FeedRow, asyncio.Task[None] | None]
-"""A feed as it was then, and its refresh; None where it was opened meanwhile and can be served as it is."""
+"""A feed and its refresh; None: the feed can be served as it is."""
 
 
 class Openings:
-    """Finds the feeds behind URLs; once `stopping` is done nobody waits for that any more."""
+    """Openings under way; after `stopping` nobody waits for them."""
 
     def __init__(
         self,
@@ -60,11 +55,10 @@ class Openings:
         self._mementos = mementos
         self._stopping = stopping
         self._flights: Flights[tuple[str, bool], Opened] = Flights()
-        """By URL, and whether a person chooses where a page announces several feeds."""
+        """By URL, and whether a person chooses among several feeds."""
         self._unopened = Unopened(context.now)
-        """By the same; of a person's only that there is a choice, as long as nobody has chosen."""
         self.opened = 0
-        """How often a URL has come to lead to a feed."""
+        """Count of opened URLs."""
 
     def __len__(self) -> int:
         return len(self._flights)
@@ -73,25 +67,18 @@ class Openings:
         return any(self._flights.running((url, is_choosing)) is not None for is_choosing in (False, True))
 
     def join(self, url: str, *, may_walk: bool, unknown_at: int = -1) -> asyncio.Task[Opened]:
-        """Return the opening of a URL that is under way, else a new one.
+        """Return the opening of a canonical URL, begun if necessary.
 
-        Args:
-            url: Canonical.
-            may_walk: Whether the refresh may.
-            unknown_at: What `opened` was before the store was asked for the URL and had nothing; -1: it was
-                not asked.
+        `unknown_at` is the value of `opened` before the store was searched in vain; -1: not searched.
         """
         start = partial(self._open, url, may_walk=may_walk, unknown_at=unknown_at)
         return self._flights.join((url, False), start)
 
     async def find_announced(self, url: str, *, wait_seconds: float) -> tuple[Alternate, ...]:
-        """Open a URL that nothing is stored of, unless it is a page that announces several feeds.
-
-        Return the feeds of the page, each once, as listed; none where the URL leads to a feed now: then it is
-        open, and its walk has begun.
+        """Open a URL; return the feeds that its page announces, or none if it leads to one feed.
 
         Raises:
-            DocumentError: There is no feed to be had (or not in time: 504, and it is still looked for).
+            DocumentError: No feed; or none in time (504), and the opening goes on.
             OverloadedError: Too many walks are waiting.
         """
         opening = self._flights.join((url, True), partial(self._open, url, may_walk=True, is_choosing=True))
@@ -110,24 +97,17 @@ class Openings:
     async def _open(
         self, url: str, *, may_walk: bool, is_choosing: bool = False, unknown_at: int = -1
     ) -> Opened:
-        """Find the subscription document behind a URL, and begin the feed's refresh.
-
-        Args:
-            url: As for `join`.
-            may_walk: The same.
-            is_choosing: Whether a person chooses where a page announces several feeds. A reader that asks
-                meanwhile does not choose: it has an opening of its own.
-            unknown_at: As for `join`.
+        """Find the subscription document, and begin the feed's refresh.
 
         Raises:
-            DocumentError: There is no feed to be had, or there was none a moment ago.
-            SeveralFeedsError: There is a choice.
+            DocumentError: No feed, now or a moment ago.
+            SeveralFeedsError: A person must choose.
             OverloadedError: Too many walks are waiting.
         """
         if self.opened != unknown_at and (known := await self._known(url, may_walk=may_walk)) is not None:
             return known
         self._unopened.check((url, False))
-        if is_choosing:
+        if is_choosing:  # a reader does not choose, so it has an opening of its own
             self._unopened.check((url, True))
         waiting_at_site = self._running.waiting_at(self._context.site_of(url))
         if self._running.waiting >= MAX_WAITING_WALKS or waiting_at_site >= MAX_WAITING_PER_SITE:
@@ -136,10 +116,9 @@ class Openings:
         return await self._context.sharing.open(url, opening, is_choosing=is_choosing)
 
     async def _known(self, url: str, *, may_walk: bool) -> Opened | None:
-        """Return the feed that another opening has made of a URL: its first refresh may even have ended."""
         known = await self._context.find(url)
         if known is not None and self._running.running(known.id) is None:
-            known = await self._context.find(url)  # as that refresh has left it, if it has ended just now
+            known = await self._context.find(url)  # again: its refresh may just have ended
         if known is None:
             return None
         is_refreshing = self._running.running(known.id) is not None
@@ -148,15 +127,15 @@ class Openings:
         return known, self._running.join(known, RefreshRequest(may_walk=may_walk))
 
     async def _find(self, url: str, *, may_walk: bool, is_choosing: bool) -> Opened:
-        """Ask the publisher, unless another replica has done so meanwhile."""
         is_shared = self._context.sharing.is_shared
+        # another replica may have opened the URL meanwhile
         if is_shared and (known := await self._known(url, may_walk=may_walk)) is not None:
             self.opened += 1
             return known
         try:
             found = await find_subscription(self._context.source, url, is_choosing=is_choosing)
         except SeveralFeedsError as exc:
-            self._unopened.remember((url, True), exc)
+            self._unopened.remember((url, True), exc)  # for a person, only that there is a choice
             raise
         except DocumentError as exc:
             stand_in = await self._mementos.stand_in(url, exc)
@@ -166,11 +145,11 @@ class Openings:
             found = stand_in
         self._require_same_publisher(url, found.url)
         feed = await self._create(url, found)
-        self._require_same_publisher(url, feed.url)  # what was found may have led to another feed for long
+        self._require_same_publisher(url, feed.url)  # the found URL may be another feed's alias
         return feed, self._running.join(feed, RefreshRequest(may_walk=may_walk), found)
 
     def _require_same_publisher(self, url: str, feed_url: str) -> None:
-        """A3: who may read what stands at a URL may not read a private publisher's feed for that."""
+        """Refuse a private publisher's feed to an open URL (A3)."""
         if self._context.publishers.are_apart(url, feed_url):
             message = "it leads to another publisher's feed, which is given by its own URL alone"
             error = ForbiddenTargetError(message, url=url)
@@ -178,7 +157,6 @@ class Openings:
             raise error
 
     async def _create(self, url: str, found: FoundSubscription[Obtained]) -> FeedRow:
-        """Return a subscription document's feed, made if it was not there, and let the URL lead to it."""
         key, now, sharing = canonical_url(found.url), self._context.now(), self._context.sharing
 
         def work(db: Database) -> FeedRow:
@@ -190,7 +168,7 @@ class Openings:
                 kind=found.document.navigation.kind,
                 now=now,
             )
-            if url != key and feed_table.find_by_url(db, url) is None:  # what it leads to stays for good
+            if url != key and feed_table.find_by_url(db, url) is None:  # a URL leads to one feed for good
                 feed_table.add_alias(db, url, feed.id)
             sharing.claim_new(db, feed.id)
             return feed
@@ -201,36 +179,30 @@ class Openings:
             self.opened += 1
 
 
-# What could not be opened
-
+# Failures to open
 MAX_UNOPENED: Final = 4096
-"""Failures that are remembered."""
 
 
 class Unopened:
-    """What could not be opened a moment ago, so that not every request for it asks its publisher again.
+    """Recent failures to open, so that not every request asks the publisher.
 
-        unopened = Unopened(now=time.time)
-        unopened.remember((url, False), error)
-        unopened.check((url, False))    # raises it for a minute at most (docs/faults.md row 21)
-
-    What the publisher asked for beyond that (Retry-After) is the host's and kept there
-    (`fetch/hosts.py`). A clock that jumps makes it forget.
+    A failure lasts a minute at most (docs/faults.md row 21), or until the clock jumps. `fetch/hosts.py`
+    applies Retry-After.
     """
 
     def __init__(self, now: Callable[[], float]) -> None:
         self._now = now
         self._errors: dict[tuple[str, bool], tuple[float, float, DocumentError]] = {}
-        """When it failed, for how many seconds that is remembered, and how it failed."""
+        """Epoch seconds of the failure, seconds to remember it, the error."""
 
     def __len__(self) -> int:
         return len(self._errors)
 
     def check(self, key: tuple[str, bool]) -> None:
-        """Do nothing when the publisher may be asked.
+        """Check that the publisher may be asked.
 
         Raises:
-            DocumentError: It was a moment ago, and this came of it; with the seconds until it may be again.
+            DocumentError: The recent failure, with the seconds until the next attempt.
         """
         failed_at, rest_seconds, error = self._errors.get(key, (0.0, 0.0, None))
         if error is None:
@@ -242,8 +214,8 @@ class Unopened:
         raise error.fresh_copy(retry_after_seconds=rest_seconds - passed_seconds)
 
     def remember(self, key: tuple[str, bool], error: DocumentError) -> None:
-        """Keep why a URL could not be opened, no longer than the error says; nothing if it was not tried."""
-        if isinstance(error, QueueFullError):
+        """Remember a failure as long as the error says."""
+        if isinstance(error, QueueFullError):  # nothing was tried
             return
         self._errors.pop(key, None)
         if len(self._errors) >= MAX_UNOPENED:

@@ -1,9 +1,6 @@
-"""Bring what is sent of a feed up to date: segments that changed, head, state (docs/design.md#segments).
+"""Publication of a feed: changed segments, head, state (docs/design.md#segments).
 
-    row = await assemble(storage, state=State.COMPLETE, notes=[])
-
-Readers are served the last publication until the new one is committed. Nothing else may change the feed's
-documents meanwhile: the caller sees to that.
+Readers get the last publication until the commit. The caller prevents other changes meanwhile.
 """
 
 from __future__ import annotations
@@ -56,10 +53,9 @@ async def assemble(
     ending: Ending | None = None,
     missing: Sequence[Attempt] | None = None,
 ) -> FeedRow | None:
-    """Publish the feed as it is stored now; None: it has no subscription document, or is published like this.
+    """Publish the stored feed; None: no subscription document, or no change.
 
-    Arguments as for the request `Publish`; `notes` beside what was remarked on documents when they were read,
-    `is_walking`: the walk goes on.
+    Arguments as in the request `Publish`. `notes` come beside the documents' own.
     """
     if not is_walking and await _is_published(storage, state, notes, ending, missing):
         return None
@@ -140,14 +136,11 @@ async def _is_published(
     ending: Ending | None,
     missing: Sequence[Attempt] | None,
 ) -> bool:
-    """Whether readers have the feed as it is stored, and nothing else is to be said of it now.
-
-    So it is after most refreshes that somebody insisted on. What the feed holds is the same as long as its
-    revision is, and so is what a parser makes of that.
-    """
+    """Return whether readers already have this publication."""
     feed = storage.feed
     if feed is None or feed.digest is None or feed.is_walking or feed.parser_version != PARSER_VERSION:
         return False
+    # an equal revision means equal contents
     if feed.revision != feed.published_revision or storage.fetch_url not in (None, feed.via_url):
         return False
     if feed.state is not state or (missing is not None and tuple(missing) != storage.missing):
@@ -156,13 +149,13 @@ async def _is_published(
         return False
     attached = [row for row in await storage.documents() if row.rank is not None]
     before: list[NoteDict] = json.loads(feed.notes)
-    cut = [note for note in before[:1] if note["code"] == HeadCut.code]  # the head is what it was
+    cut = [note for note in before[:1] if note["code"] == HeadCut.code]  # the head is unchanged
     said = [*cut, *_notes_on_ids(feed, feed.via_url), *notes]
     return before == _choose_notes(said, attached) and not await _is_of_older_order(storage, attached)
 
 
 async def _is_of_older_order(storage: FeedStorage, attached: Sequence[DocumentRow]) -> bool:
-    """Whether an earlier version has published the feed, with what is remembered in front of all archives."""
+    """Return whether an earlier version published memory in front of all archives."""
     remembered = sum(not row.origin.policy.holds for row in attached)
     if not remembered or remembered + 1 == len(attached) or is_collected(attached):
         return False
@@ -170,7 +163,7 @@ async def _is_of_older_order(storage: FeedStorage, attached: Sequence[DocumentRo
 
 
 def _notes_on_ids(feed: FeedRow, url: str) -> list[NoteDict]:
-    """Return what is to be said of posts whose ids have changed (R36)."""
+    """Return notes on posts with changed ids (R36)."""
     if not feed.renamed or feed.renamed_since is None:
         return []
     since = format_rfc3339(feed.renamed_since)
@@ -181,7 +174,7 @@ def _notes_on_ids(feed: FeedRow, url: str) -> list[NoteDict]:
 
 
 def _as_stands(place: Placed, published: dict[int, SegmentRow], style: Style) -> Placed:
-    """Return a place as it is: a segment that another parser made, or for another head, is not clean."""
+    """Mark a segment of another parser or head as not clean."""
     segment = published.get(place.segment) if place.segment is not None else None
     return place._replace(is_clean=place.is_clean and segment is not None and is_current(segment, style))
 
@@ -189,10 +182,7 @@ def _as_stands(place: Placed, published: dict[int, SegmentRow], style: Style) ->
 def _digest(
     head: ComposedHead, segments: Sequence[SegmentRow | NewSegment], *, said: Sequence[str], family: Family
 ) -> bytes:
-    """Digest what a reader gets to see of the feed: the head, what is said of it, the entries.
-
-    Whatever moves the ETag of an answer moves this, and so Last-Modified: what the root declares, too.
-    """
+    """Digest all that readers see, so that Last-Modified moves with the ETag."""
     digest = TextDigest()
     digest.add_text(head.text)
     digest.add_text("\0".join(said).encode())
@@ -208,7 +198,7 @@ def _digest(
 def _bytes_of(
     head: ComposedHead, segments: Sequence[SegmentRow | NewSegment], version: str, style: Style
 ) -> tuple[bytes, bytes]:
-    """Return what tells whether two publications have the same bytes, whatever version has made them."""
+    """Return a key of the published bytes, independent of the program's version."""
     prologue = compose_prologue(
         style.family,
         head.text,
@@ -223,7 +213,7 @@ def _bytes_of(
 def _with_former_digest(
     segment: SegmentRow | NewSegment, published: Sequence[SegmentRow]
 ) -> SegmentRow | NewSegment:
-    """Let a segment that is made anew keep what the same text was known by: readers have it (`Sealed`)."""
+    """Keep the digest that readers know for the same text (`Sealed`)."""
     if isinstance(segment, SegmentRow):
         return segment
     sealed = segment.sealed
@@ -244,20 +234,15 @@ def _length(segment: SegmentRow | NewSegment) -> int:
 
 
 _SHOWN_NOTES: Final = 100
-"""At most, of a whole feed: its row is read for every answer."""
+"""Limited, since every answer reads the feed's row."""
 
 
 def _choose_notes(notes: Sequence[NoteDict], documents: Sequence[DocumentRow]) -> list[NoteDict]:
-    """Return as many notes as are worth reading; each document's own are listed with it, too."""
     return [*notes, *(note for document in documents for note in document.notes)][:_SHOWN_NOTES]
 
 
 class Rendering:
-    """What is sent of the documents of one feed: rendered from what is at hand, else from stored bodies.
-
-    composed = await rendering.composed(subscription, tombstones, live)
-    segment = await rendering.segment(rows, composed.style, live)
-    """
+    """Rendering of documents from memory, else from stored bodies."""
 
     def __init__(self, storage: FeedStorage) -> None:
         self._storage = storage
@@ -266,7 +251,7 @@ class Rendering:
     async def compose_head(
         self, subscription: DocumentRow, tombstones: Sequence[Tombstone], live: LiveEntries
     ) -> Composed:
-        """Return the head, and what segments are rendered for."""
+        """Return the head, and the style of segments."""
         fresh = self._storage.fresh.get(subscription)
         if fresh is not None and fresh.document is not None:
             return compose(fresh.document, tombstones)
@@ -284,7 +269,7 @@ class Rendering:
     async def said_dates(
         self, rows: Sequence[DocumentRow], live: Mapping[int, LiveEntries]
     ) -> dict[int, list[float | None]]:
-        """Return of documents when their entries were published (P1); of what is not `live`, that is read."""
+        """Return entries' publication dates by document (P1)."""
         found = {}
         for row in rows:
             fresh = self._storage.fresh.get(row)
@@ -300,13 +285,12 @@ class Rendering:
     async def segment(
         self, rows: Sequence[DocumentRow], style: Style, live: Mapping[int, LiveEntries]
     ) -> NewSegment:
-        """Return the live entries of documents as one segment; of what is not in `live`, that is read now."""
         return segment_of(await self.render_documents(rows, style, live), [row.id for row in rows])
 
     async def render_documents(
         self, rows: Sequence[DocumentRow], style: Style, live: Mapping[int, LiveEntries]
     ) -> Rendered:
-        """Return live entries of documents, one document after the other."""
+        """Return live entries in document order; read documents missing in `live`."""
         async with self._work.large.turn(sum(row.body_bytes for row in rows)):
             parts = await self._parts(rows, style, live)
             if len(parts) == 1 and isinstance(parts[0].document, Rendered):
@@ -322,7 +306,6 @@ class Rendering:
     async def _parts(
         self, rows: Sequence[DocumentRow], style: Style, live: Mapping[int, LiveEntries]
     ) -> list[Part]:
-        """Take what is at hand of documents; the bodies of the others are read."""
         found = {row.id: live[row.id] for row in rows if row.id in live}
         unread = [row.id for row in rows if row.id not in found]
         if unread:
@@ -330,7 +313,7 @@ class Rendering:
             found |= await self._storage.read(partial(read_live_entries, wanted=unread, fresh=fresh))
         shapes = {row.id: self._shape(row, style, found[row.id]) for row in rows}
         bodiless = [number for number, shape in shapes.items() if shape is None]
-        if bodiless:  # what it was rendered for is no longer so, or it was never read
+        if bodiless:  # rendered for another style, or never read
             read = await self._storage.read(partial(_read_bodies, wanted=bodiless))
             found |= {number: found[number]._replace(body=body) for number, body in read.items()}
         parts = []
@@ -341,7 +324,7 @@ class Rendering:
         return parts
 
     def _shape(self, row: DocumentRow, style: Style, live: LiveEntries) -> _Shape | None:
-        """Return a document in the shape that takes least to render, None where its body is not there."""
+        """Return the shape cheapest to render; None: the body is missing."""
         fresh = self._storage.fresh.get(row)
         if fresh is not None and fresh.document is not None:
             return fresh.document
@@ -352,7 +335,6 @@ class Rendering:
 
 
 _Shape = Document | Rendered
-"""As `Part.document`."""
 
 
 def _read_bodies(db: Database, wanted: Sequence[int]) -> dict[int, bytes]:

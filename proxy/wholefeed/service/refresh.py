@@ -1,12 +1,4 @@
-"""One refresh of one feed: what carries out its requests.
-
-    await Refresh(context, feed, RefreshRequest()).run()
-
-`wholefeed.core.refresh.refreshing` has the order of a refresh, as a conversation that yields one request
-after the other. Here each request finds what carries it out: `Network` fetches, `SubscriptionDesk` has the
-subscription document, `IncomingDocuments` holds what has come, `FeedFile` reads and changes what is stored.
-Who runs a refresh stands in `wholefeed.service.running`.
-"""
+"""One refresh of one feed: `Refresh` carries out the requests of `wholefeed.core.refresh.refreshing`."""
 
 from __future__ import annotations
 
@@ -33,18 +25,13 @@ from wholefeed.service.subscribing import SubscriptionDesk
 from wholefeed.store.rows import FeedRow
 
 _LEAVING_SECONDS: Final = 1.0
-"""For what was fetched to be stored when a refresh is broken off."""
+"""Time to store fetched documents after a cancellation."""
 
 
 class Refresh:
-    """One refresh of one feed. `run` is called once; the properties can be read meanwhile.
+    """One refresh of one feed; `run` is called once, properties may be read meanwhile.
 
-    Args:
-        context: What every refresh works with.
-        feed: As it is stored.
-        request: What is asked for beside the usual.
-        found: The subscription document, when it has just been fetched.
-        offered: Documents from other sources than the publisher's links.
+    `found` was fetched just now; `offered` come from other sources.
     """
 
     def __init__(
@@ -58,7 +45,7 @@ class Refresh:
         self._context = context
         self._feed = feed
         self._request = request
-        self._is_new = found is not None and feed.is_untouched  # as its opening has made it
+        self._is_new = found is not None and feed.is_untouched  # just created by its opening
         self._offered = offered
         self._progress = RefreshProgress()
         look_ahead = LookAheadCounts(context.counts)
@@ -70,17 +57,16 @@ class Refresh:
 
     @property
     def site(self) -> str:
-        """The site of the publisher."""
         return self._turn.site
 
     @property
     def is_waiting(self) -> bool:
-        """Whether the walk of a feed that somebody asked for waits for its turn to use the network."""
+        """Whether a requested walk waits for its turn on the network."""
         return self._turn.is_waiting
 
     @property
     def under_way(self) -> UnderWay:
-        """How far it is, by what is stored."""
+        """Progress, counting stored documents only."""
         is_confirmed, began = self._progress.is_confirmed, self._turn.began
         if not began:
             return UnderWay(is_confirmed=is_confirmed)
@@ -99,9 +85,9 @@ class Refresh:
         """Bring the feed up to date.
 
         Raises:
-            DocumentError: The subscription document could not be had; what is stored serves as stale.
-            StoreError: What was fetched cannot be kept.
-            WorkError: It cannot be rendered.
+            DocumentError: No subscription document; the stored feed becomes stale.
+            StoreError: Documents cannot be stored.
+            WorkError: Documents cannot be rendered.
         """
         storage = self._file.storage
         basis, rows = await self._start()
@@ -111,7 +97,7 @@ class Refresh:
             await storage.flush()
             if failed is not None:
                 raise failed.error
-        except Exception:  # what the publisher said counts all the same: it is not asked again for nothing
+        except Exception:  # the publisher's response counts, so that it is not asked again for nothing
             with suppress(StoreError, OverloadedError):
                 await storage.flush()
             raise
@@ -140,7 +126,7 @@ class Refresh:
         return basis, rows
 
     async def _converse(self, talk: Talk[SubscriptionFailed | None]) -> SubscriptionFailed | None:
-        """Carry out one request after the other; return how the conversation ended."""
+        """Carry out all requests; return the final failure, if any."""
         carry_out, answer = self._handlers(), None
         try:
             while True:
@@ -153,7 +139,6 @@ class Refresh:
             talk.close()
 
     def _handlers(self) -> Mapping[type[CoreRequest[Any]], Callable[[Any], Awaitable[Any]]]:
-        """Return what carries out each kind of request."""
         desk, network, incoming, file = self._desk, self._network, self._incoming, self._file
         return {
             asking.AskSubscription: desk.ask,
@@ -189,12 +174,12 @@ class Refresh:
         }
 
     async def _leave(self) -> None:
-        """Keep what has come, if that is a matter of a moment, and end what goes on beside."""
+        """Store pending documents within a moment."""
         try:
             if self._file.pending:
                 with suppress(StoreError, OverloadedError, UnknownFeedError, TimeoutError):
                     async with asyncio.timeout(_LEAVING_SECONDS):
                         await self._file.put_pending()
             await self._network.stop()
-        finally:  # the turn is held as long as anything is fetched
+        finally:  # the turn lasts as long as any fetch
             await self._turn.give_back()

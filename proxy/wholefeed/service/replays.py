@@ -1,12 +1,6 @@
-"""Replays: a feed from its beginning, at a pace (rules P1 to P6).
+"""Replays of a feed from its beginning, at a pace (P1 to P6).
 
-    timeline = await replays.timeline(reconstruction, pace)         # None: there are no lines yet
-    released = timeline.released(now)                               # newest release first
-    async for text in replays.texts(reconstruction.snapshot, released, shows_original=True):
-        ...
-
-A feed gets lines at the first request for a replay, once its history is there. What is made of them is held
-with the feed, as long as that is what it was.
+A feed gets lines (`wholefeed.store.tables.lines`) at the first replay request, once its history is there.
 """
 
 from __future__ import annotations
@@ -43,40 +37,38 @@ log = get_logger()
 
 
 class ReleasedEntry(NamedTuple):
-    """An entry that was released."""
-
     at: int
     """Epoch seconds."""
     place: int
-    """Of the entry among all of the feed, in output order, from 0."""
+    """Output order, from 0."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReplayTimeline:
-    """When the entries that a feed has are released, in that order."""
+    """Release instants of a feed's entries, ascending."""
 
     instants: array[int]
     places: array[int]
-    """As in `ReleasedEntry`."""
+    """Like `ReleasedEntry.place`."""
 
     begun_at: int
-    """Since when it is known, epoch seconds."""
+    """Epoch seconds of the first arrival."""
 
     def find_released(self, now: float, *, since: float = -inf, limit: int | None = None) -> Released:
-        """Return what is out, the newest release first; as many as `limit`, released `since` then."""
+        """Return releases from `since` until `now`, newest first, at most `limit`."""
         end = bisect_right(self.instants, now)
         start = bisect_left(self.instants, since, 0, end)
         start = start if limit is None else max(start, end - limit)
         return Released(self.instants[start:end], self.places[start:end])
 
     def next_at(self, now: float) -> int | None:
-        """Return when the next entry is released; None: all are out."""
+        """Return the next release's instant; None: all are out."""
         end = bisect_right(self.instants, now)
         return self.instants[end] if end < len(self.instants) else None
 
 
 class Released(Sequence[ReleasedEntry]):
-    """Releases, the newest one first. They are given, and held, the oldest first: they may be many."""
+    """Releases, newest first; constructed oldest first."""
 
     def __init__(self, instants: Iterable[int] = (), places: Iterable[int] = ()) -> None:
         self._instants = array("q", instants)
@@ -84,12 +76,12 @@ class Released(Sequence[ReleasedEntry]):
 
     @property
     def packed(self) -> bytes:
-        """Something that no other instants of releases have."""
+        """Unique bytes of the instants."""
         return self._instants.tobytes()
 
     @property
     def places(self) -> Iterable[int]:
-        """As in `ReleasedEntry`, the oldest release first."""
+        """Oldest release first."""
         return self._places
 
     def __len__(self) -> int:
@@ -108,7 +100,7 @@ class Released(Sequence[ReleasedEntry]):
 
 
 class Replays:
-    """Gives feeds their lines, and entries as they are replayed; belongs to one event loop."""
+    """Lines and replayed entries of feeds, for one event loop."""
 
     def __init__(self, context: RefreshContext) -> None:
         self._store = context.store
@@ -117,23 +109,23 @@ class Replays:
         self._beginning: dict[int, asyncio.Task[None]] = {}
         """By feed."""
         self._digests: OrderedDict[int, bytes] = OrderedDict()
-        """What `entry_digests` returns, by segment; the one that was looked up last is the last."""
+        """By segment, least recently used first."""
         self._digest_bytes = 0
         self._changes: OrderedDict[tuple[int, str], _ReplayChange] = OrderedDict()
-        """By feed and URL of a replay, likewise."""
+        """By feed and URL, least recently used first."""
         self._turns = WalkTurns(in_all=2, per_site=1)
-        """Of timelines that are reckoned, one of a feed at a time: all its lines are in memory meanwhile."""
+        """One timeline for each feed, since all its lines are in memory."""
 
     async def timeline(
         self, reconstruction: Reconstruction, pace: ReplayPace, *, wait_seconds: float
     ) -> ReplayTimeline | None:
-        """Return when the entries of a feed are released.
+        """Return a feed's timeline; None: no lines yet.
 
-        None: the feed has no lines yet. They are begun, and waited for, but not while its history is loading.
+        Missing lines are begun and awaited, but not while the history loads.
 
         Raises:
-            PaceError: A release would be behind the year 9999.
-            OverloadedError: What is published has just changed; too many timelines are reckoned.
+            PaceError: A release would fall after the year 9999.
+            OverloadedError: The feed has just changed, or too many timelines are under way.
         """
         snapshot, held = reconstruction.snapshot, reconstruction.held
         found: ReplayTimeline | None = held.made(pace) if held is not None else None
@@ -142,7 +134,7 @@ class Replays:
         if snapshot.feed.lines_begun is None and snapshot.feed.visible_state is not State.LOADING:
             await self._begun(snapshot.feed.id, wait_seconds)
         async with within(_TURN_SECONDS, _too_many()), self._turns.turn(str(snapshot.feed.id)):
-            if held is not None and (made := held.made(pace)) is not None:  # who was before has reckoned it
+            if held is not None and (made := held.made(pace)) is not None:  # by an earlier request
                 return cast("ReplayTimeline", made)
             read = await self._lines(reconstruction)
             if read is None:
@@ -153,7 +145,6 @@ class Replays:
         return found
 
     async def _lines(self, reconstruction: Reconstruction) -> Lines | None:
-        """Return the lines of a feed; None where what is published of it has none."""
         snapshot = reconstruction.snapshot
         async with reconstruction.in_time():
             found = await self._store.read(partial(lines.read, feed=snapshot.feed.id), feed=snapshot.feed.id)
@@ -161,11 +152,11 @@ class Replays:
             return None if found.begun is None else found
         if found.begun is None:
             return None
-        await self._begun(snapshot.feed.id, _SOON_SECONDS)  # another version of this program has published it
+        # another version of this program has published the feed
+        await self._begun(snapshot.feed.id, _SOON_SECONDS)
         raise OverloadedError("the feed has just changed", retry_after_seconds=1)
 
     async def _begun(self, feed: int, wait_seconds: float) -> None:
-        """Wait until a feed has lines, or could not get them; who else asks waits for the same."""
         task = self._beginning.get(feed)
         if task is None:
             task = self._beginning[feed] = asyncio.create_task(self._begin(feed))
@@ -174,7 +165,6 @@ class Replays:
         await asyncio.wait({task}, timeout=wait_seconds)
 
     async def _begin(self, feed: int) -> None:
-        """Read the dates of a feed's entries, a document at a time, and number them."""
         try:
             rows = await self._store.read(partial(document_table.list_all, feed=feed), feed=feed)
             attached = {row.id: row for row in rows if row.rank is not None}
@@ -190,12 +180,12 @@ class Replays:
             made = await self._store.read(partial(lines.plan, feed=feed, dates=dates, now=self._now()))
             if made is not None and await self._put(feed, made):
                 log.info("replay.begun", feed=feed)
-        except (StoreError, OverloadedError, UnknownFeedError, WorkError) as exc:  # at the next request
+        except (StoreError, OverloadedError, UnknownFeedError, WorkError) as exc:  # the next request retries
             log.warning("replay.failed", feed=feed, reason=str(exc))
 
     async def _put(self, feed: int, made: Plan) -> bool:
-        """Put the lines of a feed, some at a time: others write, too. Return whether all are there."""
-        for start in range(0, len(made.rows), _LINES_AT_ONCE):
+        """Store lines; return whether all are stored."""
+        for start in range(0, len(made.rows), _LINES_AT_ONCE):  # other writes go in between
             rows = made.rows[start : start + _LINES_AT_ONCE]
             put = partial(lines.put, feed=feed, revision=made.revision, rows=rows)
             if not await self._store.write(put, feed=feed, comes_more=True):
@@ -203,7 +193,6 @@ class Replays:
         return await self._store.write(partial(lines.finish, feed=feed, made=made), feed=feed)
 
     async def close(self) -> None:
-        """End what is being begun."""
         for task in self._beginning.values():
             task.cancel()
         if self._beginning:
@@ -217,14 +206,12 @@ class Replays:
         *,
         shows_original: bool,
     ) -> Released:
-        """Return the first of these that fit; one that is larger than all the room is passed over.
-
-        They are made for it: what an entry gains is up to how it was written.
-        """
+        """Return the first releases that fit, skipping entries larger than the whole room."""
         taken, left_bytes = list[ReleasedEntry](), room_bytes
         snapshot, joint = reconstruction.snapshot, len(SEPARATOR[reconstruction.feed.published_family])
         for batch in _batches(snapshot, released):
             async with reconstruction.in_time():
+                # only the text as sent shows its size
                 made = await self._made(snapshot, batch, shows_original=shows_original)
             for each, text in zip(batch, made, strict=True):
                 size = len(text) + joint
@@ -238,12 +225,10 @@ class Replays:
         return Released([each.at for each in taken], [each.place for each in taken])
 
     async def digest(self, reconstruction: Reconstruction, released: Released) -> bytes:
-        """Return a digest of what is out: of the text of each entry, and of when it was released.
-
-        So it does not change with what else the feed has. Segments are read once: one of an id never changes.
+        """Return a digest of released texts and instants, unaffected by other entries.
 
         Raises:
-            OverloadedError: They cannot be read in time.
+            OverloadedError: Segments cannot be read in time.
         """
         snapshot = reconstruction.snapshot
         ends = list(accumulate(segment.entries for segment in snapshot.segments))
@@ -260,7 +245,7 @@ class Replays:
 
     async def _entry_digests(self, snapshot: Snapshot, number: int) -> bytes:
         segment = snapshot.segments[number]
-        found = self._digests.pop(segment.id, None)
+        found = self._digests.pop(segment.id, None)  # a segment of an id never changes
         if found is None:
             found = await entry_digests(segment, snapshot.feed, self._store)
         else:
@@ -272,15 +257,9 @@ class Replays:
         return found
 
     def change_instant(self, feed: int, url: str, digest: bytes, instants: Sequence[float]) -> float | None:
-        """Return when a replay has changed last, as far as this process has seen it; epoch seconds.
+        """Return a replay's last change seen by this process, in epoch seconds.
 
-        None: two changes of one second cannot be told apart by it.
-
-        Args:
-            feed: The feed.
-            url: Of the replay, with everything that was chosen.
-            digest: Of its text as it is now.
-            instants: When it may have changed.
+        None: two changes within one second. `digest` is of the present text; `instants` are possible changes.
         """
         known = self._changes.pop((feed, url), None)
         if known is None or known.digest != digest:
@@ -295,7 +274,7 @@ class Replays:
     async def texts(
         self, snapshot: Snapshot, released: Sequence[ReleasedEntry], *, shows_original: bool
     ) -> AsyncIterator[bytes]:
-        """Give the entries as they are sent, a few at a time; a snapshot is held."""
+        """Yield texts in batches; the caller holds a snapshot."""
         family, joint = snapshot.feed.published_family, b""
         for batch in _batches(snapshot, released):
             made = await self._made(snapshot, batch, shows_original=shows_original)
@@ -305,7 +284,6 @@ class Replays:
     async def _made(
         self, snapshot: Snapshot, batch: Sequence[ReleasedEntry], *, shows_original: bool
     ) -> list[bytes]:
-        """Return the texts of a few entries as they are sent."""
         found = await read_places(snapshot, self._store, [each.place for each in batch])
         texts = [found[each.place] for each in batch]
         return await self._work.run(
@@ -320,17 +298,13 @@ class Replays:
 
 
 class _ReplayChange(NamedTuple):
-    """What a replay has changed to."""
-
     digest: bytes
     at: int | None
-    """As `Replays.changed_at` returns it."""
 
 
 _MOST_DIGEST_BYTES: Final = 1 << 23
-"""Of digests that are held: those of half a million entries."""
+"""Cached digests of half a million entries."""
 _MOST_CHANGES: Final = 4096
-"""Replays of which it is held when they changed."""
 _LINES_AT_ONCE: Final = 2000
 """In a transaction."""
 _BYTES_EACH: Final = 12
@@ -338,7 +312,7 @@ _SOON_SECONDS: Final = 1.0
 _TURN_SECONDS: Final = 8.0
 _BATCH_ENTRIES: Final = 256
 _BATCH_BYTES: Final = 1 << 20
-"""Of text that is in memory for an answer, as far as segments tell how large their entries are."""
+"""Estimated text in memory for an answer."""
 
 
 def _too_many() -> OverloadedError:
@@ -358,7 +332,6 @@ def _timeline(snapshot: Snapshot, found: Lines, pace: ReplayPace) -> ReplayTimel
 
 
 def _batches(snapshot: Snapshot, released: Iterable[ReleasedEntry]) -> Iterator[list[ReleasedEntry]]:
-    """Give releases a few at a time, in their order."""
     ends = list(accumulate(segment.entries for segment in snapshot.segments))
     mean = [segment.length / max(segment.entries, 1) for segment in snapshot.segments]
     batch, size_bytes = list[ReleasedEntry](), 0.0

@@ -1,10 +1,4 @@
-"""The refreshes under way: at most one a feed at a time, whoever waits for it.
-
-    flight = running.join(feed, RefreshRequest())   # joins the one under way, else begins one
-    running.under_way(feed.id)                      # how far it is, meanwhile
-
-What a refresh does stands in `wholefeed.service.refresh`.
-"""
+"""The refreshes under way, at most one for each feed at a time."""
 
 from __future__ import annotations
 
@@ -41,30 +35,27 @@ from wholefeed.store.tables import feed_table
 log = get_logger()
 
 AGAIN_SECONDS: Final = 5
-"""After that, who came while the feed was refreshed may come again."""
+"""Retry-After while a feed is refreshed."""
 REST_SECONDS: Final = 60.0
-"""For so long a publisher is left alone after what a refresh brought could not be kept or rendered."""
+"""Pause for a publisher after its documents could not be stored or rendered."""
 
 
 @dataclass(slots=True, eq=False)
 class FeedRun:
-    """The refreshes of one feed that follow each other without a pause, as one task."""
+    """Consecutive refreshes of one feed, as one task."""
 
     request: RefreshRequest
-    """What the refresh under way is to do."""
     found: FoundSubscription[Obtained] | None
-    """The subscription document, where it was fetched just now: for the next refresh, which takes it from
-    here. Nothing else holds its body, which may be large."""
+    """For the next refresh; no other object holds the large body."""
     copies: Sequence[Offer[Obtained]]
-    """A web archive's, of documents that are missing; for the next refresh, too."""
+    """For the next refresh."""
     again: RefreshRequest | None = None
-    """What is to be done right after the refresh under way."""
     refresh: Refresh | None = None
-    """The one under way, where it runs here."""
+    """None: at another replica, or not begun."""
 
 
 class Running:
-    """The refreshes under way, and what can be told of them meanwhile; ends with `close`."""
+    """The refreshes under way and their progress."""
 
     def __init__(self, context: RefreshContext) -> None:
         self._context = context
@@ -72,7 +63,7 @@ class Running:
         """Called at the end of each task."""
         self._flights: Flights[int, None] = Flights()
         self.running: Final = self._flights.running
-        """Returns the task of a feed that is being refreshed."""
+        """Returns a feed's unfinished task."""
         self._runs: dict[int, FeedRun] = {}
         self._resting_until: dict[int, float] = {}
 
@@ -86,16 +77,10 @@ class Running:
         found: FoundSubscription[Obtained] | None = None,
         copies: Sequence[Offer[Obtained]] = (),
     ) -> asyncio.Task[None]:
-        """Return the refresh under way, else a new one.
+        """Return the refresh under way, or begin one.
 
-        A request that the one under way does not meet is met right after it: to force or to be full, or to
-        walk where that one may not.
-
-        Args:
-            feed: As it is stored.
-            request: What is asked for beside the usual.
-            found: The subscription document, when it has just been fetched.
-            copies: Of documents that are missing, in a web archive; only where no refresh is under way.
+        A forced or full request, or a walk not permitted to the current refresh, follows it. Only a new
+        refresh accepts `copies`.
         """
         flight = self.running(feed.id)
         if flight is None:
@@ -113,16 +98,10 @@ class Running:
     async def refresh_alone(
         self, feed_id: int, request: RefreshRequest, copies: Sequence[Offer[Obtained]], deadline: float
     ) -> FeedRow:
-        """Have a refresh of its own do what is asked, behind the one under way; return the feed afterwards.
-
-        Args:
-            feed_id: The feed.
-            request: What the refresh is to do.
-            copies: As for `join`.
-            deadline: By the monotonic clock.
+        """Run a separate refresh after the one under way; return the feed afterwards.
 
         Raises:
-            OverloadedError: It takes longer; who comes again finds what was done.
+            OverloadedError: The monotonic deadline passed; a later call finds the result.
         """
         is_begun = False
         while True:
@@ -138,11 +117,12 @@ class Running:
                     retry_after_seconds=AGAIN_SECONDS,
                 )
             error = None if flight.cancelled() or not is_begun else flight.exception()
-            if error is not None and not isinstance(error, DocumentError):  # a publisher that is gone is none
+            # a failing publisher does not keep other documents from being stored
+            if error is not None and not isinstance(error, DocumentError):
                 raise error
 
     async def wait_until_settled(self, feed_id: int) -> FeedRow | None:
-        """Return a feed as it is stored once it is not being refreshed; None: it was forgotten."""
+        """Return the feed once no refresh is under way; None: forgotten."""
         while True:
             feed = await self._context.store.read(partial(feed_table.find, feed=feed_id))
             under_way = self.running(feed_id)
@@ -151,7 +131,7 @@ class Running:
             await asyncio.wait({under_way})
 
     async def cancel(self, feed_id: int) -> None:
-        """End the refresh of a feed that is being forgotten."""
+        """End the refresh of a feed being forgotten."""
         while (flight := self.running(feed_id)) is not None:
             self._runs[feed_id].again = None
             flight.cancel()
@@ -164,9 +144,9 @@ class Running:
         await self._flights.close()
 
     def is_due(self, feed: FeedRow) -> bool:
-        """Whether freshness has run out, or something that is stored has not been published yet.
+        """Return whether freshness has run out or stored data is unpublished.
 
-        A publisher that failed is left alone until its next attempt, whatever is unfinished.
+        A failed publisher rests until its next attempt in any case.
         """
         if self._resting_until and self.is_resting(feed.id):
             return False
@@ -176,11 +156,10 @@ class Running:
         return not (is_whole or feed.is_stale)
 
     def is_resting(self, feed_id: int) -> bool:
-        """Whether what was fetched a moment ago could not be kept or rendered."""
         return time.monotonic() < self._resting_until.get(feed_id, 0.0)
 
     def under_way(self, feed_id: int) -> UnderWay | None:
-        """Tell how far the refresh of a feed is, here or at another replica."""
+        """Return a refresh's progress, here or at another replica."""
         run = self._runs.get(feed_id)
         if run is None:
             return None
@@ -188,24 +167,22 @@ class Running:
 
     @property
     def walking(self) -> int:
-        """How many walks use the network."""
+        """Walks using the network."""
         return sum(refresh.under_way.is_walking for refresh in self._refreshes())
 
     @property
     def waiting(self) -> int:
-        """How many walks wait for their turn to use the network, those of polls not counted."""
+        """Walks waiting for the network, without polls."""
         return sum(refresh.is_waiting for refresh in self._refreshes())
 
     def waiting_at(self, site: str) -> int:
-        """Return how many of them do at one site."""
         return sum(refresh.is_waiting and refresh.site == site for refresh in self._refreshes())
 
     def _refreshes(self) -> list[Refresh]:
         return [run.refresh for run in self._runs.values() if run.refresh is not None]
 
     async def _run(self, run: FeedRun, feed: FeedRow) -> None:
-        """Refresh, and once more for what was asked for meanwhile."""
-        structlog.contextvars.bind_contextvars(feed=feed.id)  # what this task fetches is the feed's
+        structlog.contextvars.bind_contextvars(feed=feed.id)  # for the log lines of fetches
         try:
             while True:
                 try:
@@ -218,14 +195,14 @@ class Running:
                 latest = await self._context.store.read(partial(feed_table.find, feed=feed.id), feed=feed.id)
                 if latest is None:
                     return
-                feed, run.request, run.again = latest, run.again, None  # asked for while that was read, too
+                # `again` may have grown during the read
+                feed, run.request, run.again = latest, run.again, None
         finally:
             del self._runs[feed.id]
 
     async def _run_somewhere(self, run: FeedRun, feed: FeedRow) -> None:
-        """Refresh, here or at another replica that is at it or has just been."""
         sharing = self._context.sharing
-        if not sharing.is_shared:  # nobody is asked, and nobody told
+        if not sharing.is_shared:
             await self._run_once(run, feed)
             return
         request = run.request
@@ -249,10 +226,10 @@ class Running:
             self._context.counts.refresh_failed(exc.slug)
             log.info("feed.stale", feed=feed.id, slug=exc.slug)
             raise
-        except (UnknownFeedError, LeaseLostError):  # forgotten meanwhile, or another one is at it
+        except (UnknownFeedError, LeaseLostError):  # forgotten meanwhile, or refreshed by another replica
             raise
         except (StoreError, OverloadedError, WorkError) as exc:
-            # What is stored serves; the publisher is left alone.
+            # The stored feed is served; the publisher rests.
             self._resting_until[feed.id] = time.monotonic() + REST_SECONDS
             self._context.counts.refresh_failed(exc.slug)
             log.warning("feed.unkept", feed=feed.id, slug=exc.slug)
@@ -274,13 +251,7 @@ _T = TypeVar("_T")
 
 
 class Flights(Generic[_Key, _T]):
-    """Runs at most one task a key, for many callers, whoever leaves (docs/faults.md rows 63, 64).
-
-    Tasks end with `close`.
-
-        flight = flights.join(key, lambda: refresh(feed))
-        await asyncio.wait({flight}, timeout=8)     # waiting never cancels it
-    """
+    """At most one task for each key, shared by callers and outliving them (docs/faults.md rows 63, 64)."""
 
     def __init__(self) -> None:
         self._tasks: dict[_Key, asyncio.Task[_T]] = {}
@@ -290,7 +261,7 @@ class Flights(Generic[_Key, _T]):
         return len(self._tasks)
 
     def running(self, key: _Key) -> asyncio.Task[_T] | None:
-        """Return the task of a key, if one is under way: one that has ended takes nothing up any more."""
+        """Return a key's unfinished task."""
         task = self._tasks.get(key)
         return None if task is None or task.done() else task
 

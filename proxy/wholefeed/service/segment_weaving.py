@@ -1,10 +1,7 @@
-"""The segments of a feed whose entries stand in another order than its documents (R20).
+"""Segments of a feed with entries in another order than its documents (R20).
 
-    segments = await woven(render, storage, stored, published, style, is_walking=False)
-
-`wholefeed.core.compose.weaving` decides: of a collected feed by publication, of others by what
-`wholefeed.service.entry_order` has found out. What is not in a segment yet is rendered from its document;
-what is moved is taken from the segments that it stands in, so no document is read again for it.
+New entries are rendered from their documents. Moved entries are cut from their old segments, so no document
+is read again.
 """
 
 from __future__ import annotations
@@ -42,7 +39,6 @@ _T = TypeVar("_T")
 
 
 Render = Callable[[Sequence[DocumentRow], Style, Mapping[int, LiveEntries]], Awaitable[Rendered]]
-"""Renders entries of documents, one document after the other."""
 
 
 async def woven(
@@ -54,16 +50,10 @@ async def woven(
     *,
     is_walking: bool,
 ) -> list[SegmentRow | NewSegment]:
-    """Return the segments of a feed, some of which hold entries and not whole documents, in output order.
+    """Return the segments in output order, some with single entries instead of whole documents.
 
-    Args:
-        render: Renders what is in no segment.
-        storage: What is stored of the feed.
-        stored: What a publication is made of.
-        published: The segments that may stay, by number.
-        style: What they are rendered for.
-        is_walking: Whether documents still come; then entries of a collected feed are not sorted across
-            segments yet.
+    Only `published` segments may stay. While `is_walking`, a collected feed's entries are not sorted across
+    segments.
     """
     sound = {number: row for number, row in published.items() if is_current(row, style)}
     while True:
@@ -72,12 +62,12 @@ async def woven(
             current = stored._replace(order=await storage.order(stored, sound))
         try:
             return await _woven(render, storage, current, sound, style, is_walking=is_walking)
-        except _DamagedError as exc:  # its entries are rendered from their documents
+        except _DamagedError as exc:  # then the entries are rendered from their documents
             del sound[exc.segment]
 
 
 class _DamagedError(Exception):
-    """A segment is not what was stored."""
+    """A segment with damaged contents."""
 
     def __init__(self, segment: int) -> None:
         super().__init__(segment)
@@ -140,36 +130,28 @@ async def _woven(
 def _standing(
     members: Iterable[WovenMember], places: Mapping[tuple[int, int], WeavingState]
 ) -> Iterator[WovenMember]:
-    """Give entries with where they stand."""
     for member in members:
         at, spot = places[member.document, member.ordinal]
         yield member._replace(published_at=at, spot=spot)
 
 
 def is_current(segment: SegmentRow, style: Style) -> bool:
-    """Whether a segment is what would be made of its entries now: another parser made it, or another head."""
+    """Return whether the present parser and head would make the same segment."""
     return segment.parser_version == PARSER_VERSION and segment.context in (None, style.digest)
 
 
-# What may have changed
+# Possible changes
 
 
 async def _live(
     storage: FeedStorage, stored: PublicationInput, members: Mapping[int, Members], current: Collection[int]
 ) -> Mapping[int, Sequence[int]]:
-    """Return which entries are live of documents of which others may have been, when they were published.
-
-    Args:
-        storage: What is stored of the feed.
-        stored: What a publication is made of.
-        members: What is published.
-        current: The segments of that which can stay.
-    """
+    """Return live entries of documents where they may have changed since publication."""
     lost = {document for number, each in members.items() if number not in current for document in each.stamps}
     told = members.keys() | {place.segment for place in stored.places}
     is_told = all(
         segment.id in told for segment in stored.published
-    )  # else any may have entries in the others
+    )  # else any document may have entries in the unknown segments
     wanted = [
         place.document
         for place in stored.places
@@ -179,7 +161,7 @@ async def _live(
 
 
 def _members(stored: PublicationInput) -> dict[int, Members]:
-    """Return which entries the published segments hold, of those that are what was stored."""
+    """Return the entries of intact published segments."""
     found = {}
     for segment in stored.published:
         with suppress(KeyError, ValueError):
@@ -190,13 +172,13 @@ def _members(stored: PublicationInput) -> dict[int, Members]:
 
 
 def _stamp(row: DocumentRow) -> bytes:
-    """Return what stands for all that the text of its entries is made of."""
+    """Digest everything that entry texts depend on."""
     said = (row.digest.hex(), row.final_url, row.media_type, str(row.parser_version))
     text = "\0".join(said).encode("utf-8", "surrogatepass")
     return hashlib.blake2b(text, digest_size=STAMP_BYTES).digest()
 
 
-# What is in no segment yet
+# Entries in no segment yet
 
 
 async def _rendered_anew(
@@ -205,7 +187,7 @@ async def _rendered_anew(
     subscription, *others = stored.documents
     rows = [row for row in others if row.id in missing]
     groups = list(_group(rows, attrgetter("body_bytes"), TARGET_BYTES))
-    if subscription.id in missing:  # it is rendered alone
+    if subscription.id in missing:  # rendered alone
         groups.insert(0, [subscription])
     made = []
     for group in groups:
@@ -217,11 +199,10 @@ async def _rendered_anew(
     return made
 
 
-# What is written anew
+# New segments
 
 _BATCH_BYTES: Final = 32 << 20
-"""Of text that is in memory at once. An import of more reads what it is sorted from as often as this goes
-into it."""
+"""Text in memory at once; a larger import reads its sources once for each batch."""
 
 
 async def _sewn(
@@ -232,7 +213,7 @@ async def _sewn(
     stamps: Mapping[int, bytes],
     style: Style,
 ) -> list[NewSegment]:
-    """Return the segments that are to be written; of `new` the first is the strand with the number -1."""
+    """Return the new segments; `new[0]` is strand -1."""
     size_bytes = sum(map(_picked_bytes, weaves))
     sheaves = await _run_work(size_bytes, lambda: [Sheaf(each, stamps) for each in weaves])
     for number in sorted({number for sheaf in sheaves for number in sheaf.strands}, reverse=True):
@@ -247,7 +228,7 @@ async def _sewn(
 
 
 def _group(items: Iterable[_T], size_of: Callable[[_T], int], most_bytes: int) -> Iterator[list[_T]]:
-    """Give items in groups, in their order; each comes to so many bytes at most, or is one item."""
+    """Yield groups of at most `most_bytes`, or of one item."""
     group, size_bytes = list[_T](), 0
     for each in items:
         if group and size_bytes + size_of(each) > most_bytes:
@@ -264,7 +245,7 @@ async def _run_work(size_bytes: int, work: Callable[[], _T]) -> _T:
 
 
 _JUDGED_BYTES: Final = 128
-"""Of text, that take as long to be sealed as one entry takes to be judged."""
+"""Text sealed in the time of judging one entry."""
 
 
 def _judged_bytes(strands: Iterable[Strand]) -> int:
@@ -285,7 +266,6 @@ def _take(sheaves: Sequence[Sheaf], number: int, source: Rendered, family: Famil
 
 
 def _read(db: Database, row: SegmentRow) -> Rendered:
-    """Return a segment as it is stored."""
     pieces = range(-(-row.deflated_bytes // segment_table.PIECE_BYTES))
     block = b"".join(segment_table.piece(db, row.id, number) for number in pieces)
     return Rendered(
@@ -307,7 +287,7 @@ def segment_of(rendered: Rendered, documents: Sequence[int]) -> NewSegment:
 
 
 _OUTLINED_BYTES: Final = 1 << 16
-"""Of a segment: what of a smaller one a view takes shows its text."""
+"""Smaller segments need no outline: views read their text."""
 
 
 def new_segment(

@@ -1,12 +1,7 @@
-"""How a service shares its work with the others on its store. There is no leader: each asks the tables.
+"""Sharing of work between replicas of a store, without a leader.
 
-    async with open_sharing(store) as sharing:      # as one of the replicas; alone where nobody shares it
-        await sharing.refresh(wanted, work)         # at most one a feed, wherever it runs
-        opened = await sharing.open(url, work)      # the same for a URL that leads to no known feed
-
-A flight that begins here takes the lease of its feed or URL first (`wholefeed.service.replica`). Where
-another live replica has it, the flight waits for the end of that: so whoever waits for a flight waits for
-the one that runs, wherever it does. How it failed stands in the lease, for those who waited.
+A flight takes a lease (`wholefeed.service.replica`), or waits for the live replica that holds it. The lease
+keeps the failure.
 """
 
 from __future__ import annotations
@@ -56,42 +51,37 @@ from wholefeed.store.tables.leases import LeaseRow, feed_lease
 log = get_logger()
 
 LEAVE_SECONDS: Final = 1.0
-"""For so long the end waits for a database that does not answer."""
+"""Longest wait for the database at exit."""
 ADOPT_SECONDS: Final = 2.0
-"""Between two looks for what replicas that died have left."""
+"""Between looks for dead replicas' work."""
 FORGET_SECONDS: Final = 60.0
-"""Between two clean-ups of the tables."""
+"""Between clean-ups."""
 MAX_ADOPTED: Final = 64
-"""Feeds that are taken up at one look."""
+"""Feeds at one look."""
 
 T = TypeVar("T")
 RefreshWork = Callable[[FeedRow], Coroutine[Any, Any, None]]
-"""Refreshes a feed, as it is stored now."""
 Fence = Callable[[Database], None]
-"""Makes sure, in a transaction, that a refresh is still this replica's; raises `LeaseLostError`."""
+"""Checks in a transaction that the refresh still belongs here; raises `LeaseLostError`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wanted:
-    """A refresh that is wanted."""
-
     feed: FeedRow
-    """As it was known."""
     insists: Callable[[bool], bool]
-    """Whether it is to be done whatever is stored; given whether another replica has been waited for."""
+    """Whether to refresh regardless of the store, given whether another replica was awaited."""
     is_due: Callable[[FeedRow], bool]
-    """Whether the feed, as it is stored now, has anything to be done; called in a connection's thread."""
+    """Called in a connection's thread."""
     tell: Callable[[], UnderWay]
-    """How far it is, for the others."""
 
 
 @asynccontextmanager
 async def open_sharing(store: Store) -> AsyncIterator[Sharing]:
-    """Become one of the replicas that share a store, and leave them at exit; alone where nobody shares it.
+    """Join the replicas of a shared store, and leave them at exit.
 
     Raises:
         StoreError: The database failed.
-        OverloadedError: It could not be reached.
+        OverloadedError: The database is unreachable.
     """
     if not store.is_shared:
         yield Sharing()
@@ -106,52 +96,51 @@ async def open_sharing(store: Store) -> AsyncIterator[Sharing]:
     finally:
         life.cancel()
         await asyncio.wait({life})
-        with suppress(StoreError, OverloadedError, TimeoutError):  # the others will find out
+        with suppress(StoreError, OverloadedError, TimeoutError):  # other replicas will notice
             replica.require()
             async with asyncio.timeout(LEAVE_SECONDS):
                 await replica.leave()
 
 
 class Sharing:
-    """What a service asks before it does something; without a replica it is alone, and does it all itself."""
+    """Coordination with other replicas; without a replica, the service is alone."""
 
     def __init__(self, replica: Replica | None = None) -> None:
         self._replica = replica
 
     @property
     def is_shared(self) -> bool:
-        """Whether there may be others."""
         return self._replica is not None
 
     @property
     def replicas(self) -> int:
-        """How many share the work, as far as is known."""
+        """Known replicas, including this one."""
         return 1 if self._replica is None else self._replica.replicas
 
     def require(self) -> None:
-        """Make sure that the others take this replica for alive, or raise `LeaseLostError`."""
+        """Raise `LeaseLostError` unless other replicas consider this one alive."""
         if self._replica is not None:
             self._replica.require()
 
     # Flights
 
     async def refresh(self, wanted: Wanted, work: RefreshWork) -> bool:
-        """Have a feed refreshed; return whether that was done here. Of a shared store.
+        """Refresh a feed of a shared store; return whether it ran here.
 
         Raises:
-            DocumentError: As the refresh did, wherever it ran.
+            DocumentError: The refresh failed, here or elsewhere.
             UnknownFeedError: The feed was forgotten.
-            LeaseLostError: The others may take this replica for dead.
+            LeaseLostError: Other replicas may consider this one dead.
         """
         replica, name = self.replica, feed_lease(wanted.feed.id)
         while True:
             lease = replica.held.get(name)
-            if lease is None or lease.is_begun:  # else it was claimed for this
+            if lease is None or lease.is_begun:  # else claimed for this refresh
                 lease = await _taken(replica, name, wanted)
             if lease is None:
                 return False
             assert lease.feed is not None, "it is not gone"
-            with suppress(LeaseLostError):  # whoever has it now is waited for
+            with suppress(LeaseLostError):  # then wait for the replica that has the lease now
                 async with _working(replica, lease, lambda: wanted.tell().as_text()):
                     await work(lease.feed)
                 return True
@@ -159,11 +148,12 @@ class Sharing:
     async def open(
         self, url: str, work: Callable[[], Coroutine[Any, Any, T]], *, is_choosing: bool = False
     ) -> T:
-        """Open a URL, when no other replica does; what another one could not open, fails in the same way."""
+        """Open a URL, or fail as another replica failed to open it."""
         if self._replica is None:
             return await work()
         kind = "choose" if is_choosing else "open"
-        name = f"{kind}:{sha256(url.encode('utf-8', 'surrogatepass')).hexdigest()}"  # it may be a long one
+        # hashed, since a URL may be long
+        name = f"{kind}:{sha256(url.encode('utf-8', 'surrogatepass')).hexdigest()}"
         while True:
             lease = await _taken(self._replica, name)
             assert lease is not None, "it is always wanted"
@@ -172,18 +162,16 @@ class Sharing:
                     return await work()
 
     def fence(self, feed: int) -> Fence | None:
-        """Return what each transaction of the refresh under way begins with; None: nothing."""
         if self._replica is None:
             return None
         return partial(self._replica.require_held, lease=self._replica.held.get(feed_lease(feed)))
 
     def heard(self, feed: int) -> UnderWay | None:
-        """Return how far another replica is with a refresh that is waited for here; None: none is."""
+        """Return another replica's progress with an awaited refresh."""
         wait = None if self._replica is None else self._replica.wait_for(feed_lease(feed))
         return None if wait is None else UnderWay.of(wait.progress)
 
     def elsewhere(self, db: Database, feed: int) -> UnderWay | None:
-        """Return how far another replica is with the refresh of a feed; None: none is at it."""
         lease = None if self._replica is None else leases.read_lease(db, feed_lease(feed))
         if lease is None or not lease.is_live or lease.replica == self.replica.name:
             return None
@@ -192,15 +180,12 @@ class Sharing:
     # Claims
 
     def claim_new(self, db: Database, feed: int) -> None:
-        """Take a feed for its first refresh, in the transaction that makes it."""
+        """Take a feed's first refresh, in the transaction that creates it."""
         if self._replica is not None:
             leases.take(db, feed_lease(feed), replica=self._replica.name, feed=feed, takes_own=False)
 
     async def claim(self, feed: int, is_wanted: Callable[[FeedRow], bool]) -> FeedRow | None:
-        """Take a feed for a refresh that is begun next; None: another has it, or it is not wanted now.
-
-        Of a shared store.
-        """
+        """Take a feed's next refresh; None: taken elsewhere, or not wanted."""
 
         def wants(_: LeaseRow | None, row: FeedRow | None) -> bool:
             return row is not None and is_wanted(row)
@@ -209,16 +194,16 @@ class Sharing:
         return None if lease is None else lease.feed
 
     def release(self, feed: int) -> None:
-        """Give back what was claimed, or what a refresh that was cancelled leaves."""
+        """Give back a claim, or a cancelled refresh's lease."""
         lease = None if self._replica is None else self._replica.held.get(feed_lease(feed))
         if lease is not None:
             self.replica.give_back(lease)
 
-    # What is begun unasked
+    # Work without a request
 
     @asynccontextmanager
     async def task(self, name: str) -> AsyncIterator[bool]:
-        """Do something that one replica does at a time; yields whether this is the one."""
+        """Yield whether this replica does a task; one does at a time."""
         if self._replica is None:
             yield True
             return
@@ -230,7 +215,7 @@ class Sharing:
             yield True
 
     async def adopt(self, is_wanted: Callable[[FeedRow], bool], begin: Callable[[FeedRow], object]) -> None:
-        """Take up what replicas that died have left, until cancelled; return where there are none."""
+        """Take up dead replicas' work until cancelled."""
         forget_at = time.monotonic() + FORGET_SECONDS
         while self._replica is not None:
             try:
@@ -247,14 +232,14 @@ class Sharing:
             await asyncio.sleep(ADOPT_SECONDS)
 
     async def _left(self) -> list[int]:
-        """Return the feeds that nobody is at; who waits for one here takes it up itself."""
         replica = self.replica
-        if replica.is_forgotten:  # so the feeds themselves are looked at
+        if replica.is_forgotten:  # the database may have lost leases, so feeds are searched instead
             left = await replica.store.read(leases.list_unfinished)
             replica.is_forgotten = False
         else:
             left = await replica.store.read(partial(leases.list_orphans, limit=MAX_ADOPTED))
-        random.shuffle(left)  # the others look at the same ones
+        random.shuffle(left)  # other replicas find the same feeds
+        # a flight that waits here takes up its feed itself
         return [feed for feed in left if replica.wait_for(feed_lease(feed)) is None]
 
     @property
@@ -264,10 +249,10 @@ class Sharing:
 
 
 async def _taken(replica: Replica, name: str, wanted: Wanted | None = None) -> Lease | None:
-    """Take a lease, waiting for it as long as another replica has it; None: nothing is left to do.
+    """Take a lease, waiting for other replicas; None: nothing to do.
 
     Raises:
-        WholefeedError: As another replica has failed at it.
+        WholefeedError: Another replica failed.
         UnknownFeedError: The feed was forgotten.
     """
     feed, has_waited = None if wanted is None else wanted.feed.id, False
@@ -291,7 +276,6 @@ async def _taken(replica: Replica, name: str, wanted: Wanted | None = None) -> L
 
 @asynccontextmanager
 async def _working(replica: Replica, lease: Lease, tell: Callable[[], str] = str) -> AsyncIterator[None]:
-    """Work under a lease, which is given back with what came of it."""
     async with replica.working(lease, tell):
         try:
             yield
@@ -300,22 +284,17 @@ async def _working(replica: Replica, lease: Lease, tell: Callable[[], str] = str
             raise
 
 
-# What is to be done about a piece of work, after a look at its lease. Pure: no clock, no database
+# Decisions after a look at a lease. Pure: no clock, no database
 
 
 def is_to_be_done(
     replica: str, wanted: Wanted | None, has_waited: bool, before: LeaseRow | None, feed: FeedRow | None
 ) -> bool:
-    """Whether a piece of work is to be done here, whose lease can be had.
+    """Return whether to work here under an available lease.
 
-    Args:
-        replica: Which one looks.
-        wanted: Which refresh; None: a URL is to be opened.
-        has_waited: Whether it has waited for another one that was at this: how that went is its own result.
-        before: The lease, which no other replica has.
-        feed: As it is stored now.
+    After `has_waited`, the other replica's outcome counts as this one's.
     """
-    if before is not None and before.is_live:  # claimed for this
+    if before is not None and before.is_live:  # claimed for this work
         return True
     if wanted is not None and wanted.insists(has_waited):
         return True
@@ -327,12 +306,12 @@ def is_to_be_done(
 def failure_in(
     lease: LeaseRow | None, feed: FeedRow | None, replica: str, *, has_waited: bool
 ) -> WholefeedError | None:
-    """Return how another replica has failed, if that counts: for who has waited, or for a moment for all.
+    """Return another replica's failure if it counts: after waiting, or while recent.
 
-    Of a document of a feed that was published it does not: its row says when the publisher may be asked.
+    Recent document failures do not count for a published feed, since its row has the next attempt.
     """
     if lease is None or not lease.outcome or lease.ended_seconds is None or lease.replica == replica:
-        return None  # its own failures a replica remembers itself
+        return None  # a replica remembers its own failures itself
     failure = error_of(lease.outcome)
     kept_seconds = REMEMBERED_SECONDS
     if isinstance(failure, DocumentError):
@@ -348,7 +327,7 @@ def failure_in(
     return failure
 
 
-# How a piece of work failed, as the others are told
+# Failures for other replicas
 
 _TOLD: Final[Mapping[str, type[WholefeedError]]] = {
     each.__name__: each
@@ -367,31 +346,30 @@ _TOLD: Final[Mapping[str, type[WholefeedError]]] = {
         WorkTooLongError,
     )
 }
-"""What says something of the publisher, of what it sent, or of the database: the same everywhere. That this
-replica had too much to do, or too little memory, is not."""
+"""Errors that hold for all replicas: about publishers, documents, the database."""
 
 
 def outcome_of(error: BaseException) -> str:
-    """Return an error as it is kept in a lease; empty where the others are to try for themselves."""
+    """Return an error for a lease; empty: other replicas try for themselves."""
     if not isinstance(error, WholefeedError):
         return ""
     told = error.fresh_copy() if isinstance(error, DocumentError) else error
     name = type(told).__name__
     if isinstance(told, SeveralFeedsError):
         return json.dumps({"class": name, "url": told.url, "feeds": [list(each) for each in told.feeds]})
-    if name not in _TOLD:
+    if name not in _TOLD:  # for example, overload of this replica
         return ""
     facts = {"class": name, "message": str(told.args[0]), "slug": told.slug}
     if not isinstance(told, DocumentError):
         return json.dumps(facts)
-    if told.slug == WorkTooLargeError.default_slug:
+    if told.slug == WorkTooLargeError.default_slug:  # a lack of memory is this replica's alone
         return ""
     asking = {"publisher_status": told.publisher_status, "retry_after_seconds": told.retry_after_seconds}
     return json.dumps({**facts, "url": told.url, **asking})
 
 
 def error_of(outcome: str) -> WholefeedError:
-    """Return the error that an outcome tells of, to be raised; it may be another version's."""
+    """Return the error of an outcome, perhaps of another version."""
     found = json.loads(outcome)
     if found["class"] == SeveralFeedsError.__name__:
         return SeveralFeedsError(found["url"], tuple(Alternate(*each) for each in found["feeds"]))

@@ -1,14 +1,7 @@
-"""Whose turn it is at publishers' hosts, and at a web archive: of all replicas one asks a host at a time.
+"""Turns at publishers' hosts and at a web archive: one replica at a time asks.
 
-    turns = ReplicaHosts(replica, counts)
-    store.engine.listen("wanted", turns.wanted)
-    gate = HostGate.from_config(config.fetch, turns=turns)
-
-A turn is a lease (`wholefeed.service.replica`), and what is known of the host goes with it: what its last
-holder has told, or had told when it died. Who holds one keeps it for a moment after its last request, and
-gives it up soon when another replica wants it. So within a turn politeness is this process's own affair.
-
-While the database does not answer nobody waits for it: the replica is alone, and goes on by its own rules.
+A turn is a lease (`wholefeed.service.replica`) that keeps the host's state. While the database is silent,
+each replica follows its own rules.
 """
 
 from __future__ import annotations
@@ -33,30 +26,28 @@ from wholefeed.service.replica import Lease, Replica
 log = get_logger()
 
 IDLE_SECONDS: Final = 1.0
-"""For so long a turn is kept after its last request."""
+"""Length of a turn after its last request."""
 SLICE_SECONDS: Final = 1.0
-"""So long a turn lasts at least though another replica wants it: each change takes two transactions."""
+"""Shortest turn, since each change takes two transactions."""
 LATE_SECONDS: Final = 0.5
-"""A database that takes longer is not waited for."""
+"""Longest wait for the database."""
 _MANNERS_SECONDS: Final = 0.05
-"""Who has given a turn up and wants it again lets the others come first for so long."""
+"""Precedence for others after giving up a turn."""
 _PREFIX: Final = "host:"
 
 
 async def take_turn(replica: Replica, name: str, on_late: Callable[[], object] = str) -> Lease:
-    """Wait until something that one replica has at a time is this one's.
-
-    `on_late` is called while the database does not answer in time.
+    """Wait for an exclusive lease; call `on_late` while the database is silent.
 
     Raises:
         StoreError: The database failed.
-        OverloadedError: It could not be reached, or the others may take this replica for dead.
+        OverloadedError: The database is unreachable, or others may consider this replica dead.
     """
     while True:
         with replica.waiting(name) as wait:
             late = asyncio.create_task(_tell_late(on_late))
             try:
-                # Not what it has itself, which is being given back: no other would hear of that.
+                # Not its own lease, which is being given back: no other replica would hear of that.
                 lease, _ = await replica.take(name, takes_own=False)
             finally:
                 late.cancel()
@@ -72,7 +63,7 @@ async def _tell_late(on_late: Callable[[], object]) -> None:
 
 
 def told_before(replica: Replica, lease: Lease) -> tuple[str, float]:
-    """Return what another replica has told that had a lease before, and how long ago; empty: nothing."""
+    """Return another replica's last note and its age in seconds; empty: none."""
     was = lease.before
     if was is None or was.replica == replica.name:
         return "", 0.0
@@ -82,21 +73,21 @@ def told_before(replica: Replica, lease: Lease) -> tuple[str, float]:
 
 @dataclass(slots=True, eq=False)
 class _HostTurn:
-    """At one host: asked for, then ours until it ends, and there until the last request is over."""
+    """A turn at one host, from asking until the last request ends."""
 
     host: Host
     on_turn: Callable[[Host], None]
     since: float = 0.0
     ends_at: float = 0.0
     used_at: float = 0.0
-    """When the last request began or ended."""
+    """Start or end of the last request."""
     is_wanted: bool = False
-    """Whether another replica waits for it."""
+    """By another replica."""
     has_changed: asyncio.Event = field(default_factory=asyncio.Event)
 
 
 class ReplicaHosts:
-    """As `wholefeed.fetch.politeness.HostTurns` says; for one event loop. `close` it."""
+    """`wholefeed.fetch.politeness.HostTurns` of a replica, for one event loop."""
 
     def __init__(self, replica: Replica, counts: Counts, clock: Callable[[], float] = time.monotonic) -> None:
         self._replica = replica
@@ -105,21 +96,20 @@ class ReplicaHosts:
         self._turns: dict[str, _HostTurn] = {}
         self._tasks = set[asyncio.Task[None]]()
         self._failed_at = -math.inf
-        """When the database did not answer in time; as of the last turn that was asked for."""
+        """When the database was last late."""
 
     @property
     def is_alone(self) -> bool:
-        """Whether requests go on by this replica's own rules: until it has given its next sign of life."""
+        """Whether own rules apply, until the next sign of life."""
         return self._failed_at > self._replica.signed_at
 
     async def close(self) -> None:
-        """Give all turns up."""
         for task in self._tasks:
             task.cancel()
         if self._tasks:
             await asyncio.wait(self._tasks)
 
-    # What the gate asks and tells
+    # Calls of the gate
 
     def is_ours(self, host: Host, on_turn: Callable[[Host], None]) -> bool:
         turn = self._turns.get(host.name)
@@ -146,22 +136,18 @@ class ReplicaHosts:
             turn.has_changed.set()
 
     def wanted(self, words: str) -> None:
-        """Take a notice: another replica waits for a turn, or this one does.
-
-        It may come before this one has heard that the turn is its own.
-        """
+        """Note that a replica, perhaps this one, waits for a turn."""
         turn = self._turns.get(words.removeprefix(_PREFIX))
         if turn is None or turn.is_wanted:
             return
         turn.is_wanted = True
-        if turn.ends_at:
+        if turn.ends_at:  # the notice may come before the turn
             turn.ends_at = turn.since + SLICE_SECONDS if turn.host.running else self._clock()
             turn.has_changed.set()
 
     # A turn
 
     async def _have(self, turn: _HostTurn) -> None:
-        """Have a turn, from asking for it until this replica may ask again."""
         tell = partial(self._told, turn)
         on_late = partial(self._go_alone, "the database does not answer in time")
         try:
@@ -179,7 +165,6 @@ class ReplicaHosts:
         turn.on_turn(turn.host)
 
     async def _use(self, turn: _HostTurn, lease: Lease) -> None:
-        """Let requests begin until the turn is over, and those that have begun come to their end."""
         now = turn.since = turn.used_at = self._clock()
         if self._failed_at > -math.inf:
             log.info("hosts.shared", seconds=round(now - self._failed_at, 3))
@@ -202,7 +187,6 @@ class ReplicaHosts:
         return turn.host.as_text(now=self._clock())
 
     def _go_alone(self, reason: str) -> None:
-        """Let everybody go on by this replica's own rules until the database answers in time."""
         if self._failed_at == -math.inf:
             log.warning("hosts.unshared", reason=reason)
         self._failed_at = self._clock()
@@ -216,10 +200,9 @@ _MINUTE_SECONDS: Final = 60.0
 
 
 class ReplicaTurns:
-    """The turns at one web archive that all replicas have together (R33).
+    """Turns at one web archive, shared by all replicas (R33).
 
-    A replica that takes one when all of a minute are taken reserves the first that there will be: nobody is
-    passed over.
+    If a minute is full, the first free turn is reserved, so nobody is passed over.
     """
 
     def __init__(
@@ -230,10 +213,9 @@ class ReplicaTurns:
         self._per_minute = per_minute
         self._clock = clock
         self._taken: list[float] = []
-        """As of the last time."""
 
     async def reserve(self) -> float:
-        """Take the next turn, and return in how many seconds it is; 0 where nobody can say."""
+        """Reserve the next turn; return the seconds until then, 0 if unknown."""
         try:
             async with asyncio.timeout(LATE_SECONDS):
                 lease = await take_turn(self._replica, self._name)
@@ -251,7 +233,7 @@ class ReplicaTurns:
 
 
 def next_turn(taken: Sequence[float], per_minute: int, *, now: float) -> float:
-    """Return when there is one more turn, those that were taken or reserved being these, in order."""
+    """Return the instant of the next turn, after the ascending `taken`."""
     if len(taken) < per_minute:
         return now
     return max(now, taken[-per_minute] + _MINUTE_SECONDS)

@@ -1,4 +1,4 @@
-"""The subscription document in one refresh: how it is fetched, stored, and what was said of it is noted."""
+"""The subscription document in one refresh: fetched, stored, and its reply noted."""
 
 from __future__ import annotations
 
@@ -25,10 +25,7 @@ from wholefeed.store.tables import document_table, failures, feed_table
 
 
 class SubscriptionDesk:
-    """Has the subscription document fetched and stored.
-
-    `found` is the document, where it was fetched just now: as the feed was opened.
-    """
+    """Fetches and stores the subscription document."""
 
     def __init__(
         self,
@@ -41,18 +38,17 @@ class SubscriptionDesk:
         self._feed = feed
         self._file = file
         self._found = found
-        """The document, until it is asked for."""
+        """The document fetched at the opening, until requested."""
         self._received: Obtained | None = None
-        """The document, until it is stored."""
+        """The document, until stored."""
         self._stored: StoredDocument | None = None
-        """The stored document that was asked about."""
         self.find_style: Callable[[], Style | None] = lambda: None
-        """Returns what the segments of the feed are rendered for."""
+        """Returns the style of the feed's segments."""
 
     async def ask(self, request: AskSubscription) -> Reply | SubscriptionFailed:
         found, self._found = self._found, None
         self._stored = request.stored
-        if found is not None and found.document.failure is not None:  # a web archive's copy stands in (R33)
+        if found is not None and found.document.failure is not None:  # a memento stands in (R33)
             return await self._offer_copy(found, found.document.failure)
         try:
             came = found or await self._fetch(request)
@@ -85,7 +81,6 @@ class SubscriptionDesk:
         return FoundSubscription(url, obtained)
 
     async def _receive(self, found: FoundSubscription[Obtained]) -> Obtained:
-        """Hold the subscription document until it is stored; return it as it counts here."""
         obtained = await self._file.identify(found.document)
         self.find_style = cache(obtained.style_of())
         self._received = obtained
@@ -99,7 +94,7 @@ class SubscriptionDesk:
 
     async def note_reply(self, request: NoteReply) -> None:
         received, self._received = self._received, None
-        if received is not None:  # what has not changed is not stored again
+        if received is not None:  # an unchanged document is not stored again
             self._note_validators(received.fetched)
         self._file.storage.note_reply(request.reply)
 
@@ -115,12 +110,12 @@ class SubscriptionDesk:
             self._file.storage.write_later(failures.note_refetch, request.failure, changes)
 
     def _note_validators(self, fetched: Fetched) -> None:
-        """Note what the publisher names the document by now, though it is the same (RFC 9111, 4.3.4)."""
+        """Note new validators of an unchanged document (RFC 9111, 4.3.4)."""
         stored = self._stored
         if stored is None or fetched.is_met:
             return
         etag, last_modified = fetched.validators
-        if fetched.not_modified:  # what it does not say stays
+        if fetched.not_modified:  # an absent validator stays
             before = stored.validators
             etag, last_modified = etag or before.etag, last_modified or before.last_modified
         if (etag, last_modified) != stored.validators:
@@ -130,7 +125,7 @@ class SubscriptionDesk:
     # Conditional requests, for any document of the feed
 
     def conditions(self, stored: StoredDocument | None) -> Validators | None:
-        """Return the validators of a stored document that may be sent: earlier versions noted others, too."""
+        """Return sendable validators: earlier versions stored others, too."""
         if stored is None:
             return None
         date = max(stored.checked_at, self._context.now())
@@ -140,9 +135,9 @@ class SubscriptionDesk:
     async def with_new_links(
         self, stored: StoredDocument | None, came: Obtained | Fetched, style: Style | None
     ) -> Obtained | Fetched:
-        """Return what came; for a 304 whose Link fields lead elsewhere, the stored document with these.
+        """Return `came`; for a 304 with new Link fields, the stored document with these.
 
-        RFC 9111, sections 3.2 and 4.3.4: they take the place of those that it came with.
+        New links replace the stored ones (RFC 9111, sections 3.2 and 4.3.4).
         """
         if isinstance(came, Obtained) or stored is None or not came.not_modified or came.is_met:
             return came

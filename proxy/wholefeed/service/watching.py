@@ -1,13 +1,4 @@
-"""How a feed stands and its refresh goes on, once or for as long as somebody follows it.
-
-    status = await watching.status(feed_id)
-    async with watching.follow(feed_id) as news:
-        while not news.is_over:
-            status = await news.next(15.0)              # None: nothing has changed for so long
-
-Nothing here changes or fetches anything. The words for it stand in `wholefeed.core.words`, the pages in
-`wholefeed.web`.
-"""
+"""The status of a feed and its refresh, once or for followers; nothing is fetched or changed."""
 
 from __future__ import annotations
 
@@ -28,25 +19,22 @@ from wholefeed.store.rows import DocumentRow, Overview
 from wholefeed.store.tables import document_table, failures
 
 MAX_FOLLOWERS: Final = 256
-"""Who may follow feeds at once."""
 MAX_FOLLOWERS_OF_ONE: Final = 32
-"""Who may follow one feed: whoever holds a signed URL, which opens one, takes no more of the places."""
+"""Limits the holder of a signed URL, which opens one feed."""
 TICK_SECONDS: Final = 0.5
-"""Between two looks at the progress of a walk."""
+"""Between looks at a walk's progress."""
 _READ_SECONDS: Final = 2.0
-"""Between two reads of a feed whose walk goes on."""
+"""Between reads during a walk."""
 _IDLE_SECONDS: Final = 10.0
-"""The same where the walk does not go on."""
+"""Between reads without progress."""
 _ELSEWHERE_SECONDS: Final = 1.0
-"""The same where another replica walks: its progress, too, is read from the database."""
+"""Between reads of another replica's progress."""
 
 
 class Watching:
-    """Tells what is known of a feed, and to everybody who wants to follow it at once how far its refresh is.
+    """Statuses of feeds, once or for followers; after `stopping` nobody follows.
 
-    What changes all the time, the progress of a walk, is in memory and looked at twice a second. The rest is
-    read from the database, once for all who follow a feed, from time to time and when the refresh has ended.
-    Once `stopping` is done nobody follows anything any more.
+    Progress is in memory, checked twice a second. The rest is read from the database, once for all followers.
     """
 
     def __init__(self, context: RefreshContext, running: Running, stopping: asyncio.Future[None]) -> None:
@@ -55,10 +43,13 @@ class Watching:
         self._stopping = stopping
         self._watched: dict[int, _Watched] = {}
         self.followers = 0
-        """How many follow a feed now."""
 
     async def status(self, feed_id: int) -> Status:
-        """Tell what is known of a feed; `UnknownFeedError` where it was forgotten."""
+        """Return a feed's status.
+
+        Raises:
+            UnknownFeedError: The feed was forgotten.
+        """
         sharing = self._context.sharing
 
         def look(db: Database) -> tuple[Overview, UnderWay | None]:
@@ -68,7 +59,7 @@ class Watching:
             flight = self._running.running(feed_id)
             overview, elsewhere = await self._context.store.read(look)
             if flight is None or not flight.done():
-                break  # else what was read may be of before its end, and whoever asks would take it for that
+                break  # else the read may precede the end of the refresh, and would pass for the end
         feed = overview.feed
         stored = UnderWay(documents=feed.documents, entries=feed.entries)
         paused_until = self._context.paused_until(feed.fetch_url)
@@ -77,7 +68,6 @@ class Watching:
         return self._now(Status(overview, False, stored, paused_until, list_at, poll_at, elsewhere), feed_id)
 
     def _now(self, told: Status, feed_id: int) -> Status:
-        """Return a status with the progress of this moment."""
         is_here = self._running.running(feed_id) is not None
         under_way = self._running.under_way(feed_id) if is_here else told.elsewhere
         is_refreshing = is_here or under_way is not None
@@ -86,7 +76,7 @@ class Watching:
         return replace(told, is_refreshing=is_refreshing, progress=under_way)
 
     async def account(self, feed_id: int) -> tuple[Status, list[ChainDocument]]:
-        """Tell what is known of a feed, document by document; raises as `status`."""
+        """Return a feed's status and documents; raise as `status`."""
 
         def look(db: Database) -> tuple[list[DocumentRow], dict[int, int]]:
             return document_table.list_all(db, feed_id), document_table.count_superseded(db, feed_id)
@@ -97,7 +87,11 @@ class Watching:
 
     @asynccontextmanager
     async def follow(self, feed_id: int) -> AsyncIterator[News]:
-        """Follow what becomes of a feed until nothing is under way; `OverloadedError`: too many do."""
+        """Follow a feed until nothing is under way.
+
+        Raises:
+            OverloadedError: Too many followers.
+        """
         if self.followers >= MAX_FOLLOWERS:
             raise OverloadedError(f"expected at most {MAX_FOLLOWERS} who follow feeds at once")
         watched = self._watched.get(feed_id)
@@ -117,7 +111,6 @@ class Watching:
                 await self._leave(feed_id, watched)
 
     async def _leave(self, feed_id: int, watched: _Watched) -> None:
-        """End the watching of a feed that nobody follows any more."""
         if self._watched.get(feed_id) is watched:
             del self._watched[feed_id]
         assert watched.task is not None, "it has begun"
@@ -125,7 +118,6 @@ class Watching:
         await asyncio.wait({watched.task})
 
     async def _watch(self, feed_id: int, watched: _Watched) -> None:
-        """Tell the followers of a feed what changes, until nothing does any more."""
         try:
             while not self._stopping.done():
                 told = await self.status(feed_id)
@@ -133,13 +125,13 @@ class Watching:
                 if not told.is_refreshing:
                     return
                 await self._tell_progress(feed_id, watched, told)
-        except (UnknownFeedError, StoreError, OverloadedError):  # forgotten, or it can be asked for later
+        except (UnknownFeedError, StoreError, OverloadedError):  # forgotten, or a later request may succeed
             return
         finally:
             watched.end()
 
     async def _tell_progress(self, feed_id: int, watched: _Watched, told: Status) -> None:
-        """Tell what is in memory until it is time to look at what is stored."""
+        """Tell progress from memory until the next read."""
         if told.elsewhere is not None and self._running.running(feed_id) is None:
             await asyncio.wait({self._stopping}, timeout=_ELSEWHERE_SECONDS)
             return
@@ -160,7 +152,7 @@ def _counts(status: Status) -> tuple[int, int, int]:
 
 
 class News:
-    """What one follower of a feed is told."""
+    """The statuses for one follower."""
 
     def __init__(self, watched: _Watched) -> None:
         self._watched = watched
@@ -168,14 +160,13 @@ class News:
 
     @property
     def is_over(self) -> bool:
-        """Whether all has been told: nothing is under way, the feed was forgotten, or the program stops."""
+        """Whether nothing more follows: the refresh ended, the feed was forgotten, or the program stops."""
         return self._watched.is_over and self._told is self._watched.latest
 
     async def next(self, seconds: float) -> Status | None:
-        """Return what is known now, once it is more than before; None: nothing was in that time.
+        """Return the latest new status; None: no news in time.
 
-        Of several changes since the last call only the latest is told; the end is a status that says that
-        nothing is under way.
+        The final status says that nothing is under way.
         """
         watched = self._watched
         if self._told is watched.latest and not watched.is_over:
@@ -189,19 +180,18 @@ class News:
 
 
 class _Watched:
-    """One feed that is followed: what its followers are told, and the task that finds it out."""
+    """One followed feed, and the task that reads it."""
 
     def __init__(self) -> None:
         self.task: asyncio.Task[None] | None = None
         self.followers = 0
         self.latest: Status | None = None
-        """A new one each time, with which followers compare what they were told."""
+        """Compared by identity."""
         self.is_over = False
-        """Whether nothing follows."""
         self.changed = asyncio.Event()
 
     def tell(self, status: Status) -> None:
-        """Let everybody know, unless it is what they know already; how the refresh ended in any case."""
+        """Wake followers if the status differs visibly, or is final."""
         is_over = not status.is_refreshing
         if is_over or self.latest is None or _visible_part(status) != _visible_part(self.latest):
             self.latest = status
@@ -217,6 +207,6 @@ class _Watched:
 
 
 def _visible_part(status: Status) -> tuple[object, ...]:
-    """Return what of a status is news once it is another one: not what changes by time alone."""
+    """Return the parts that count as news; time alone changes the others."""
     left, is_paused = status.progress.left, status.paused_until is not None
     return status.overview, status.is_refreshing, *_counts(status), left, is_paused
