@@ -1,13 +1,6 @@
-"""What the values of configuration keys may be.
+"""Rules for the values of configuration keys.
 
-A `KeyRule` per kind of value says what it may be, and how the text of an environment variable becomes one. It
-knows no key, file or environment and refuses by `ValueError`; `Rule.allowed` says in words what it takes, for
-the message that names the key.
-
-    rule = whole(1, 65535)
-    rule.check(80)                      # 80
-    rule.check(rule.from_text("80"))    # 80
-    rule.check(True)                    # ValueError
+A rule refuses a value by `ValueError`. It knows no key, file or environment.
 """
 
 # ruff: noqa: TRY004 - every rule refuses by ValueError, a wrong type too
@@ -27,7 +20,7 @@ from urllib.parse import quote, urlsplit
 
 @dataclass(frozen=True, slots=True)
 class KeyRule:
-    """One kind of value: what is allowed in words, the check, and the reading of a variable's text."""
+    """One kind of value: its description, its check, and the reader of a variable's text."""
 
     allowed: str
     check: Callable[[object], object]
@@ -35,12 +28,12 @@ class KeyRule:
 
 
 def whole(low: int, high: int, *, zero: str = "") -> KeyRule:
-    """A whole number from `low` to `high`; with `zero`, also 0, which means what that word says."""
+    """Return a rule for a whole number; `zero` is the meaning of 0, if allowed."""
     return _number(int, "a whole number", low, high, zero)
 
 
 def seconds(low: float, high: float, *, zero: str = "") -> KeyRule:
-    """A number of seconds from `low` to `high`, fractions allowed; `zero` as in `whole`."""
+    """Return a rule for seconds, fractions allowed; `zero` as in `whole`."""
     return _number(float, "a number of seconds", low, high, zero)
 
 
@@ -52,13 +45,11 @@ def _number(kind: type[int | float], noun: str, low: float, high: float, zero: s
             raise ValueError("out of range")
         return value
 
-    # `int` and `float` both take text with blanks around it.
+    # `int` and `float` both accept text with blanks around it.
     return KeyRule(f"{noun} from {low} to {high}" + (f", or 0 ({zero})" if zero else ""), check, kind)
 
 
 def automatic(low: int, high: int) -> KeyRule:
-    """A whole number from `low` to `high`, or "auto" in any case."""
-
     def check(value: object) -> int | str:
         if isinstance(value, str) and value.strip().lower() == "auto":
             return "auto"
@@ -90,8 +81,6 @@ FLAG: Final = KeyRule("true or false", _truth, lambda text: _TRUTH.get(text.stri
 
 
 def choice(*names: str) -> KeyRule:
-    """One of a few words, in any case."""
-
     def check(value: object) -> str:
         word = _text_of(value).lower()
         if word not in names:
@@ -102,7 +91,7 @@ def choice(*names: str) -> KeyRule:
 
 
 def _visible(value: object, lowest: str = "!") -> str:
-    """Printable ASCII text, not empty, as header fields take it; from " " on, with blanks inside it."""
+    """Return printable ASCII text, safe in header fields."""
     text = _text_of(value)
     if text != text.strip() or not all(lowest <= character <= "~" for character in text):
         raise ValueError("characters that are not allowed")
@@ -121,11 +110,10 @@ def _text_of(value: object) -> str:
 
 
 SHORTEST_TOKEN: Final = 16
-"""Characters of an access token or a signing key that nobody finds by trying."""
+"""In characters; safe from guessing."""
 
 
 def secret_item(value: object) -> str:
-    """One secret: visible ASCII, long enough."""
     text = _visible(value)
     if len(text) < SHORTEST_TOKEN:
         raise ValueError(f"shorter than {SHORTEST_TOKEN} characters")
@@ -154,7 +142,7 @@ def _file_path(value: object) -> str:
 FILE_PATH: Final = KeyRule("the path of a file", _file_path)
 
 _LONGEST_SOCKET_PATH: Final = 107
-"""unix(7): sun_path, with the zero behind it."""
+"""In bytes; `sun_path` of unix(7) without the final zero."""
 
 
 def _socket_path(value: object) -> str:
@@ -202,9 +190,9 @@ _PLAIN_PATH: Final = re.compile(r"(?:/(?!\.{1,2}(?:/|\Z))[A-Za-z0-9._~-]+)*/?")
 
 
 def web_url(allowed: str, *, userinfo: bool = False, path: bool = True, plain_path: bool = False) -> KeyRule:
-    """An http(s) URL without query and fragment, without its last slash; or nothing.
+    """Return a rule for an http(s) URL without query and fragment, or an empty text.
 
-    With `plain_path` its path is one that is written in one way only.
+    The check strips the last slash. `plain_path` allows only paths with a single spelling.
     """
 
     def check(value: object) -> str:
@@ -232,7 +220,6 @@ _DATABASE_SCHEMES: Final = ("postgresql", "postgres")
 
 
 def _database_url(value: object) -> str:
-    """The URL of a PostgreSQL database, as libpq takes it, or nothing."""
     text = _text_of(value)
     if not text:
         return ""
@@ -255,15 +242,12 @@ _PASSWORD: Final = re.compile(r"(?<=://)([^/?@:]*):[^/?@]*@|(?<=[?&])((?:ssl)?pa
 
 
 def without_password(url: str) -> str:
-    """Return the URL of a database as it may be shown."""
+    """Return a database URL with masked passwords."""
     return _PASSWORD.sub(lambda found: f"{found[2]}=***" if found[2] else f"{found[1]}:***@", url)
 
 
 def typed_url(url: str, user: str = "") -> str:
-    """Return the URL of a database as a shell takes it, of another user where one is given.
-
-    Its password is left to PGPASSWORD or ~/.pgpass.
-    """
+    """Quote a database URL for a shell, for `user` if given; PGPASSWORD or ~/.pgpass has the password."""
     parts = urlsplit(url)
     own, _, hosts = parts.netloc.rpartition("@")
     name = quote(user, safe="") or own.partition(":")[0]
@@ -273,11 +257,11 @@ def typed_url(url: str, user: str = "") -> str:
     return shlex.quote(parts._replace(netloc=netloc, query="&".join(kept)).geturl())
 
 
-# What the items of a list may be
+# Items of lists
 
 
 def list_rule(item: Callable[[object], object], allowed: str) -> KeyRule:
-    """A tuple whose items all pass `item`. A variable holds it with commas or as a TOML array."""
+    """Return a rule for a tuple; an environment variable has commas or a TOML array."""
 
     def check(value: object) -> tuple[object, ...]:
         if not isinstance(value, list | tuple):
@@ -298,7 +282,6 @@ _HIGHEST_PORT: Final = 65535
 
 
 def port_item(value: object) -> int | str:
-    """One port (80 or "80") or a range of ports ("1024-65535")."""
     if isinstance(value, bool) or not isinstance(value, int | str):
         raise ValueError("not a port")
     found = _PORT_RANGE.fullmatch(str(value))
@@ -309,7 +292,6 @@ def port_item(value: object) -> int | str:
 
 
 def network_item(value: object) -> str:
-    """One network in CIDR notation, or one address."""
     text = _text_of(value).strip()
     try:
         return str(ipaddress.ip_network(text))
@@ -322,16 +304,16 @@ def network_item(value: object) -> str:
 
 
 UNIX_PEERS: Final = "unix:"
-"""Of the networks of reverse proxies: those that connect to `server.socket`."""
+"""Stands for the peers of `server.socket`."""
 
 
 def peer_item(value: object) -> str:
-    """One network as in `network_item`, or `unix:`, as nginx writes it: whoever connects to the socket."""
+    """Return a network, or `unix:` as in nginx."""
     return UNIX_PEERS if value == UNIX_PEERS else network_item(value)
 
 
 def host_item(value: object) -> str:
-    """One host name or address, without a port; an IPv6 address with or without brackets. Lower case."""
+    """Return a lower-case host name or address without port and brackets."""
     text = _text_of(value).strip().lower().rstrip(".")
     if text.startswith("[") and text.endswith("]"):
         text = text[1:-1]
@@ -341,18 +323,16 @@ def host_item(value: object) -> str:
 
 
 def host_pattern_item(value: object) -> str:
-    """One host as in `host_item`, or `*.` and a name for everything below it."""
     text = _text_of(value).strip()
     below = "*." if text.startswith("*.") else ""
     return below + host_item(text.removeprefix(below))
 
 
-# What a publisher may want
+# Needs of publishers
 
 
 def _publisher_host(value: object) -> str:
-    """As `host_pattern_item`, also in letters that need IDNA."""
-    import idna  # noqa: PLC0415 - takes time that commands without such hosts need not spend
+    import idna  # noqa: PLC0415 - the import is slow, and few configurations need it
 
     text = _text_of(value).strip()
     below = "*." if text.startswith("*.") else ""
@@ -369,7 +349,6 @@ PUBLISHER_HOST: Final = KeyRule(
 )
 
 MASK: Final = "***"
-"""What is shown in place of a secret."""
 
 _FIELD_NAME: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 """RFC 9110, section 5.6.2."""
@@ -382,11 +361,11 @@ _OWN_FIELDS: Final = {
     ),
     **dict.fromkeys(("upgrade", "expect", "via", "range", "accept-encoding"), "it is the proxy's own"),
 }
-"""Header fields that a configuration does not set; nor conditions (`If-…`)."""
+"""Header fields that no configuration may set, with the reason."""
 
 
 def _header_fields(value: object) -> tuple[tuple[str, str], ...]:
-    """Header fields of requests, by name. No message shows a value: it may be a secret."""
+    """Return the header fields. No message shows a value: it may be a secret."""
     if not isinstance(value, Mapping):
         raise ValueError("not a table")
     met: set[str] = set()

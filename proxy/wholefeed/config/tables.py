@@ -1,11 +1,6 @@
-"""The configuration: every key with its default, what it may be, and a line of why.
+"""The configuration: every key with its default, its rule and a line of why.
 
-    config = load_config(None, os.environ, {"server.port": 9000})
-    config.fetch.concurrency
-
-The tables below are the only list of keys: the loader, `wholefeed config` and `config.example.toml` follow
-from them. Units stand in the names. Every value that is refused is named with its key, its value, its place
-and what is allowed; a secret is not shown.
+The loader, `wholefeed config` and `config.example.toml` follow these tables.
 """
 
 from __future__ import annotations
@@ -58,7 +53,7 @@ _T = TypeVar("_T")
 _YEAR: Final = 365 * DAY_SECONDS
 _TIB: Final = 1 << 40
 SMALLEST_ANSWER_BYTES: Final = 1024
-"""What an answer may be cut to at the least: in less there is hardly room for a head."""
+"""Less has hardly room for a head."""
 
 
 def _key(default: _T, rule: KeyRule, why: str, *, secret: bool = False) -> _T:
@@ -82,8 +77,6 @@ _HOSTS: Final = list_rule(host_pattern_item, 'hosts; "*.example.org" stands for 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServerConfig:
-    """[server]: where readers reach the proxy, and who may."""
-
     host: str = _key("127.0.0.1", BIND_HOST, "the address to listen on; 0.0.0.0 or :: for all of them")
     port: int = _key(8080, whole(0, 65535), "the port to listen on; 0 takes a free one")
     public_url: str = _key(
@@ -132,8 +125,6 @@ class ServerConfig:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoreConfig:
-    """[store]: the one file that holds everything, or the database that replicas share."""
-
     path: str = _key(
         "wholefeed.db", FILE_PATH, "the SQLite database; made when it is not there, in a folder that is"
     )
@@ -158,8 +149,6 @@ class StoreConfig:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FetchConfig:
-    """[fetch]: how the proxy asks publishers."""
-
     user_agent: str = _key(
         f"wholefeed/{__version__} (feed history proxy)",
         HEADER_TEXT,
@@ -202,8 +191,6 @@ class FetchConfig:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LimitsConfig:
-    """[limits]: where a walk ends as partial, and an answer early."""
-
     document_bytes: int = _key(32 << 20, whole(1024, 1 << 30), "one feed document, after decoding")
     documents_per_feed: int = _key(5000, whole(1, 1_000_000), "documents of one feed")
     feed_bytes: int = _key(1 << 30, whole(1024, _TIB), "bytes of one feed, all its documents together")
@@ -227,8 +214,6 @@ class LimitsConfig:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FreshnessConfig:
-    """[freshness]: how often publishers are asked again."""
-
     minimum_seconds: float = _key(
         300, seconds(0, _YEAR), "a subscription document is not asked for again sooner"
     )
@@ -243,8 +228,6 @@ class FreshnessConfig:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HistoryConfig:
-    """[history]: what counts as a feed's history."""
-
     paged: bool = _key(True, FLAG, "follow paged feeds (RFC 5005, 3) to their end")
     collect: str = _key(
         "auto",
@@ -285,8 +268,6 @@ class HistoryConfig:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogConfig:
-    """[log]: what the process says."""
-
     format: str = _key(
         "auto", choice("auto", "console", "json"), "auto: console on a terminal, JSON otherwise"
     )
@@ -297,7 +278,7 @@ class LogConfig:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PublisherConfig:
-    """[[publisher]]: what one publisher wants; there may be any number of these (A1 to A6)."""
+    """The needs of one publisher, in [[publisher]] (A1 to A6)."""
 
     host: str = _key("", PUBLISHER_HOST, 'its host; "*.example.org" is all names below example.org')
     user_agent: str = _key("", _or_empty(HEADER_TEXT), "how the proxy introduces itself there")
@@ -314,17 +295,17 @@ class PublisherConfig:
         "pause between two requests; 0: as fetch.min_interval_per_host_seconds",
     )
     credentials: str = field(default="", repr=False)
-    """What the file held, as it was when the configuration was read."""
+    """The content of `credentials_file` when the configuration was read."""
 
     @property
     def is_private(self) -> bool:
-        """Whether its feeds are for those alone who may see them: whatever its headers are may be a key."""
+        """Whether its feeds need access control: any header may be a key."""
         return bool(self.headers or self.credentials_file)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Config:
-    """The whole configuration, checked when it comes from `load_config`."""
+    """The whole configuration; `load_config` checks it."""
 
     server: ServerConfig = field(default_factory=ServerConfig)
     store: StoreConfig = field(default_factory=StoreConfig)
@@ -342,13 +323,11 @@ FILE_VARIABLE: Final = "WHOLEFEED_CONFIG"
 DEFAULT_FILE: Final = "config.toml"
 _PREFIX: Final = "WHOLEFEED_"
 FILE_SUFFIX: Final = "_FILE"
-"""Behind the variable of a key: that of the variable which names a file with its value."""
+"""With this suffix, a key's variable names a file with the value."""
 
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """One configuration key: its default, the rule for its value, a line of why, and whether it is secret."""
-
     section: str
     key: str
     default: object
@@ -358,12 +337,10 @@ class Key:
 
     @property
     def name(self) -> str:
-        """The dotted name, as messages and flags use it."""
         return f"{self.section}.{self.key}"
 
     @property
     def variable(self) -> str:
-        """The environment variable that sets it."""
         return f"{_PREFIX}{self.section}_{self.key}".upper()
 
 
@@ -378,27 +355,26 @@ _SECTIONS: Final[Mapping[str, type[Any]]] = {
 KEYS: Final[tuple[Key, ...]] = tuple(
     chain.from_iterable(_keys_of(section, table) for section, table in _SECTIONS.items())
 )
-"""Every key, in the order of the tables; but those of publishers, of which there may be several."""
+"""Every key in order, except those of publishers."""
 PUBLISHER_KEYS: Final = tuple(_keys_of(_PUBLISHER, PublisherConfig))
 _BY_NAME: Final = {key.name: key for key in KEYS}
 _BY_VARIABLE: Final = {key.variable: key for key in KEYS}
 _BY_FILE_VARIABLE: Final = {key.variable + FILE_SUFFIX: key for key in KEYS if key.secret}
 
 _Values = Iterator[tuple[Key, object, str]]
-"""From one source: each with its key, and with the place where it stands, for messages."""
+"""Key, value, and place for messages."""
 
 
 def load_config(path: Path | None, environ: Mapping[str, str], overrides: Mapping[str, object]) -> Config:
-    """Read the configuration: the file, then the environment, then the flags; later wins.
+    """Read the file, then the environment, then the flags; later wins.
 
     Args:
-        path: The TOML file that was asked for; None: `$WHOLEFEED_CONFIG`, else `./config.toml` if there.
-        environ: The environment: `WHOLEFEED_<SECTION>_<KEY>`, lists with commas or as a TOML array.
-        overrides: What flags set, by dotted key, e.g. `{"server.port": 9000}`.
+        path: None: `$WHOLEFEED_CONFIG`, else `./config.toml` if it exists.
+        environ: Variables `WHOLEFEED_<SECTION>_<KEY>`.
+        overrides: Flags, e.g. `{"server.port": 9000}`.
 
     Raises:
-        ConfigError: The file cannot be read, a section, key or variable is unknown, or a value is not
-            allowed; the message names the key, the value, where it stands and what is allowed.
+        ConfigError: A file is unreadable, a name unknown or a value refused.
     """
     tables, place = _read_file(path, environ)
     given = chain(_from_tables(tables, place), _from_environment(environ), _from_flags(overrides))
@@ -406,9 +382,10 @@ def load_config(path: Path | None, environ: Mapping[str, str], overrides: Mappin
 
 
 def config_of(tables: Mapping[str, object]) -> Config:
-    """Return the configuration that a mapping says, with the sections and keys of the TOML file.
+    """Return the configuration of a mapping shaped like the TOML file, without file or environment.
 
-    Neither file nor environment counts. Errors as in `load_config`.
+    Raises:
+        ConfigError: As in `load_config`.
     """
     place = "in the mapping"
     return _made(_from_tables(tables, place), _publishers(tables.get(_PUBLISHER, ()), place))
@@ -456,7 +433,6 @@ def _from_flags(overrides: Mapping[str, object]) -> _Values:
 
 
 def _read_file(path: Path | None, environ: Mapping[str, str]) -> tuple[Mapping[str, object], str]:
-    """Return what the configuration file says, and where that stands; nothing where there is none."""
     if path is not None:
         file, asked_by = path, "--config"
     elif environ.get(FILE_VARIABLE):
@@ -490,7 +466,6 @@ def _from_tables(tables: Mapping[str, object], place: str) -> _Values:
 
 
 def _publishers(tables: object, place: str) -> tuple[PublisherConfig, ...]:
-    """Return what publishers want, in the order in which it stands there; reads their credentials."""
     if not isinstance(tables, list | tuple) or not all(isinstance(each, Mapping) for each in tables):
         raise ConfigError(f"publisher {place} must be tables, each below [[publisher]]")
     return tuple(_publisher(each, f"{place}, [[publisher]] {n}") for n, each in enumerate(tables, 1))
@@ -522,7 +497,7 @@ _CONTROLS: Final = re.compile("[\x00-\x1f\x7f-\x9f]")
 
 
 def _read_credentials(path: str, place: str) -> str:
-    """Return `user:password` (RFC 7617, section 2); no message shows anything of it."""
+    """Return `user:password` (RFC 7617, section 2). No message shows any of it."""
     key = next(key for key in PUBLISHER_KEYS if key.key == "credentials_file")
     text = str(_read_secret(key, f"publisher.credentials_file {place}", path))
     if ":" not in text or _CONTROLS.search(text):
@@ -564,7 +539,7 @@ def _hint(name: str, known: Iterable[str]) -> str:
 _SERVICE_LINK: Final = re.compile(
     r"WHOLEFEED_(\w+_)?(SERVICE_HOST|SERVICE_PORT(_\w+)?|PORT_[0-9]+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)"
 )
-"""Variables that Kubernetes puts into every pod beside a service named wholefeed: not ours, not an error."""
+"""Kubernetes sets these beside a service named wholefeed: ignored, not unknown."""
 
 
 def _from_environment(environ: Mapping[str, str]) -> _Values:
@@ -600,13 +575,12 @@ _SECRET_BYTES: Final = 65536
 
 
 def _read_secret(key: Key, variable: str, path: str) -> object:
-    """Return what a file holds: its one line, or each of its lines where the key takes several values.
+    """Return the one line of a file, or all its lines if the key takes several values.
 
-    Docker, Kubernetes and systemd hand secrets to a process in files of their own. Blanks around a line do
-    not count. No message shows anything of what is in the file, not even where it is no text.
+    Docker, Kubernetes and systemd pass secrets in files. No message shows any content.
 
     Raises:
-        ConfigError: It cannot be read, is empty, too large or no text, or has more lines than one.
+        ConfigError: The file is unreadable, empty, too large or no text, or has too many lines.
     """
     if not path.strip():
         raise ConfigError(f"expected the path of a file in {variable}, got nothing")
@@ -620,7 +594,7 @@ def _read_secret(key: Key, variable: str, path: str) -> object:
         raise ConfigError(f"expected at most {_SECRET_BYTES} bytes in {path} ({variable}), got more")
     try:
         text = content.decode("utf-8-sig")
-    except UnicodeDecodeError:  # the error quotes the content, so it must not be the cause of ours
+    except UnicodeDecodeError:  # the error quotes the secret: no cause
         raise ConfigError(f"expected text in {path} ({variable}), got other bytes") from None
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     if not lines:
@@ -632,14 +606,13 @@ def _read_secret(key: Key, variable: str, path: str) -> object:
     return lines[0]
 
 
-# How it is shown
+# Output
 
 
 def mask(config: Config) -> str:
-    """The effective configuration as TOML; tokens, keys, and credentials in URLs show as `***`.
+    """Return the effective configuration as TOML, with secrets as `***`.
 
-    It can be read back by `load_config`, but for a masked access token: that is refused, or a copied
-    configuration would have a token that everybody knows.
+    `load_config` refuses a masked access token: copies would share a token known to all.
     """
 
     def line(key: Key) -> str:
@@ -650,13 +623,12 @@ def mask(config: Config) -> str:
 
 
 def _masked_publisher(publisher: PublisherConfig) -> str:
-    """What is set for it, in TOML."""
     values = ((key, getattr(publisher, key.key)) for key in PUBLISHER_KEYS)
     lines = [f"{key.key} = {toml_value(_masked_value(key, value))}" for key, value in values if value]
     return "\n".join(["[[publisher]]", *lines])
 
 
-_USERINFO: Final = re.compile(r"(?<=://)[^/]*@")  # up to the last "@", as clients read it
+_USERINFO: Final = re.compile(r"(?<=://)[^/]*@")  # up to the last "@", where clients end it
 
 
 def _masked_value(key: Key, value: object) -> object:
@@ -681,7 +653,6 @@ _EXAMPLE_HEAD: Final = """\
 
 
 def example() -> str:
-    """Every key with its default and a line of why: the text of `config.example.toml`."""
     tables = _toml_tables(lambda key: f"# {key.why}\n{key.key} = {toml_value(key.default)}")
     shown = {"headers": {}, "host": "feeds.example.org"}
     lines = (
@@ -708,7 +679,6 @@ def _toml_tables(line: Callable[[Key], str]) -> Iterator[str]:
 
 
 def toml_value(value: object) -> str:
-    """A text, number, truth value, or list or table of them in TOML."""
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, str):

@@ -1,12 +1,4 @@
-"""The listening side of the server: its sockets, its connections, and its signs of life for systemd.
-
-with bound("/run/wholefeed/wholefeed.sock") as listener: ...
-async with reaping(runner.server, connections), accepting(runner.server, connections, host=host, port=port):
-
-supervisor = Supervisor.of(os.environ)
-async with supervisor.watching():
-supervisor.tell("READY=1", "STATUS=listening")
-"""
+"""Sockets, connections and systemd notices of the server."""
 
 from __future__ import annotations
 
@@ -36,25 +28,23 @@ from wholefeed.server.clients import UNIX
 
 log = get_logger()
 
-# Where it listens
+# Own addresses
 
 
 class Listeners:
-    """The addresses that the server listens on, so that it never fetches itself (docs/faults.md row 19)."""
+    """The server's own addresses; it never fetches from itself (docs/faults.md row 19)."""
 
     def __init__(self) -> None:
         self._ports: dict[int, set[str]] = {}
 
     def add(self, addresses: Iterable[Any]) -> None:
-        """Take socket addresses, as `getsockname` gives them."""
         for host, port, *_ in addresses:
             self._ports.setdefault(port, set()).add(host)
 
     def include(self, address: str, port: int) -> bool:
-        """Return whether a connection to this IP address and port would reach the proxy.
+        """Return whether a connection to this IP address and port reaches the proxy.
 
-        One that listens on every address is reached by any loopback one; by others it is recognised by its
-        own Via field.
+        A server on all addresses recognises only loopback; its Via field reveals the rest.
         """
         hosts = self._ports.get(port, set())
         if address in hosts:
@@ -64,20 +54,16 @@ class Listeners:
 
 
 _ALL_BUT_OWNER_AND_GROUP: Final = 0o117
-"""Owner and group may connect (0660)."""
+"""Leaves mode 0660."""
 _CONNECT_SECONDS: Final = 2.0
 
 
 @contextmanager
 def bound(path: str) -> Iterator[socket.socket]:
-    """Yield a Unix socket that is bound to a path and does not listen yet. Blocks, briefly.
-
-    It is for a reverse proxy on the same machine, beside host and port. A file that a process left behind is
-    replaced, a socket that somebody listens on is not, and anything else that bears the name is left alone.
-    At exit the file goes, if it is still the one that was made here.
+    """Yield a Unix socket that does not listen yet; replace the socket of an ended process.
 
     Raises:
-        OSError: It cannot be; `filename` is the path, and `strerror` says why in words for people.
+        OSError: Somebody listens there, or the path is no socket.
     """
     _make_way(path)
     with closing(socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)) as listener:
@@ -98,7 +84,6 @@ def bound(path: str) -> Iterator[socket.socket]:
 
 
 def _make_way(path: str) -> None:
-    """Remove the socket of a process that has ended."""
     try:
         mode = os.lstat(path).st_mode
     except FileNotFoundError:
@@ -129,19 +114,17 @@ def _identity(path: str) -> tuple[int, int] | None:
 
 IDLE_SECONDS: Final = 10.0
 MAX_CONNECTIONS: Final = 2048
-"""That are open at once."""
 
 _OPEN_FILES: Final = 2 * MAX_CONNECTIONS
-"""What readers' connections, those to publishers and the database need, and those about to be closed."""
+"""Enough for readers, publishers, the database and closing connections."""
 _OTHER_FILES: Final = 512
-"""Of these, what is kept from readers; half of them all where there are fewer than twice as many."""
+"""Reserved for others than readers, at most half of all files."""
 
 
 def allow_open_files() -> int:
-    """Raise this process's limit of open files as far as it may; return how many readers there is room for.
+    """Raise the process's limit of open files; return the room for readers' connections.
 
-    The usual one, 1,024, is below `MAX_CONNECTIONS`: connections that do nothing would keep those to
-    publishers and the database's files from being opened.
+    Under the usual limit of 1,024, idle connections would block publishers and the database.
     """
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if 0 <= soft < _OPEN_FILES:
@@ -151,15 +134,14 @@ def allow_open_files() -> int:
 
 
 _BACKLOG: Final = 100
-"""Connections that wait to be accepted. asyncio accepts as many in one round of its loop, and tells of each
-one apart when no file is left."""
+"""Connections awaiting acceptance; asyncio reports each one apart when files run out."""
 
 
 @asynccontextmanager
 async def accepting(
     server: web.Server, connections: Connections, **where: Any
 ) -> AsyncIterator[asyncio.Server]:
-    """Listen inside, and let connections in by `Connections.admit`; `where` as for `loop.create_server`."""
+    """Accept connections through `Connections.admit`; `where` as for `loop.create_server`."""
 
     def admitted() -> asyncio.Protocol:
         made = server()
@@ -175,24 +157,23 @@ async def accepting(
 
 
 _SLICE_BYTES: Final = 1 << 14
-"""How much is parsed at once: an error quotes all of it, as escapes."""
+"""Parsed at once; an error quotes the whole slice."""
 _LONGEST_REFUSAL: Final = 200
 
 
 class BoundedParser(HttpRequestParser):
-    """aiohttp's parser of requests, which holds nothing of what is no HTTP (docs/faults.md row 144).
+    """aiohttp's request parser, stopped at the first error (docs/faults.md row 144).
 
-    aiohttp reads on behind an error, and makes another of each read. Each quotes all that was read, and holds
-    it in a cycle with its traceback until the collector comes: 5 MB for one.
+    aiohttp parses on, and each error keeps its input in a reference cycle: 5 MB from one client.
     """
 
     @classmethod
     def use(cls) -> None:
-        """Have aiohttp's servers parse so; there is no argument for it."""
+        """Replace aiohttp's parser; aiohttp has no argument for it."""
         web_protocol.HttpRequestParser = cls  # type: ignore[attr-defined]
 
     def feed_data(self, data: bytes, *_: Any) -> tuple[list[Any], bool, bytes]:
-        """Take what has been read; return messages, whether another protocol follows, and what is of that."""
+        """Parse data; return messages, whether the protocol changes, and the rest."""
         messages: list[Any] = []
         for at in range(0, len(data) or 1, _SLICE_BYTES):
             try:
@@ -208,7 +189,7 @@ class BoundedParser(HttpRequestParser):
 
 
 def _refusal(error: HttpProcessingError) -> tuple[Any, StreamReader]:
-    """Return the message of aiohttp's that has an error answered."""
+    """Make aiohttp's message for an error."""
     short = type(error).__new__(type(error))
     short.message = error.message[:_LONGEST_REFUSAL]
     return web_protocol._ErrInfo(status=400, exc=short, message=short.message), EMPTY_PAYLOAD  # noqa: SLF001
@@ -222,12 +203,7 @@ _NO_FILES: Final = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.E
 async def reaping(
     server: web.Server, connections: Connections, *, idle_seconds: float = IDLE_SECONDS
 ) -> AsyncIterator[None]:
-    """Close overdue connections of a server inside: idle ones, and those that never finish a header.
-
-    The server of aiohttp waits for a header as long as it takes, so an idle or half-open connection would
-    stay for good (docs/faults.md row 78). What had to make room for others is told here, and what could not
-    be accepted, in one line a second: whoever opens connections does not write the log (row 96).
-    """
+    """Close idle connections and unfinished headers, since aiohttp does not (docs/faults.md row 78)."""
     loop = asyncio.get_running_loop()
 
     def note(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
@@ -246,6 +222,7 @@ async def reaping(
                     connection.transport.abort()
             if overdue:
                 log.debug("connections.reaped", connections=len(overdue))
+            # One line a second: clients must not be able to fill the log (docs/faults.md row 96).
             if connections.closed or connections.unaccepted:
                 log.warning(
                     "connections.crowded", closed=connections.closed, unaccepted=connections.unaccepted
@@ -262,31 +239,28 @@ async def reaping(
 
 
 class Connections:
-    """All connections: busy ones, and the others, first those that have been idle or half open for longest.
+    """All open connections, at most `at_most`.
 
-    A connection is busy while a request that came whole is being answered. Until it has come it is half
-    open, also where a handler waits for the rest of a body (docs/faults.md row 95a): it takes no place from
-    those who are answered, and may have to make room for a new one. At most `at_most` are open at once.
+    A connection is busy while its complete request is answered. A half-open one still awaits the rest of its
+    request, and may have to make room (docs/faults.md row 95a).
     """
 
     def __init__(self, at_most: int = MAX_CONNECTIONS) -> None:
         self.at_most = at_most
         self.closed = 0
-        """Closed to make room, since that was last told."""
+        """Closed to make room since the last log line."""
         self.unaccepted = 0
-        """Times that the system had no room for one, since that was last told."""
+        """Times the system had no file left since the last log line."""
         self._uses: dict[ClientConnection, Use] = {}
         self._waiting: dict[Use, None] = {}
-        """Those that are not busy, in the order in which they came to be so."""
+        """Idle and half-open connections, longest waiting first."""
 
     def admit(self, connection: ClientConnection, open_count: int) -> None:
-        """Take in a new connection; at the limit another one is closed for it."""
         if open_count >= self.at_most:
             self.make_room()
         self.use_of(connection)
 
     def make_room(self) -> None:
-        """Close the connection that has been idle or half open for longest, if there is one."""
         oldest = next(iter(self._waiting), None)
         if oldest is not None:
             self._forget(oldest)
@@ -302,10 +276,7 @@ class Connections:
         return use
 
     def begin(self, use: Use, body: StreamReader = EMPTY_PAYLOAD) -> None:
-        """Count a request as being answered until `end`, which must follow.
-
-        Where its body has not come to its end the connection is half open until then.
-        """
+        """Count a request until `end`; the connection stays half open until the body is complete."""
         use.requests += 1
         if body is EMPTY_PAYLOAD or body.is_eof():
             self._waiting.pop(use, None)
@@ -313,11 +284,11 @@ class Connections:
             body.on_eof(partial(self._be_whole, use))
 
     def _be_whole(self, use: Use) -> None:
-        if use.requests:  # the rest of it may come when the answer has been sent
+        if use.requests:  # a body may end after its answer was sent
             self._waiting.pop(use, None)
 
     def end(self, use: Use, now: float) -> None:
-        """Count it as idle from now on, by `time.monotonic`, unless another request is being answered."""
+        """End a request; `now` is `time.monotonic`."""
         use.requests -= 1
         use.idle_since = now
         if not use.requests and use.connection in self._uses:
@@ -332,17 +303,13 @@ class Connections:
         return len(self._uses) - len(self._waiting)
 
     def is_crowded(self) -> bool:
-        """Whether so many are busy that hardly any place is left for new ones."""
         return self.busy_count > self.at_most - self.at_most // _KEPT_FREE
 
     def overdue(
         self, connections: Collection[ClientConnection], *, idle_seconds: float = IDLE_SECONDS
     ) -> list[ClientConnection]:
-        """Return which of all open connections are to be closed; forget those that are open no more.
-
-        Those idle for longer are closed; how long a body is waited for is its handler's matter.
-        """
-        # One that had to make room is among them until the loop has closed it, and takes no place any more.
+        """Return the connections to close, and forget closed ones; handlers limit the wait for bodies."""
+        # A connection that made room stays in `connections` until the loop closes it.
         are_open = {each for each in connections if each.transport is None or not each.transport.is_closing()}
         for use in [each for each in self._waiting if each.connection not in are_open]:
             self._forget(use)
@@ -358,7 +325,7 @@ class Connections:
 
 
 _KEPT_FREE: Final = 16
-"""One of so many places is kept for those who have only come: a supervisor is answered whatever happens."""
+"""One in so many places stays free, so that a supervisor always gets an answer."""
 
 
 class Use:
@@ -367,23 +334,21 @@ class Use:
     def __init__(self, connection: ClientConnection) -> None:
         self.connection: Final = connection
         self.requests = 0
-        """Of it, that have a handler."""
+        """Requests with a running handler."""
         self.idle_since = time.monotonic()
         self._peer: str | None = None
 
     @property
     def peer(self) -> str | None:
-        """The address that it comes from, or `UNIX`; None where that is unknown."""
+        """IP address, `UNIX`, or None if unknown."""
         if self._peer is None:
             self._peer = _peer_of(self.connection.transport)
         return self._peer
 
 
 def _peer_of(transport: asyncio.Transport | None) -> str | None:
-    """Return the address that a connection comes from; `UNIX` where it came in by the Unix socket.
-
-    Only our own end tells which: a client may give its end of a Unix socket any name, an IP address too.
-    """
+    """Return the connection's address, or `UNIX`."""
+    # A client may give its end of a Unix socket any name, even an IP address: only our end decides.
     own = None if transport is None else transport.get_extra_info("sockname")
     if transport is not None and isinstance(own, tuple):
         peer = transport.get_extra_info("peername")
@@ -392,32 +357,28 @@ def _peer_of(transport: asyncio.Transport | None) -> str | None:
 
 
 class ClientConnection(Protocol):
-    """What aiohttp makes for each connection."""
-
     @property
     def transport(self) -> asyncio.Transport | None:
-        """None once it is closed."""
+        """None after closing."""
 
 
-# What systemd is told
+# Notices for systemd
 
 
 @dataclass(frozen=True, slots=True)
 class Supervisor:
-    """The supervisor that started the server: it is told ready, stopping, still alive (sd_notify(3)).
+    """systemd's notification socket (sd_notify(3)).
 
-    Without a supervisor nothing is sent. The watchdog is fed by the event loop itself: one that
-    hangs feeds it no more, and systemd starts the service again.
+    The event loop feeds the watchdog, so systemd restarts a hanging server.
     """
 
     address: str = ""
-    """Its datagram socket; empty: nobody waits."""
+    """Datagram socket; empty: none."""
     watchdog_seconds: float = 0.0
-    """It has the server killed when nothing is heard for so long; 0: it does not."""
+    """Silence before systemd kills the server; 0: never."""
 
     @classmethod
     def of(cls, environ: Mapping[str, str]) -> Self:
-        """Return the one that the environment names."""
         address = environ.get("NOTIFY_SOCKET", "")
         if not address.startswith(("/", "@")):
             return cls()
@@ -426,7 +387,7 @@ class Supervisor:
         return cls(address, int(usec) / 1e6 if is_watched else 0.0)
 
     def tell(self, *lines: str) -> None:
-        """Say something; one that does not listen, or not fast enough, is no reason to stop."""
+        """Send lines; an unreachable supervisor is only logged."""
         if not self.address:
             return
         address = f"\0{self.address[1:]}" if self.address.startswith("@") else self.address
@@ -439,7 +400,6 @@ class Supervisor:
 
     @asynccontextmanager
     async def watching(self) -> AsyncIterator[None]:
-        """Feed the watchdog inside, twice in the time that it waits."""
         if not self.watchdog_seconds:
             yield
             return
@@ -457,4 +417,4 @@ class Supervisor:
 
 
 NOBODY: Final = Supervisor()
-"""Whoever runs the server in a terminal or a container wants to hear nothing."""
+"""Receives nothing; for a terminal or a container."""

@@ -1,1 +1,1 @@
-"""From a reader's request to the bytes of the answer."""
+"""From a reader's request to the bytes of its answer."""

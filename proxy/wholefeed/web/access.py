@@ -1,14 +1,11 @@
-"""The checks of access: rates of clients, other sites, token, signed URLs (docs/faults.md row 80).
+"""Access checks: rates, other sites, token, signed URLs (docs/faults.md row 80).
 
-Open to all are `/healthz` and `/readyz`, for supervisors; `/static/…` and `/login`, to enter the token; and
-`/`, where programs are told how to subscribe. Where a token or signing keys are set, every other route needs
-the token, or the session of a browser that has logged in with it. A signature lets its holder read one feed,
-and see its status and its progress. A route that is named nowhere here needs the token; so does `/metrics`,
-except from `server.metrics_networks`.
+`/healthz`, `/readyz`, `/static/…`, `/login` and, for programs, `/` are open. If a token or keys are set,
+other routes need the token or a session. A signature opens one feed, its status and its progress.
 
     set             signed URL of a feed    another feed        anything else
     nothing         yes                     yes                 yes
-    keys            yes                     403                 403: no token could be known
+    keys            yes                     403                 403: no token exists
     token           401                     401 or the token    401 or the token
     token and keys  yes                     401 or the token    401 or the token
 """
@@ -39,11 +36,11 @@ from wholefeed.web.request import DESTINATION, FEED_ROUTES, HOME, LOGIN, METRICS
 
 _SAFE_METHODS: Final = frozenset({"GET", "HEAD", "OPTIONS"})
 _SIGNED_ROUTES: Final = FEED_ROUTES | {"/status", "/events", VIEW}
-"""What a signature is good for, with GET and HEAD; in the prefix form there is no room for one."""
+"""Routes for signatures, by GET and HEAD; the prefix form has no place for one."""
 
 
 def limit_clients(request: web.Request, asked: Asked) -> None:
-    """Refuse clients that ask more often than `server.client_requests_per_minute`, and too many at once."""
+    """Refuse clients above their rate, and all clients when crowded."""
     app = asked.app
     if app[CONNECTIONS].is_crowded():
         raise OverloadedError("too many readers ask at once")
@@ -53,22 +50,21 @@ def limit_clients(request: web.Request, asked: Asked) -> None:
 
 
 def take_turn(buckets: Buckets, client: str, expected: str) -> None:
-    """Count something that a client does, or refuse it; `expected` says what is too much."""
+    """Count a client's action, or refuse it; `expected` names the limit."""
     wait_seconds = math.ceil(buckets.take(client, time.monotonic()))
     if wait_seconds:
         raise TooManyRequestsError(expected, retry_after_seconds=wait_seconds)
 
 
 _EMBEDDED: Final = frozenset({"image", "audio", "video", "script", "style", "font"})
-"""What a page has its browser load without a click (Fetch, 3.2.7: the destinations of Sec-Fetch-Dest)."""
+"""Loaded by pages without a click (Fetch, 3.2.7)."""
 
 
 def refuse_embedding(request: web.Request, asked: Asked) -> None:
-    """Refuse requests for a part of a page (a picture, a script): static files alone are for that.
+    """Refuse parts of pages, except static files.
 
-    Else a publisher that names a URL of ours as a picture would have browsers add feeds, with the session of
-    somebody who has logged in (docs/faults.md row 97). The feed for people, which is made at some cost, is
-    only for a browser that opens it as a document.
+    Otherwise a publisher's picture could add feeds with a user's session (docs/faults.md row 97). `/view` is
+    costly and opens only as a document.
     """
     destination = request.headers.get(DESTINATION)
     if destination in _EMBEDDED or (asked.route == VIEW and destination not in (None, "document")):
@@ -76,11 +72,9 @@ def refuse_embedding(request: web.Request, asked: Asked) -> None:
 
 
 def refuse_other_sites(request: web.Request, _asked: Asked) -> None:
-    """Refuse to change anything for a page of another origin; the browser may know the token of its user.
+    """Refuse changes by pages of another origin: the browser may know its user's token.
 
-    Browsers say where such a request comes from, by Sec-Fetch-Site or, the older ones and those that reach
-    the proxy by plain http, by Origin (RFC 6454, section 7). Others say neither: text browsers do not, and
-    prove a session's forms in another way (`_require_proof`).
+    Sec-Fetch-Site or Origin names it (RFC 6454, section 7); without both, `_require_proof` decides.
     """
     if request.method not in _SAFE_METHODS:
         site, origin = request.headers.get("Sec-Fetch-Site", ""), request.headers.get("Origin", "")
@@ -90,14 +84,14 @@ def refuse_other_sites(request: web.Request, _asked: Asked) -> None:
 
 
 def _is_own_origin(request: web.Request, origin: str) -> bool:
-    """By host and port alone: a reverse proxy that speaks https need not be believed, or known."""
+    """Compare host and port only: TLS may end at an untrusted reverse proxy."""
     own = (request.headers.get("Host", ""), urlsplit(request.app[CONFIG].server.public_url).netloc)
     authority = origin.partition("://")[2].lower()
     return authority != "" and authority in (each.lower() for each in own)
 
 
 def require_access(request: web.Request, asked: Asked) -> None:
-    """Let in requests with the access token or a signed URL, where either is set."""
+    """Require the access token or a signed URL, if set."""
     if asked.route == LOGIN:
         return
     server = asked.config.server
@@ -129,9 +123,9 @@ def require_access(request: web.Request, asked: Asked) -> None:
 
 
 def _may_watch(request: web.Request, asked: Asked) -> bool:
-    """Whether the metrics are asked for from one of `server.metrics_networks`.
+    """Whether a client of `server.metrics_networks` asks for metrics.
 
-    What was forwarded by somebody who is not believed comes from anywhere.
+    A request from an untrusted proxy may come from anywhere.
     """
     networks = asked.app[METRICS_NETWORKS]
     if asked.route != METRICS or not networks:
@@ -155,7 +149,7 @@ def _refusal(mark: str, verdict: AccessVerdict, *, has_token: bool, is_signable:
 
 
 def _require_proof(request: web.Request, asked: Asked, token: str) -> None:
-    """Take a form of a browser that does not say where it comes from only if it stood on a page of ours."""
+    """Require our form's proof from a browser without Sec-Fetch-Site and Origin."""
     is_told = "Sec-Fetch-Site" in request.headers or "Origin" in request.headers
     if request.method in _SAFE_METHODS or is_told:
         return
@@ -164,15 +158,15 @@ def _require_proof(request: web.Request, asked: Asked, token: str) -> None:
 
 
 def _asks_how(request: web.Request, asked: Asked) -> bool:
-    """Whether a program asks how to subscribe: it is told nothing that is not in docs/http.md."""
+    """Whether a program asks how to subscribe; the answer reveals no more than docs/http.md."""
     return asked.route == HOME and "url" not in request.query and not is_browser(request)
 
 
 def _knows(request: web.Request, query: Query, token: str) -> bool:
     header = _from_authorization(request.headers.get("Authorization", ""))
-    # some readers send the password of a URL as it is written there
+    # some readers send a URL's password still percent-encoded
     given = (header, unquote(header, errors="surrogateescape"), query.options.get("token", ""))
-    # a list, so that all are compared; octets that are no UTF-8 came as surrogates
+    # a list, so that all are compared; bytes outside UTF-8 arrive as surrogates
     return any(
         [hmac.compare_digest(each.encode("utf-8", "surrogateescape"), token.encode()) for each in given]  # noqa: C419
     )

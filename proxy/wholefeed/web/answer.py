@@ -1,13 +1,6 @@
-"""A reconstruction as an HTTP answer: the representation that the reader asks for, its header, and its body.
+"""HTTP answers of reconstructions: representation, header fields and body.
 
-    wanted, wait_seconds = Wants(config).of(asked, url, base, accept_encoding)
-    answer = answer_from(held, wanted)          # of a whole feed in memory; of others and of views:
-    answer = await viewed(reconstruction, wanted, store)
-    if not answer.is_known(request.headers, now):
-        async for piece in answer.body.pieces(store): ...
-
-A view (`limit`, `since`, `answer_bytes`, `pages`, `listed`) takes most segments whole. The body is put
-together by `wholefeed.service.bodies`.
+A view (`limit`, `since`, `answer_bytes`, `pages`, `listed`) reuses most segments whole.
 """
 
 from __future__ import annotations
@@ -67,15 +60,15 @@ from wholefeed.web.request import (
     view_query,
 )
 
-# What a reader wants, and whether it has it already
+# Wishes and validation
 
 _MOST_KEPT: Final = 2048
 _LONGEST_KEPT: Final = 600
-"""Characters of what a want is known by; no reader of feeds sends a longer field."""
+"""Characters of a cache key; readers of feeds send less."""
 
 
 class Wants:
-    """What requests want of feeds: which representation, and how long they wait; read once for all alike."""
+    """A cache of parsed requests for feeds."""
 
     def __init__(self, config: Config) -> None:
         self._config = config
@@ -84,12 +77,10 @@ class Wants:
     def of(
         self, asked: Asked, url: str, base: str, accept_encoding: str | None
     ) -> tuple[Representation, float]:
-        """Return what a request wants of the feed at the canonical URL, and how many seconds it waits for it.
-
-        `base` is as `base_url` returns it.
+        """Return the representation and the seconds to wait; `base` as from `base_url`.
 
         Raises:
-            RequestError: `wait`, or what names a part of the feed, is not what it should be.
+            RequestError: A parameter is malformed.
         """
         key = (asked.target, url, base, asked.mark, accept_encoding)
         want = self._kept.get(key)
@@ -127,32 +118,30 @@ def _pages_url(whole_url: str, token: str, size: int) -> str:
 
 
 class Representation(NamedTuple):
-    """What an answer depends on beside the feed; the key of answers that have been made."""
+    """Everything in a request that decides its answer; the key of cached answers."""
 
     self_url: str
-    """The proxy's URL of what is asked for."""
+    """The proxy's URL of this view."""
     is_gzip: bool
-    """The content coding."""
     warns: bool
-    """Whether a partial feed carries the pseudo-entry, and for a while one that has healed (R16)."""
+    """Whether a partial or lately healed feed has the pseudo-entry (R16)."""
     whole_url: str = ""
-    """The proxy's URL of the whole feed, where that is another."""
+    """The proxy's URL of the whole feed; empty: `self_url`."""
     page_url: str = ""
-    """The proxy's page of the feed, which the pseudo-entry links to; empty where there is no proxy."""
+    """The feed's page, linked by the pseudo-entry; empty: no proxy."""
     is_healed: bool = False
-    """Whether it is said now that the feed has healed."""
     view: View = WHOLE
     pages_url: str = ""
-    """The first page's, as who asks may ask for it: apps follow links without the token that they know."""
+    """URL of the first page, with the token: apps add none to links."""
     links: tuple[tuple[str, str], ...] = ()
-    """Of a page to others: relations and URLs."""
+    """From a page to others: relations and URLs."""
     replay: Replay | None = None
     """None: the feed itself."""
 
 
 @lru_cache(maxsize=64)
 def accepts_gzip(accept_encoding: str | None) -> bool:
-    """Whether gzip is at least as welcome as the plain text (RFC 9110, 12.5.3)."""
+    """Whether gzip is at least as welcome as plain text (RFC 9110, 12.5.3)."""
     if not accept_encoding:
         return False
     weights = {name: weight if weight <= 1 else 0.0 for name, weight in parse_weights(accept_encoding)}
@@ -166,13 +155,12 @@ _ENTITY_TAG: Final = re.compile(r'(?:W/)?("[^"]*")')
 def is_not_modified(
     etag: str, modified_at: float | None, if_none_match: str | None, if_modified_since: str | None
 ) -> bool:
-    """Whether a reader has this representation already (RFC 9110, 13.1.2, 13.1.3 and 13.2.2).
+    """Whether the reader has this representation (RFC 9110, 13.1.2, 13.1.3 and 13.2.2).
 
-    Of a weak tag the same counts (section 8.8.3.2). Where the answer has no Last-Modified, If-Modified-Since
-    says nothing.
+    Weak tags match (8.8.3.2). Without Last-Modified, If-Modified-Since never matches.
     """
     if if_none_match is not None:
-        if if_none_match == etag:  # as nearly every reader sends it
+        if if_none_match == etag:  # the usual case
             return True
         return if_none_match.strip() == "*" or etag.removeprefix("W/") in _ENTITY_TAG.findall(if_none_match)
     if if_modified_since is None or modified_at is None:
@@ -180,25 +168,26 @@ def is_not_modified(
     try:
         since = parsedate_to_datetime(if_modified_since)
         since_at = since.timestamp()
-    except (TypeError, ValueError, OverflowError):  # also of years that no clock has
+    except (TypeError, ValueError, OverflowError):  # or the year is out of range
         return False
     return since.tzinfo is not None and modified_at <= since_at
 
 
-# An answer with the header fields that go with it: all that does not depend on the time of the request
+# Answers with all fields that do not depend on the time of the request
 
 LOADING_SECONDS: Final = 5
-"""How long a `loading` answer may be reused."""
+"""Lifetime of a `loading` answer."""
 VARY: Final = "Accept-Encoding, Accept, Sec-Fetch-Dest"
-"""What the answer under a feed's URL depends on: who opens it in a browser is led to a page."""
+"""Accept and Sec-Fetch-Dest reveal browsers, which are redirected."""
 _OVERHEAD_BYTES: Final = 3072
-"""Of the objects and the short texts of a prepared answer that is held."""
+"""Objects and short texts of a cached answer."""
 
 
 def answer_from(held: CachedFeed, wanted: Representation) -> Answer | None:
-    """Return the answer with a whole feed that is held in memory, made at its first use.
+    """Return the cached answer of a whole feed in memory, made at its first use.
 
-    None: the view that is asked for leaves something out.
+    Returns:
+        None if the view omits something.
     """
     found: Answer | None = held.made(wanted)
     if found is None:
@@ -214,21 +203,18 @@ def answer_from(held: CachedFeed, wanted: Representation) -> Answer | None:
 
 @dataclass(frozen=True)
 class Answer:
-    """One representation of a feed, ready to be sent: its body, and its fields beside Cache-Control."""
+    """A complete answer except for Cache-Control."""
 
     body: Body
     changed_at: float | None
-    """Its Last-Modified, epoch seconds; None while a walk goes on: each publication would move it by one."""
+    """Last-Modified, epoch seconds; None during a walk, whose publications would move it."""
     warns: bool
-    """Whether it says what a partial feed lacks, where that is wanted."""
     fields: CIMultiDict[str]
-    """Of a 304: without those of the body."""
+    """For a 304: without fields of the body."""
     body_fields: CIMultiDict[str]
     facts: LaidOut
-    """What the log line tells of the feed."""
 
     def is_known(self, headers: Mapping[str, str], now: float) -> bool:
-        """Whether a reader that asks now with these fields has it already."""
         if_none_match = headers.get(hdrs.IF_NONE_MATCH)
         if_modified_since = headers.get(hdrs.IF_MODIFIED_SINCE)
         if is_not_modified(self.body.etag, self.modification_instant(now), if_none_match, if_modified_since):
@@ -237,19 +223,16 @@ class Answer:
         return if_none_match is not None and bool(former_etag) and former_etag in if_none_match
 
     def modification_instant(self, now: float) -> float | None:
-        """Return the Last-Modified of an answer that is made now, epoch seconds; None: it has none.
+        """Return Last-Modified, epoch seconds; None while it is later than Date (RFC 9110, 8.8.2.1).
 
-        Of two publications in one second the second has that of the next one, and none until that has come:
-        it must not be later than Date (RFC 9110, section 8.8.2.1), and a body whose Last-Modified is that of
-        the one before is thrown away by newsboat, its ETag kept (curl, CURLOPT_TIMECONDITION). A body without
-        any is taken.
+        A second publication in one second gets the next second: newsboat drops a body with an unchanged
+        Last-Modified but stores its ETag (curl, CURLOPT_TIMECONDITION).
         """
         return None if self.changed_at is None or self.changed_at > now else self.changed_at
 
     def fields_at(self, now: float, *, has_body: bool) -> CIMultiDict[str]:
-        """Return the fields of an answer that is made now; the caller may add to them."""
         fields = (self.body_fields if has_body else self.fields).copy()
-        if self.changed_at is not None and self.changed_at > now:  # as `modification_instant` has it
+        if self.changed_at is not None and self.changed_at > now:  # see `modification_instant`
             del fields["Last-Modified"]
         return fields
 
@@ -262,12 +245,10 @@ def facts_of(feed: FeedRow) -> dict[str, object]:
 def _reconstruction_field(
     reconstruction: Reconstruction, *, is_cut: bool = False, released: int | None = None
 ) -> str:
-    """Return the value of Feed-Reconstruction (an item of RFC 8941), which is that of the whole feed.
+    """Return Feed-Reconstruction (RFC 8941) for the whole feed.
 
-    Parameters stand in this order: documents, entries, missing, listed, since, stale, cut, released.
-    `listed`, where there are any, is how many of the entries stand in the publisher's pages alone (H7).
-    `since` is when the feed was first seen, or came in its format; it goes with `remembered` and `listed`,
-    where of older entries none may be known, or no more than what is listed. `released` goes with a replay.
+    Order: documents, entries, missing, listed, since, stale, cut, released. `listed` counts entries known
+    only from pages (H7). `since` dates the first sight of a `remembered` or `listed` feed, or of its format.
     """
     feed = reconstruction.feed
     parameters = [
@@ -289,15 +270,15 @@ def _reconstruction_field(
     return ";".join(parameters)
 
 
-# What depends on the request: the prologue, the view and the ETag
+# Prologue, view and ETag: they depend on the request
 
 
 async def make_view(reconstruction: Reconstruction, wanted: Representation, store: Store) -> Answer:
-    """Return the answer in the view that is asked for. Only segments taken in part are read.
+    """Return the answer for a view; reads only segments taken in part.
 
     Raises:
-        OverloadedError: What it takes cannot be read in time.
-        NoSuchPageError: The page that is asked for is not there.
+        OverloadedError: Reading takes too long.
+        NoSuchPageError: The page does not exist.
     """
     view, family = wanted.view, reconstruction.feed.published_family
     if (whole := _whole_answer(reconstruction, wanted)) is not None:
@@ -326,10 +307,7 @@ async def make_view(reconstruction: Reconstruction, wanted: Representation, stor
 
 
 def _with_room(reconstruction: Reconstruction, wanted: Representation) -> tuple[Representation, int | None]:
-    """Return what is wanted, and how many bytes the entries may come to; None: any number.
-
-    The pseudo-entry is left out where there is no room for it: the header says the same (R16).
-    """
+    """Return the bytes for entries (None: unlimited), without a pseudo-entry that has no room (R16)."""
     room = _room(reconstruction, wanted)
     if room is None or room >= 0 or not wanted.warns:
         return wanted, room
@@ -338,11 +316,10 @@ def _with_room(reconstruction: Reconstruction, wanted: Representation) -> tuple[
 
 
 def _room(reconstruction: Reconstruction, wanted: Representation) -> int | None:
-    """Return how many bytes the entries may come to; None: any number."""
     view = wanted.view
     if view.max_bytes is None:
         return None
-    dated_at = None if view.page is None else 0.0  # all dates are of one length
+    dated_at = None if view.page is None else 0.0  # all dates have one length
     prologue = _prologue(
         reconstruction, wanted, ALL_PREFIXES, is_cut=True, has_entries=True, dated_at=dated_at
     )
@@ -361,22 +338,19 @@ async def _own(reconstruction: Reconstruction, store: Store) -> OwnEntries:
 def _without_lists(
     reconstruction: Reconstruction, wanted: Representation, documents: int = 0
 ) -> tuple[Reconstruction, Representation]:
-    """Return the feed without the lists in its publisher's pages (H1), and what is wanted of it.
-
-    `documents` hold these lists. Where nothing else is missing, nobody is told that the feed has healed.
-    """
+    """Return the feed without its listing (H1) of `documents` documents."""
     own = reconstruction.without_lists(documents)
     lacked_lists_alone = reconstruction.feed.state is State.PARTIAL and own.feed.state is not State.PARTIAL
+    # If only lists were missing, no feed healed: no pseudo-entry.
     return own, wanted._replace(warns=wanted.warns and not lacked_lists_alone)
 
 
 async def _on_page(
     page: FeedPage, reconstruction: Reconstruction, wanted: Representation
 ) -> tuple[Reconstruction, Representation]:
-    """Return a feed with the head that a page of it bears, and what is wanted with the page's links.
+    """Return the feed and the representation of one page.
 
-    The bytes of a page depend on its own entries, and on nothing else that each publication changes: it
-    declares all prefixes that any entry may use, and only the first one to read has word of what is missing.
+    A page changes only with its entries: it declares all prefixes, and only the first warns.
     """
     snapshot, feed, pages_url = reconstruction.snapshot, reconstruction.feed, wanted.pages_url
     total, is_loading = feed.entries, reconstruction.state is State.LOADING
@@ -392,7 +366,7 @@ async def _on_page(
         )
     is_first = page.number in (None, count)
     head = feed.head or b""
-    if total:  # one without entries has the publisher's date
+    if total:  # an empty feed keeps the publisher's date
         head = await asyncio.to_thread(
             page_head, feed.published_family, feed.version, head, is_first=is_first
         )
@@ -403,7 +377,7 @@ async def _on_page(
 
 
 def _whole_answer(reconstruction: Reconstruction, wanted: Representation) -> Answer | None:
-    """Return the answer with all of a feed; None where the view that is asked for leaves something out."""
+    """Return the answer with all entries; None if the view omits something."""
     view = wanted.view
     most = view.max_bytes
     if not view.may_be_whole or (reconstruction.feed.listed and not view.has_listed):
@@ -411,7 +385,7 @@ def _whole_answer(reconstruction: Reconstruction, wanted: Representation) -> Ans
     if not view.has_listed:
         reconstruction, wanted = _without_lists(reconstruction, wanted)
     if most is not None and sum(each.length for each in reconstruction.snapshot.segments) > most:
-        return None  # nothing is composed to find it out
+        return None  # known without composing
     answer = prepare(reconstruction, wanted)
     length = answer.body.text_bytes
     return None if most is not None and length is not None and length > most else answer
@@ -425,10 +399,7 @@ def prepare(
     is_cut: bool = False,
     dated_at: float | None = None,
 ) -> Answer:
-    """Return the answer with what a view takes of which segments, or with all of them.
-
-    `is_cut`: it leaves something out; `dated_at` is for a head without a date of its own.
-    """
+    """Return the answer with segments `taken`, or all; `dated_at` dates an undated head."""
     feed = reconstruction.feed
     if taken is None:
         taken = [(each, each) for each in _segments(reconstruction)]
@@ -455,7 +426,7 @@ def _answer_of(
     is_cut: bool,
     released: int | None = None,
 ) -> Answer:
-    """Return the answer that is made of these; of a replay so many entries are `released`."""
+    """Assemble an answer; `released` counts a replay's entries."""
     feed, family = reconstruction.feed, reconstruction.feed.published_family
     body = Body(family, prologue, parts, wanted.is_gzip)
     fields = {
@@ -483,7 +454,7 @@ def _answer_of(
 
 def _change_instant(feed: FeedRow, *, is_healed: bool) -> float:
     changed_at = feed.modified_at or 0.0
-    if (until := feed.turn.healed_until) is not None and not is_healed:  # its entry has left since then
+    if (until := feed.turn.healed_until) is not None and not is_healed:  # the pseudo-entry has left since
         changed_at = max(changed_at, until)
     return float(int(changed_at))
 
@@ -518,11 +489,11 @@ def _prologue(
 
 
 _WARNED_DOCUMENTS: Final = 20
-"""Missing documents that the pseudo-entry names; /status lists them all."""
+"""In the pseudo-entry; /status lists all."""
 
 
 def _warning(reconstruction: Reconstruction, wanted: Representation) -> bytes:
-    """Return the pseudo-entry that says what the feed lacks (R16), or that it has healed; empty: neither."""
+    """Return the pseudo-entry for missing documents or healing (R16), or b""."""
     feed, missing = reconstruction.feed, reconstruction.missing
     if reconstruction.state is State.PARTIAL and missing:
         shown = [MissingRange(attempt.url, attempt.reason) for attempt in missing[:_WARNED_DOCUMENTS]]
@@ -532,7 +503,7 @@ def _warning(reconstruction: Reconstruction, wanted: Representation) -> bytes:
     else:
         return b""
     dated_at = feed.warned_at
-    if dated_at is None:  # it was published before there was such a date
+    if dated_at is None:  # published by a version without the column
         dated_at = min(attempt.first_at for attempt in missing)
     return compose_warning(
         feed.published_family,
@@ -547,7 +518,7 @@ def _warning(reconstruction: Reconstruction, wanted: Representation) -> bytes:
 # A replay: entries in the order of their release (P3 to P5)
 
 _SMALL_HEAD_BYTES: Final = 1 << 14
-"""A larger one is read on a thread."""
+"""Larger heads go to a thread."""
 
 
 async def make_replay(
@@ -557,10 +528,10 @@ async def make_replay(
     timeline: ReplayTimeline | None,
     now: float,
 ) -> Answer:
-    """Return the answer with what is out of a replay now: nothing, where it has no timeline yet.
+    """Return the answer with the entries released so far; none without a timeline.
 
     Raises:
-        OverloadedError: What it takes cannot be read in time.
+        OverloadedError: Reading takes too long.
     """
     feed, view, replay = reconstruction.feed, wanted.view, wanted.replay
     assert replay is not None, "it is asked for"

@@ -1,10 +1,4 @@
-"""The answers to programs beside the feeds themselves, as JSON.
-
-/status, /events        what is known of a feed, once or whenever it changes
-/feeds                  the known feeds
-/healthz, /readyz       whether the proxy is alive, and whether it can answer
-/openapi.json           the HTTP interface
-"""
+"""JSON for programs: status, events, list of feeds, health and the interface's description."""
 
 from __future__ import annotations
 
@@ -35,28 +29,25 @@ from wholefeed.web.answer import is_not_modified
 from wholefeed.web.feed import send
 from wholefeed.web.keys import CONFIG, SERVICE, STORE, named_url
 
-# What is known of a feed
+# The state of a feed
 
 
 async def get_status(request: web.Request) -> web.StreamResponse:
-    """GET /status?url=U: the status object, with the whole chain."""
     status, account = await request.app[SERVICE].account(await named_url(request))
     return json_answer(account_object(status, account))
 
 
 async def get_feeds(request: web.Request) -> web.StreamResponse:
-    """GET /feeds: the known feeds."""
     service = request.app[SERVICE]
     return json_answer([summary_object(feed, service.poll_at(feed)) for feed in await service.feeds()])
 
 
 def account_object(status: Status, account: Sequence[ChainDocument]) -> dict[str, Any]:
-    """Return the status object with the account of the feed's documents under `chain`."""
     return {**status_object(status), "chain": [_describe_document(each) for each in account]}
 
 
 def status_object(status: Status) -> dict[str, Any]:
-    """Return the status object that docs/http.md and `/openapi.json` describe. Times are RFC 3339, UTC."""
+    """Return a status object (docs/http.md, `/openapi.json`); times are RFC 3339, UTC."""
     feed, failures, progress = status.feed, status.overview.failures, status.progress
     return {
         **summary_object(feed, status.poll_at),
@@ -82,7 +73,7 @@ def status_object(status: Status) -> dict[str, Any]:
 
 
 def summary_object(feed: FeedRow | FeedSummary, poll_at: float | None = None) -> dict[str, Any]:
-    """Return what a list of feeds tells of each; `poll_at` is when its publisher is asked unasked."""
+    """Return a feed's item in lists; `poll_at`: its next unasked refresh."""
     return {
         "url": feed.url,
         "title": feed.title or None,
@@ -100,7 +91,6 @@ def summary_object(feed: FeedRow | FeedSummary, poll_at: float | None = None) ->
 
 
 def _describe_document(told: ChainDocument) -> dict[str, Any]:
-    """Return a document of the chain; what is not known of it is null."""
     document = told.document
     return {
         "url": told.url,
@@ -123,14 +113,14 @@ def _describe_document(told: ChainDocument) -> dict[str, Any]:
 
 
 def _memento(document: DocumentRow) -> dict[str, Any] | None:
-    """Return which copy of a web archive a document is (R33); None: it is none."""
+    """Return a web archive's memento (R33), if the document is one."""
     if document.origin is not Origin.MEMENTO:
         return None
     return {"url": document.memento, "captured": _time(document.fetched_at)}
 
 
 def _import(document: DocumentRow) -> dict[str, Any] | None:
-    """Return by which name a document was imported, and of which time it is (I1); None: it was not."""
+    """Return name and time of an imported document (I1)."""
     return {"name": document.memento, "as_of": _time(document.fetched_at)} if document.is_imported else None
 
 
@@ -139,7 +129,7 @@ def _describe_imports(known: ImportSummary) -> dict[str, Any]:
 
 
 def _collection(known: Collection) -> dict[str, Any] | None:
-    """Return the state of a history that the publisher does not link (R31)."""
+    """Return the state of a history collected without links (R31)."""
     if not known.adapter:
         return None
     return {
@@ -156,7 +146,7 @@ def _collection(known: Collection) -> dict[str, Any] | None:
 
 
 def _listing(status: Status) -> dict[str, Any] | None:
-    """Return what is known of the lists in the publisher's pages (H7); None: nobody looked, or will."""
+    """Return the state of lists in pages (H7); None: neither searched nor planned."""
     known = ListingState.read(status.feed.listing)
     if known.looked_at is None and status.list_at is None:
         return None
@@ -198,41 +188,29 @@ def _time(instant: float | None) -> str | None:
 
 
 def json_answer(value: object, *, status: int = 200) -> web.Response:
-    """Answer with JSON that no cache keeps."""
+    """Answer with uncached JSON."""
     return web.json_response(value, status=status, headers={"Cache-Control": "no-store"})
 
 
-# How far a feed's walk is, as it goes on (Server-Sent Events; HTML, section 9.2)
+# Progress (Server-Sent Events; HTML, section 9.2)
 
 KEEP_ALIVE_SECONDS: Final = 15.0
-"""Of silence, before something is sent: what stands between may close what seems idle."""
+"""Silence before a comment, since proxies close idle connections."""
 _RETRY_SECONDS: Final = 5
 _LOOK_SECONDS: Final = 1.0
-"""How soon it is seen that a reader has left."""
+"""Delay until a departed reader is noticed."""
 _END_ID: Final = "end"
 _EVENT_FIELDS: Final = {
     "Content-Type": "text/event-stream; charset=utf-8",
     "Cache-Control": "no-store",
-    "X-Accel-Buffering": "no",  # nginx would keep events until it has a bufferful
+    "X-Accel-Buffering": "no",  # nginx would buffer events
 }
 
 
 async def get_events(request: web.Request) -> web.StreamResponse:
-    """GET /events?url=U: the status object whenever it changes, until nothing is under way.
+    """Send the status object on every change, then `end` when no work remains (docs/http.md).
 
-        retry: 5000
-
-        event: status
-        data: {"url": …, "progress": {"documents": 12, …}, …}
-
-        event: end
-        id: end
-        data: {…}
-
-    Each `status` is the status object as it is then; `end` is the last one, when nothing is under way any
-    more. A browser asks again when a connection ends, whatever was said on it: what comes back with the id of
-    `end` is answered with 204, which tells it to stop. Whoever was cut off has no such id and is told the
-    rest.
+    Browsers reconnect after any end; 204 for the id of `end` stops them.
     """
     service = request.app[SERVICE]
     status = await service.status(await named_url(request))
@@ -259,7 +237,7 @@ async def _events(request: web.Request, news: News) -> AsyncIterator[bytes]:
 
 
 def _is_there(request: web.Request) -> bool:
-    """Whether the reader is still connected; the server does not stop a handler when it leaves."""
+    """Whether the reader is connected; the server does not stop its handler."""
     return request.transport is not None and not request.transport.is_closing()
 
 
@@ -271,23 +249,22 @@ def _event(status: Status, *, is_end: bool) -> bytes:
 # Liveness and readiness
 
 _READY_SECONDS: Final = 2.0
-"""Balancers and supervisors take no answer for an answer soon after that."""
+"""Balancers and supervisors wait hardly longer."""
 _ALIVE: Final = b'{"status": "ok"}'
 _HEALTH_FIELDS: Final = {"Cache-Control": "no-store", "Content-Type": "application/json; charset=utf-8"}
 _ALIVE_FIELDS: Final = CIMultiDict({**_HEALTH_FIELDS, "Content-Length": str(len(_ALIVE))})
 
 
 async def get_healthz(request: web.Request) -> web.StreamResponse:
-    """GET /healthz: 200 as soon as the server can answer at all."""
     return web.Response(body=_ALIVE, headers=_ALIVE_FIELDS)
 
 
 async def get_readyz(request: web.Request) -> web.StreamResponse:
-    """GET /readyz: 200 when the store is open, migrated and can be written.
+    """Answer 200 if the store is open, migrated and writable.
 
     Raises:
-        StoreError: It cannot (503 `storage-full` when the volume is full).
-        OverloadedError: A database that others share does not say so in time.
+        StoreError: It is not (503 `storage-full`: full volume).
+        OverloadedError: A shared database is too slow.
     """
     async with request.app[SERVICE].checks.in_time(_READY_SECONDS):
         await request.app[STORE].check()
@@ -298,7 +275,6 @@ async def get_readyz(request: web.Request) -> web.StreamResponse:
 
 
 async def get_openapi(request: web.Request) -> web.StreamResponse:
-    """GET /openapi.json: the HTTP interface, described for programs."""
     body, etag = _describe_api(request.app[CONFIG].server.public_url)
     fields = {"Cache-Control": "no-cache", "ETag": etag}
     if is_not_modified(etag, None, request.headers.get("If-None-Match"), None):
@@ -308,17 +284,14 @@ async def get_openapi(request: web.Request) -> web.StreamResponse:
 
 @cache
 def _describe_api(public_url: str) -> tuple[bytes, str]:
-    """Return the description as it is sent, and its ETag."""
     body = json.dumps(description(public_url)).encode()
     return body, f'"{hashlib.sha256(body).hexdigest()[:32]}"'
 
 
 def description(public_url: str = "") -> dict[str, Any]:
-    """Return the OpenAPI document.
+    """Return the OpenAPI document: `openapi.json` with HEAD, version and URL added.
 
-    It is `openapi.json` beside this module, written by hand; `tests/web/test_api.py` holds it
-    against the routes, the slugs, the enumerations and what is really answered. Here is filled in what an
-    installation differs by, and HEAD beside GET.
+    `tests/web/test_api.py` compares it with routes and answers.
     """
     return {
         **_WRITTEN,
@@ -336,7 +309,7 @@ def _written() -> dict[str, Any]:
 
 
 def _head(get: dict[str, Any]) -> dict[str, Any]:
-    """Describe HEAD beside GET: the same, without content."""
+    """Describe HEAD: GET without content."""
     responses = {
         status: {name: part for name, part in response.items() if name != "content"}
         for status, response in get["responses"].items()

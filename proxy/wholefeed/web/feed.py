@@ -1,12 +1,7 @@
 """GET, HEAD and DELETE of a feed, in both forms of its URL.
 
-A feed that is held in memory and fresh is answered from there (`_answer_from_memory`); any other is read
-from the store, or from its publisher first (`_answer_from_store`).
-
-A browser that opens a feed's URL is redirected to the feed for people (`/view`). It is known by
-`Sec-Fetch-Dest: document` (W3C Fetch Metadata) together with HTML in Accept; readers do not send both.
-Browsers send the first by https and to the visitor's own machine alone: by plain http from elsewhere they get
-the feed.
+Browsers are redirected to `/view`: only they send HTML in Accept with `Sec-Fetch-Dest: document` (W3C Fetch
+Metadata). Over plain http from another machine they omit the latter and get the feed.
 """
 
 from __future__ import annotations
@@ -51,7 +46,6 @@ log = get_logger()
 
 
 async def get_feed(request: web.Request) -> web.StreamResponse:
-    """GET /feed?url=U: the reconstructed feed; a browser that opens it is sent to the feed for people."""
     asked = request[ASKED]
     if _is_opened(request):
         return to_view(request, asked)
@@ -62,24 +56,19 @@ async def get_feed(request: web.Request) -> web.StreamResponse:
 
 
 async def get_prefixed(request: web.Request) -> web.StreamResponse:
-    """GET /https://…: the same as `get_feed`, the URL written behind the slash."""
     if not request[ASKED].is_prefixed:
         raise web.HTTPNotFound
     return await get_feed(request)
 
 
 async def delete_feed(request: web.Request) -> web.StreamResponse:
-    """DELETE /feed?url=U: forget the feed; with `entry` one entry of it (I2)."""
+    """Forget a feed, or its entry `entry` (I2)."""
     await forget_named(request)
     return web.Response(status=204)
 
 
 async def forget_named(request: web.Request) -> str:
-    """Forget the feed that is named, or the entry of it; return the feed's URL.
-
-    Raises:
-        RequestError: The entry has no name: the feed is not taken for it.
-    """
+    """Forget a feed or its entry, and return the feed's URL; raises as `named_entry`."""
     url, entry = await named_url(request), named_entry(request[ASKED])
     if entry is None:
         await request.app[SERVICE].forget(url)
@@ -89,10 +78,10 @@ async def forget_named(request: web.Request) -> str:
 
 
 def named_entry(asked: Asked) -> str | None:
-    """Return the id of the entry that a request is about; None: it is about the feed.
+    """Return the id of the entry; None: the request names a feed.
 
     Raises:
-        RequestError: It has no name: the feed is not taken for it.
+        RequestError: The id is empty, and must not mean the whole feed.
     """
     entry = asked.query.options.get("entry")
     if entry is not None and not entry.strip():
@@ -100,7 +89,7 @@ def named_entry(asked: Asked) -> str | None:
     return entry
 
 
-# The answer to a reader
+# Answers
 
 _NOT_MODIFIED: Final = HTTPStatus.NOT_MODIFIED.value
 
@@ -133,14 +122,11 @@ async def _answer(request: web.Request, asked: Asked, url: str) -> web.StreamRes
 
 
 _VIA: Final = re.compile(r"(?:^|,)\s*[^\s,]++\s+wholefeed(?=[\s,]|$)")
-"""What this proxy calls itself; the name of a reverse proxy's host may hold the word."""
+"""This proxy's own name; a reverse proxy's host may contain the word."""
 
 
 def _refuse_loop(vias: Iterable[str], url: str) -> None:
-    """Refuse what came through this proxy already and leads in a circle.
-
-    docs/faults.md row 19; RFC 9110, 7.6.3.
-    """
+    """Refuse a request that already passed this proxy (docs/faults.md row 19; RFC 9110, 7.6.3)."""
     if any(_VIA.search(value) for value in vias):
         raise LoopDetectedError("the request came through wholefeed already", url=url)
 
@@ -148,11 +134,6 @@ def _refuse_loop(vias: Iterable[str], url: str) -> None:
 async def _answer_from_memory(
     held: CachedFeed, wanted: Representation, request: web.Request, asked: Asked
 ) -> web.StreamResponse | None:
-    """Answer from memory alone; None when something of the body is not held, or is to be left out.
-
-    Of a longer answer the body is put together segment by segment, from blocks that the store keeps readable
-    meanwhile.
-    """
     app, feed = asked.app, held.snapshot.feed
     now = app[SERVICE].now()
     answer = answer_from(held, _at(wanted, feed, now))
@@ -178,7 +159,6 @@ async def _answer_from_memory(
 async def _answer_from_store(
     reconstruction: Reconstruction, wanted: Representation, request: web.Request, asked: Asked
 ) -> web.StreamResponse:
-    """Answer with what was read from the store, as far as it is not held."""
     feed, held, store = reconstruction.feed, reconstruction.held, asked.app[STORE]
     asked.add(**facts_of(feed))
     now = asked.app[SERVICE].now()
@@ -209,7 +189,7 @@ async def _answer_replay(
     pace: ReplayPace,
     wait_seconds: float,
 ) -> web.StreamResponse:
-    """Answer with a feed from its beginning, as far as it is out (P5)."""
+    """Answer with the entries released so far (P5)."""
     service, is_head, since = asked.app[SERVICE], request.method == "HEAD", time.monotonic()
     asked.app[COUNTS].replays += 1
     async with service.answer(url, wait_seconds=wait_seconds, is_head=is_head) as reconstruction:
@@ -236,7 +216,6 @@ async def _answer_replay(
 
 
 def _at(wanted: Representation, feed: FeedRow, now: float) -> Representation:
-    """Return what is wanted of a feed now: for some days it says that it has healed."""
     is_healed = feed.warning is Warned.HEALED and feed.turn.is_healed_at(now)
     return wanted._replace(is_healed=True) if is_healed else wanted
 
@@ -244,7 +223,6 @@ def _at(wanted: Representation, feed: FeedRow, now: float) -> Representation:
 def _without_body(
     request: web.Request, asked: Asked, feed: FeedRow, answer: Answer, now: float
 ) -> web.Response | None:
-    """Return the answer to a reader that has the feed, or asks for the header alone; None for others."""
     if answer.is_known(request.headers, now):
         return web.Response(status=_NOT_MODIFIED, headers=_fields(asked, feed, answer, now, has_body=False))
     if request.method == "HEAD":
@@ -253,7 +231,7 @@ def _without_body(
 
 
 async def _note_warned(asked: Asked, answer: Answer, feed: FeedRow) -> None:
-    """Note that a reader is sent the warning: it will be told when the feed has healed."""
+    """Note that a reader gets the warning and will need the note of healing."""
     if answer.warns and feed.visible_state is State.PARTIAL:
         await asked.app[SERVICE].asked.note_warned(feed)
 
@@ -277,16 +255,15 @@ def _cache_control(feed: FeedRow, asked: Asked, fresh_seconds: float) -> str:
     return f"{scope}max-age={int(fresh_seconds)}"
 
 
-# Sending it
+# Sending
 
 _STALLED_SECONDS: Final = 30
-"""A reader that takes nothing for so long is let go (docs/faults.md row 65)."""
+"""A reader that takes nothing this long is cut off (docs/faults.md row 65)."""
 _TAKEN_BYTES: Final = 1 << 15
-"""With a header before it still less than asyncio lets wait in a transport before it makes anybody wait."""
+"""With its header still below asyncio's high-water mark."""
 
 
 async def in_pieces(*texts: bytes) -> AsyncIterator[bytes]:
-    """Give what is to be written together as `send` takes it."""
     for text in texts:
         for piece in slice_bytes(text):
             yield piece
@@ -295,9 +272,9 @@ async def in_pieces(*texts: bytes) -> AsyncIterator[bytes]:
 async def send(
     request: web.Request, response: web.StreamResponse, pieces: AsyncIterator[bytes] | None = None
 ) -> web.StreamResponse:
-    """Send an answer whose body is its own, which is one write, or comes in pieces.
+    """Send an answer with its own body, or with `pieces`.
 
-    Of a failure in the middle the reader sees a broken body, no short feed (docs/faults.md row 66).
+    A failure breaks the body off, so that no reader sees a short feed (docs/faults.md row 66).
     """
     try:
         await response.prepare(request)
@@ -324,14 +301,11 @@ async def send(
 
 
 def _is_taken_at_once(request: web.Request, response: web.StreamResponse) -> bool:
-    """Whether nothing can stall the end of an answer: a small one with nothing before it.
-
-    A deadline would cost as much as a tenth of what such an answer does.
-    """
+    """Whether the transport buffers the whole answer: a deadline would cost a tenth of its time."""
     transport = request.transport
     if transport is None or not isinstance(response, web.Response):
         return False
-    body = response.body  # its length is looked for in three places by `content_length`
+    body = response.body  # `content_length` would be slower
     is_small = body is None or (isinstance(body, bytes) and len(body) < _TAKEN_BYTES)
     return is_small and transport.get_write_buffer_size() == 0
 
@@ -342,27 +316,25 @@ def _abort(request: web.Request) -> None:
         request.transport.abort()
 
 
-# Those who open a feed in a browser
+# Browsers
 
 _FOLDER: Final = "/feed/"
 _CARRIED: Final = (*REPLAY_OPTIONS, *VIEW_OPTIONS, "signed")
 
 
 def _is_opened(request: web.Request) -> bool:
-    """Whether somebody opens a URL in a browser: a page is what they can read."""
     return request.headers.get(DESTINATION) == "document" and is_browser(request)
 
 
 def to_view(request: web.Request, asked: Asked) -> web.Response:
-    """Lead to the feed for people, by a relative URL: it holds below any prefix of a reverse proxy.
+    """Redirect to `/view` by a relative URL, valid below any prefix.
 
-    A token that came in the URL stays behind, for URLs are shown and kept: a session stands for it. Only
-    whoever is let in by the token gets one: beside a signature a token is not looked at.
+    A session replaces the token that opened the request, since URLs are shown and stored.
     """
     query = f"?url={quote(asked.query.url, safe='')}{carry_parameters(asked)}"
     token = asked.query.options.get("token")
     begins = token is not None and asked.knows_token and not asked.session
-    if begins and asked.route == _FOLDER:  # whose session would be good for that folder alone
+    if begins and asked.route == _FOLDER:  # a cookie set here is valid only below /feed/
         query += f"&token={quote(token or '', safe='')}"
     fields = {"Location": f"{root_of(request)}view{query}", "Vary": VARY, "Cache-Control": "no-store"}
     response = web.Response(status=303, headers=fields)
@@ -372,6 +344,6 @@ def to_view(request: web.Request, asked: Asked) -> web.Response:
 
 
 def carry_parameters(asked: Asked) -> str:
-    """Return what else of a request goes with every link to the same feed."""
+    """Return the parameters for links to the same feed."""
     options = asked.query.options
     return "".join(f"&{name}={quote(options[name], safe='')}" for name in _CARRIED if name in options)

@@ -1,4 +1,4 @@
-"""POST and DELETE /import: what people have kept of a feed, put into it and taken back (I1)."""
+"""POST and DELETE /import: documents that people kept (I1)."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from wholefeed.web.request import is_set, read_instant, receive_upload
 
 
 async def post_import(request: web.Request) -> web.StreamResponse:
-    """POST /import?url=U: put the document that is sent into the feed; what came of it, as JSON.
+    """Import the body into a feed.
 
-    `at` is its time, else the newest date in it, else Last-Modified; `name` what it is shown by; `force`
-    takes it though nothing says that it is of the feed.
+    Its time is `at`, its newest date, or Last-Modified. `force` skips the evidence that it belongs to the
+    feed.
     """
     url, options = await named_url(request), request[ASKED].query.options
     at = read_instant(options, "at") if "at" in options else None
@@ -36,7 +36,7 @@ async def post_import(request: web.Request) -> web.StreamResponse:
 
 
 async def delete_import(request: web.Request) -> web.StreamResponse:
-    """DELETE /import?url=U&name=N: take back what was imported by a name, or is shown by that URL."""
+    """Remove an import by its name or URL."""
     name = request[ASKED].query.options.get("name", "")
     if not name:
         raise RequestError("expected the parameter name, that of an import as /status shows it, got none")
@@ -45,7 +45,6 @@ async def delete_import(request: web.Request) -> web.StreamResponse:
 
 
 def taken_object(taken: ImportedDocument) -> dict[str, Any]:
-    """Return what came of a document, as docs/http.md and `/openapi.json` describe it."""
     return {
         "url": taken.url,
         "name": taken.name,
@@ -59,7 +58,6 @@ def taken_object(taken: ImportedDocument) -> dict[str, Any]:
 
 
 def continued_object(continued: Continued) -> dict[str, Any]:
-    """Return what a feed has of the one that it continues, as `/openapi.json` describes it."""
     return {
         "entries": continued.entries,
         "new": continued.new_entries,
@@ -69,5 +67,5 @@ def continued_object(continued: Continued) -> dict[str, Any]:
 
 
 def _format_name(name: str) -> str:
-    """Return a name that can be shown and typed: on one line, without what is not to be seen."""
+    """Return a name on one line, without invisible characters."""
     return " ".join(printable(name, " ").split())

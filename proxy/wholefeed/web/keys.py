@@ -1,6 +1,6 @@
-"""The keys by which handlers find the parts of the proxy, and the feed that is asked for.
+"""Keys of the proxy's parts for handlers, and the requested feed.
 
-No handler is imported here.
+This module imports no handler.
 """
 
 from __future__ import annotations
@@ -32,23 +32,24 @@ SERVICE: Final = web.AppKey("service", FeedService)
 WANTS: Final = web.AppKey("wants", Wants)
 TRUSTED: Final = web.AppKey("trusted", TrustedProxies)
 PREFIX: Final = web.AppKey("prefix", str)
-"""The path of `server.public_url`; empty: it has none."""
-BUCKETS: Final = web.AppKey("buckets", Buckets)
-"""Not there when clients may ask as often as they like."""
+"""The path of `server.public_url`."""
+BUCKETS: Final = web.AppKey("buckets", Buckets)  # absent without a limit
 UPLOADS: Final = web.AppKey("uploads", MemoryBudget)
-"""What subscription lists and kept documents that are sent may take together."""
+"""Memory of all uploads."""
 LISTS: Final = web.AppKey("lists", LargeWork)
-"""Lets one large list be moved at a time."""
+"""Rewrites one large list at a time."""
 LOGINS: Final = web.AppKey("logins", Buckets)
-"""How often each client may try a token."""
+"""Limits tries of a token."""
 
 ASKED: Final = web.RequestKey("asked", Asked)
 
 
 async def named_url(request: web.Request) -> str:
-    """Return the canonical URL of the feed that a request names; what is stored has a say in it.
+    """Return the canonical URL of the requested feed; without a scheme, a known one.
 
-    Without a scheme it is the one that was chosen before. Raises what `feed_urls` does.
+    Raises:
+        RequestError: No URL is given.
+        InvalidUrlError: The URL cannot be fetched.
     """
     service = request.app[SERVICE]
     url, instead = request[ASKED].feed_urls
@@ -61,7 +62,7 @@ _Found = TypeVar("_Found")
 
 
 async def with_instead(request: web.Request, answer: Callable[[str], Awaitable[_Found]]) -> _Found:
-    """Answer with the feed that is named; one without a scheme by http where https refuses the connection."""
+    """Answer for a feed; without a scheme, try http if https refuses the connection."""
     url = await named_url(request)
     try:
         return await answer(url)

@@ -1,11 +1,6 @@
-"""Change the URLs of subscriptions to the proxy's, and back; nothing is fetched or looked up.
+"""Rewrite subscription lists to the proxy's URLs and back, without any fetch.
 
-    own = Places.of(["http://127.0.0.1:8080"])
-    moved = moved_in(read_opml(body), own, base="http://127.0.0.1:8080", server=config.server, policy=policy)
-    moved.document, moved.rewritten, moved.left     # what was left alone, and why
-    moved_out(read_opml(moved.document), own)       # back again
-
-A URL that the proxy could not serve stays as it is, and is counted with its reason: moving loses no feed.
+An unservable URL stays unchanged and is counted, so that no list loses a feed.
 """
 
 from __future__ import annotations
@@ -38,7 +33,7 @@ from wholefeed.web.request import (
 
 _NO_OPTIONS: Final[Mapping[str, str]] = MappingProxyType({})
 _LONGEST_URL: Final = 8192
-"""Characters of a URL that anybody could ask for: a request line is no longer."""
+"""Longest request line, in characters."""
 _WEB: Final = re.compile(r"\s*(?:feed:/*)?https?:|\s*feed:", re.IGNORECASE)
 
 
@@ -51,9 +46,9 @@ def rewrite_list(
     policy: AddressPolicy | None,
     options: Mapping[str, str] = _NO_OPTIONS,
 ) -> RewrittenList:
-    """Return the list with each subscription through the proxy.
+    """Return the list with the proxy's URLs; parameters as for `proxied_url`.
 
-    `policy` says which publishers it asks (None: all of these); the rest is as for `proxied_url`.
+    `policy` limits the publishers; None: all are allowed.
     """
 
     def move(url: str) -> str | Left:
@@ -75,9 +70,9 @@ def rewrite_list(
 
 
 def moved_out(document: OpmlDocument, own: UrlPlaces) -> RewrittenList:
-    """Return the list with each subscription at its publisher again, whatever token and options it bore.
+    """Return the list with the publishers' URLs, without token and options.
 
-    So is the `htmlUrl` beside it: where a feed names no site, readers put the URL there that they ask for.
+    It restores `htmlUrl` too: if a feed names no site, readers write the feed's URL there.
     """
 
     def move(url: str) -> str | Left:
@@ -119,19 +114,18 @@ class RewrittenList(NamedTuple):
     left: tuple[_LeftAlone, ...]
 
     def counts(self) -> dict[str, int]:
-        """Return how many were rewritten, and how many left for each reason."""
         return {"rewritten": self.rewritten, **Counter(str(each.why) for each in self.left)}
 
 
 class _LeftAlone(NamedTuple):
     line: int
     url: str
-    """As it may be shown."""
+    """Safe to show."""
     why: Left
 
 
 class Left(StrEnum):
-    """Why a subscription stays as it is; `words` say it to people."""
+    """Reasons to leave a subscription unchanged, with `words` for people."""
 
     words: str
 
@@ -154,9 +148,10 @@ class Left(StrEnum):
 
 
 def feed_behind(url: str, own: UrlPlaces) -> str | None:
-    """Return the URL of the feed that one of the proxy's own leads to, as it stands there.
+    """Return the feed's URL behind a proxy's URL.
 
-    None: it is none of the proxy's. Empty: it is, and leads to no feed.
+    Returns:
+        None: not the proxy's. Empty: no feed.
     """
     target = own.target(url)
     return None if target is None else _find_feed(target)
@@ -166,7 +161,6 @@ _FEED_PATH: Final = re.compile(r"/feed/?\?", re.IGNORECASE)
 
 
 def _find_feed(target: str) -> str:
-    """Return the feed's URL that a request target of the proxy names; empty: none."""
     if found := _FEED_PATH.match(target):
         try:
             return read_query(target[found.end() :].partition("#")[0]).url
@@ -176,7 +170,6 @@ def _find_feed(target: str) -> str:
 
 
 def replay_behind(url: str, own: UrlPlaces) -> dict[str, str]:
-    """Return the parameters of the replay that one of the proxy's own URLs names; none for any other."""
     target = own.target(url) or ""
     if (found := _FEED_PATH.match(target)) is None:
         return {}
@@ -191,20 +184,16 @@ def replay_behind(url: str, own: UrlPlaces) -> dict[str, str]:
 
 
 def proxied_url(base: str, url: str, server: ServerConfig, options: Mapping[str, str] = _NO_OPTIONS) -> str:
-    """Return the URL by which a reader subscribes to a feed.
+    """Return a reader's URL for a feed.
 
         proxied_url("https://feeds.example", "https://example.org/feed.atom", config.server)
         # https://feeds.example/feed?url=https%3A%2F%2Fexample.org%2Ffeed.atom&token=…
-        proxied_url(base, url, config.server, {"answer_bytes": "5000000"})
 
-    It holds the access token where there is one, else a signature where there are signing keys: a signature
-    opens one feed alone, but a reader that knows the token can also ask for `/status` and the pages.
-
-    `base` has no final slash; `server` is that of the running proxy, with the token that may have been made
-    at its first start; `options` are those of the view, as they stand in a query.
+    It has the access token, which also opens pages, or else a signature for this feed. Only the running
+    proxy's `server` has a generated token.
 
     Raises:
-        InvalidUrlError: It is none that can be fetched.
+        InvalidUrlError: The URL cannot be fetched.
     """
     token, keys = server.access_token, server.signing_keys
     canonical = feed_url(url)

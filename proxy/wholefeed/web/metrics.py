@@ -1,7 +1,6 @@
-"""GET /metrics: counts since the start and the state of now, for Prometheus.
+"""GET /metrics for Prometheus: counts since the start, and present state.
 
-No label names a feed, a URL, a host or a reader. All numbers are read at one moment (`_families`), and
-written on a thread. Names follow the conventions of Prometheus.
+No label names a feed, URL, host or reader.
 """
 
 from __future__ import annotations
@@ -37,7 +36,6 @@ _OPENMETRICS = "application/openmetrics-text; version=1.0.0; charset=utf-8"
 
 
 async def get_metrics(request: web.Request) -> web.StreamResponse:
-    """GET /metrics: in the text format of Prometheus, or as OpenMetrics where that is asked for."""
     is_readable, summary = await _look_at_store(request.app)
     families = list(_families(request.app, summary, is_readable=is_readable))
     is_openmetrics = wants_openmetrics(request.headers.get("Accept", ""))
@@ -46,31 +44,30 @@ async def get_metrics(request: web.Request) -> web.StreamResponse:
 
 
 def wants_openmetrics(accept: str) -> bool:
-    """Whether an Accept field names OpenMetrics, and prefers it to plain text where it names both."""
+    """Whether Accept prefers OpenMetrics to plain text."""
     weights = dict(parse_weights(accept))
     wanted = weights.get("application/openmetrics-text", 0.0)
     return wanted > 0 and wanted >= weights.get("text/plain", 0.0)
 
 
 async def _look_at_store(app: web.Application) -> tuple[bool, Summary | None]:
-    """Return whether the store can be read, and how large it is.
+    """Return whether the store is readable, and its size.
 
-    None when it cannot say, or is being measured for the first time, which takes minutes where it is very
-    large. The rest is worth having then above all.
+    A first measurement can take minutes: None, so that the other metrics appear.
     """
     upkeep, is_readable = app[STORE].upkeep, False
     try:
         await upkeep.require_answer()
         is_readable = True
         return True, await upkeep.summary()
-    except OverloadedError:  # it has answered, if only that
+    except OverloadedError:  # too slow; readable if the first step succeeded
         return is_readable, None
     except (StoreError, OSError):
         return False, None
 
 
 def _render(families: Sequence[Metric], *, is_openmetrics: bool) -> tuple[bytes, str]:
-    """Return the text of all metrics, and its media type. It reads files about the process."""
+    """Return the metrics and their media type; reads process files."""
     everything = _Families([*families, *ProcessCollector(registry=None).collect()])
     if is_openmetrics:
         return openmetrics.generate_latest(everything), _OPENMETRICS  # type: ignore[no-untyped-call]
@@ -78,8 +75,6 @@ def _render(families: Sequence[Metric], *, is_openmetrics: bool) -> tuple[bytes,
 
 
 class _Families(Collector):
-    """Metrics that have been read already, as prometheus_client takes them."""
-
     def __init__(self, families: Sequence[Metric]) -> None:
         self._families = families
 
@@ -87,7 +82,7 @@ class _Families(Collector):
         return self._families
 
 
-# What there is
+# The metrics
 
 
 def _families(app: web.Application, summary: Summary | None, *, is_readable: bool) -> Iterator[Metric]:
@@ -99,7 +94,6 @@ def _families(app: web.Application, summary: Summary | None, *, is_readable: boo
 
 
 def _count_events(counts: Counts) -> Iterator[Metric]:
-    """Give what has happened since the start."""
     answers = {
         (route, state, str(status) if status else NONE): number
         for (route, state, status), number in counts.answers.items()
@@ -244,7 +238,6 @@ def _counter(name: str, meaning: str, value: _Values, *labels: str) -> Metric:
 
 
 _Values = float | Mapping[Any, float]
-"""Of a metric; of one with labels, by these: a text or several."""
 
 
 def _fill(family: GaugeMetricFamily | CounterMetricFamily, values: _Values) -> Metric:

@@ -1,4 +1,4 @@
-"""What every request goes through: checks before its handler, error answers, its log line and counts."""
+"""Checks before every handler, error answers, the log line and counts."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from wholefeed.web.request import HOME, OPEN_ROUTES, UNMATCHED, Asked, require_h
 
 log = get_logger()
 _Check = Callable[[web.Request, Asked], None]
-"""Raises where the request is not to be answered."""
+"""Raises to refuse a request."""
 _CHECKS: Final[tuple[_Check, ...]] = (
     limit_clients,
     refuse_embedding,
@@ -34,28 +34,27 @@ _CHECKS: Final[tuple[_Check, ...]] = (
     require_access,
     require_host,
 )
-"""Before any handler but those of `OPEN_ROUTES`, in this order."""
+"""In order, before all handlers except those of `OPEN_ROUTES`."""
 
 _NOT_MODIFIED: Final = 304
 
 
 def attending(app: web.Application, paths: Mapping[web.AbstractResource | None, str]) -> Middleware:
-    """Return the middleware of an application, which has what it needs of it at hand.
+    """Return the application's middleware; `paths` as from `add_routes`.
 
-    One middleware and not one for each check: each costs every request a coroutine and its frames.
-    `paths` are those of the routes, as `add_routes` returns them.
+    One middleware per check would cost every request more coroutines.
     """
     config, prefix, trusted = app[CONFIG], app[PREFIX], app[TRUSTED]
     connections, counts = app[CONNECTIONS], app[COUNTS]
 
     @web.middleware
     async def attend(request: web.Request, handler: Handler) -> web.StreamResponse:
-        """Check and answer a request, and write one `request.answered` line, whatever becomes of it."""
+        """Answer a request and write one `request.answered` line in any case."""
         started = time.monotonic()
         use = connections.use_of(request.protocol)
         route = paths.get(request.match_info.route.resource, UNMATCHED)
         asked = request[ASKED] = Asked(request, app, config, prefix, route, trusted, use.peer)
-        REQUEST_ID.set(asked.request_id)  # what the request sets going logs it, too
+        REQUEST_ID.set(asked.request_id)  # tasks of the request log it too
         status = body_bytes = 0
         connections.begin(use, request.content)
         try:
@@ -73,7 +72,7 @@ def attending(app: web.Application, paths: Mapping[web.AbstractResource | None, 
             except ConnectionError:  # the reader has left
                 asked.add(aborted=True)
                 raise
-            except Exception:  # the last resort: logged whole, told to nobody (docs/faults.md row 82)
+            except Exception:  # logged whole, hidden from readers (docs/faults.md row 82)
                 log.exception("request.failed", **asked.facts)
                 response = await _refuse(request, asked, 500, "internal", _OWN_FAULT, {})
             status, body_bytes = response.status, _bytes_of_body(request, response)
@@ -94,23 +93,21 @@ def _bytes_of_body(request: web.Request, response: web.StreamResponse) -> int:
     return response.content_length or 0 if has_body else 0
 
 
-# Bodies of requests that nobody reads (docs/faults.md row 143)
+# Unread request bodies (docs/faults.md row 143)
 
 HANDLER_ARGUMENTS: Final[Mapping[str, Any]] = {
     "auto_decompress": False,
     "lingering_time": 0.0,
     "read_bufsize": 1 << 16,
 }
-"""What aiohttp's connections are made with. It would decode a body before anybody is asked whether there is
-one to take (796 bytes of brotli: 3 s of CPU), and read on behind a refusal, for up to ten seconds. Twice
-`read_bufsize` of a body is held at most until somebody reads it."""
+"""For aiohttp's connections. By default aiohttp decodes unwanted bodies (796 bytes of brotli: 3 s of CPU) and
+reads on after a refusal, up to ten seconds. It buffers at most twice `read_bufsize`."""
 _PARTING_SECONDS: Final = 1.0
-"""So long a client may take to read an answer that ends its request early. A socket that is closed over bytes
-that nobody has read resets the connection (RFC 9112, 9.6), and the answer may be lost with it."""
+"""Time to read an early answer: closing over unread bytes resets the connection (RFC 9112, 9.6)."""
 
 
 async def _answer_unread(request: web.Request, response: web.StreamResponse) -> None:
-    """Send an answer to the end of the connection, and read nothing more of the request's body."""
+    """Send an answer and close, without reading the body."""
     transport = request.transport
     if transport is None or transport.is_closing():
         return
@@ -124,7 +121,7 @@ async def _answer_unread(request: web.Request, response: web.StreamResponse) -> 
 
 
 def _refuse_forwarding(request: web.Request, asked: Asked) -> None:
-    """Tell those who take this for a forward proxy that it is none (RFC 9112, 3.2.2 and 3.2.3)."""
+    """Refuse requests to a forward proxy (RFC 9112, 3.2.2 and 3.2.3)."""
     if request.method == "CONNECT":
         raise web.HTTPMethodNotAllowed(request.method, ["GET", "HEAD"])
     is_home = asked.route == HOME and urlsplit(request.raw_path).netloc == request.headers.get("Host")
@@ -132,17 +129,16 @@ def _refuse_forwarding(request: web.Request, asked: Asked) -> None:
         raise MisdirectedError("expected a path, got an absolute URL: this is no forward proxy")
 
 
-# Why there is no answer
+# Error answers
 
 PROBLEM_TYPE: Final = "application/problem+json"
 _HTTP_SLUGS: Final = {404: "not-found", 405: "method-not-allowed", 413: "too-large"}
 _OWN_FAULT: Final = "an error of the proxy's own; its log has the request id"
 _FULL_SECONDS: Final = 60
-"""When to ask again for what could not be stored: somebody has to make room first."""
+"""Somebody must make room first."""
 
 
 async def _answer_to(exc: WholefeedError, request: web.Request, asked: Asked) -> web.StreamResponse:
-    """Say what stops an answer; people who lack the token get the page that asks for it."""
     if exc.slug in ("unauthorized", "token-required") and wants_error_page(request, asked):
         asked.add(slug=exc.slug)
         return await ask_for_token(request, exc)
@@ -174,7 +170,7 @@ async def _refuse(
     headers: dict[str, str],
     error: WholefeedError | None = None,
 ) -> web.Response:
-    """Say why there is no answer: to people by a page, to programs by a problem document (RFC 9457)."""
+    """Answer with an error page for people, else with a problem document (RFC 9457)."""
     asked.add(slug=slug)
     if wants_error_page(request, asked):
         try:
@@ -185,7 +181,7 @@ async def _refuse(
         else:
             return response
     body: dict[str, Any] = {
-        "detail": detail,  # first, for readers that show the beginning alone
+        "detail": detail,  # first: some readers show only the beginning
         "type": f"urn:wholefeed:{slug}",
         "title": HTTPStatus(status).phrase,
         "status": status,
@@ -207,41 +203,37 @@ _REQUEST_ID: Final = istr("X-Request-Id")
 
 
 async def protect(request: web.Request, response: web.StreamResponse) -> None:
-    """Put on every answer what keeps browsers from doing more with it than to show it, and its id.
+    """Add the request's id and the fields that restrict browsers.
 
-    A handler that answers with a page for people sets a Content-Security-Policy of its own.
+    A handler of pages sets its own Content-Security-Policy first.
     """
     headers = response.headers
     for name, value in _SECURITY_FIELDS:
         headers.setdefault(name, value)
-    try:  # noqa: SIM105 - each answer passes here
+    try:  # noqa: SIM105 - faster, on every answer's path
         headers[_REQUEST_ID] = request[ASKED].request_id
-    except KeyError:  # it did not come as far as the middleware
+    except KeyError:  # the request never reached the middleware
         pass
 
 
 def hide_version() -> None:
-    """Send `Server: wholefeed`, where aiohttp would tell its version and Python's.
-
-    aiohttp sets the field before any hook, and no hook sees its own answers to what is no HTTP.
-    """
+    """Send `Server: wholefeed` instead of versions, also in aiohttp's own errors, unseen by hooks."""
     web_response.SERVER_SOFTWARE = "wholefeed"  # type: ignore[attr-defined]
 
 
-# What is told of a request once it has been answered
+# Log line and counts
 
 _LONGEST_AGENT: Final = 200
 
 
 def _tell(request: web.Request, asked: Asked, status: int, duration_seconds: float) -> None:
-    """Write the line of a request; a status of 0 is none.
+    """Write a request's log line; status 0: none.
 
-    It is laid out by hand: of all that is logged only this is written thousands of times a second, and a dict
-    that is made and gone through takes three times as long. What is our own needs no escapes.
+    Built by hand, as a dict takes three times as long. Our own values need no escapes.
     """
     url = asked.shown_url
     agent = request.headers.get(hdrs.USER_AGENT, "")[:_LONGEST_AGENT]
-    if not agent.isprintable():  # it nearly always is
+    if not agent.isprintable():  # rare
         agent = printable(agent)
     facts = f"{members(asked.facts)}, " if asked.facts else ""
     log.laid_out(
@@ -255,7 +247,7 @@ def _tell(request: web.Request, asked: Asked, status: int, duration_seconds: flo
 
 
 def _count(counts: Counts, asked: Asked, status: int, duration_seconds: float, body_bytes: int) -> None:
-    """Count what the log line tells; of an answer that was cut off, no bytes."""
+    """Count the log line's facts; an aborted answer counts no bytes."""
     facts = asked.facts
     is_aborted = "aborted" in facts
     state = str(facts.get("state", NONE))

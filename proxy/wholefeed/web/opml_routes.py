@@ -1,7 +1,6 @@
-"""Subscription lists: the known feeds as one, and lists whose URLs are changed to the proxy's or back.
+"""Subscription lists: export and rewrite.
 
-Nothing is fetched here: readers ask for their feeds soon enough, and a hundred walks at once would delay
-those that readers wait for.
+Nothing is fetched: a hundred walks at once would delay waiting readers.
 """
 
 from __future__ import annotations
@@ -43,18 +42,17 @@ from wholefeed.web.request import (
 
 _MEDIA_TYPE: Final = "text/x-opml"
 COUNTS_FIELD: Final = "Opml-Subscriptions"
-"""How many were rewritten, and how many left and why: an RFC 8941 dictionary."""
+"""Counts of rewritten and unchanged subscriptions, an RFC 8941 dictionary."""
 
 
 async def get_opml(request: web.Request) -> web.StreamResponse:
-    """GET /opml: the known feeds, through the proxy."""
     config = request.app[CONFIG]
     base = base_url(request, request[ASKED])
     return _download(await export(request.app[SERVICE], base, config), "wholefeed.opml")
 
 
 async def export(service: FeedService, base: str, config: Config) -> bytes:
-    """Return the known feeds as a subscription list, through the proxy whose URL is `base`."""
+    """Return the known feeds, through the proxy at `base`."""
     listed: list[OutlineEntry] = []
     async for rows in service.every_feed():
         listed += [
@@ -65,10 +63,9 @@ async def export(service: FeedService, base: str, config: Config) -> bytes:
 
 
 async def post_opml(request: web.Request) -> web.StreamResponse:
-    """POST /opml: the list that is sent, with its feeds through the proxy; with `undo=1`, without it.
+    """Rewrite a list to the proxy's URLs, or back with `undo=1`.
 
-    A browser gets a page that says what was changed and what was not; its form sends the new list once more,
-    as the field `made`, and gets it as a file.
+    A browser gets a page first; its form sends the result as `made` for download.
     """
     late = partial(UploadError, slug="bad-request")
     async with receive_upload(request, request.app[UPLOADS], MAX_BYTES, what="list", late=late) as body:
@@ -87,9 +84,9 @@ async def post_opml(request: web.Request) -> web.StreamResponse:
 
 _NAME: Final = "subscriptions.opml"
 _SHOWN_BYTES: Final = MAX_BYTES // 2
-"""A longer list is a file at once: as a field of a form it has to fit into what is read."""
+"""Longer lists do not fit into the page's form."""
 _MOST_LEFT: Final = 100
-"""Subscriptions that are shown for each reason why they stay as they are."""
+"""Unchanged subscriptions on the page, for each reason."""
 
 
 async def _moved_page(request: web.Request, moved: RewrittenList, *, is_undone: bool) -> web.Response:
@@ -131,23 +128,22 @@ def _moved_list(body: bytes, base: str, config: Config, options: Mapping[str, st
 
 
 _FIELD_BYTES: Final = 200
-"""Of a field of the form beside the file."""
+"""Except for the list."""
 _FORM_FIELDS: Final = ("undo", *REPLAY_OPTIONS, *VIEW_OPTIONS)
 _MAX_PARTS: Final = 20
 _HEAD_BYTES: Final = 1 << 12
-"""Of what stands before the value of a field: its name, and perhaps that of the file."""
+"""Before a field's value."""
 _LONGEST_BOUNDARY: Final = 70
 """RFC 2046, 5.1.1."""
 
 
 async def _list_in(request: web.Request, body: bytes) -> tuple[bytes, dict[str, str]]:
-    """Return the list that is sent, alone or as a field of a form, `file` or `made`, and its other fields.
+    """Return the list, raw or in the field `file` or `made`, and other fields.
 
-    Whatever the Content-Type says that is no form: it is the list itself. A form is no longer than a list may
-    be, and read whole: line by line as it comes, one of empty lines alone keeps the server's loop busy.
+    Forms are read whole: aiohttp's line-wise reading of empty lines blocks the loop.
 
     Raises:
-        UploadError: It is no form that can be read, or has no file.
+        UploadError: The form is malformed or has no file.
     """
     if request.content_type != "multipart/form-data":
         return body, {}
@@ -184,11 +180,11 @@ def _decode(value: bytes) -> bytes:
 
 
 def _parts(body: bytes, boundary: str) -> Iterator[tuple[Message, bytes]]:
-    """Give the fields of a form, each as what is said of it and its value (RFC 7578; RFC 2046, 5.1.1)."""
+    """Yield head and value of each field (RFC 7578; RFC 2046, 5.1.1)."""
     if not 0 < len(boundary) <= _LONGEST_BOUNDARY:
         raise _unreadable()
     marked = re.escape(boundary.encode("utf-8", "surrogateescape"))
-    body = b"\r\n" + body  # so that all delimiters begin alike, which is found twice as fast
+    body = b"\r\n" + body  # equal delimiters are found twice as fast
     delimiters = re.compile(rb"\r\n--" + marked + rb"(?P<last>--)?[ \t]*(?=\r\n|\Z)").finditer(body)
     before = next(delimiters, None)
     while before is not None and not before["last"]:
@@ -210,7 +206,6 @@ def _unreadable() -> UploadError:
 
 
 def _download(document: bytes, name: str, fields: Mapping[str, str] | None = None) -> web.Response:
-    """Return a list as a file to keep. Its encoding is what it says itself."""
     return web.Response(
         body=document,
         headers={

@@ -1,15 +1,6 @@
 """The pages for people, except a feed's entries (`wholefeed.web.view`).
 
-    GET /                      home: a form and the known feeds; a program gets a few lines of text
-    GET /?url=U                the page of the feed that U leads to; the feeds to choose from, where
-                               U announces several; home again, where it leads to none
-    GET /continue?url=U        asks which feed the feed continues
-    GET /forget?url=U          asks whether the feed is to be forgotten, or with `entry` one entry of it
-    POST /refresh, /forget, /continue   what the forms of the pages do; a program gets no page
-    /login, /logout            the page that asks for the token, and the end of a session
-    any error                  in words, with what to do, and with a form to try another address
-
-Nothing here decides anything about a feed: words and chart are those of `wholefeed.core.words`.
+Programs get no page at these URLs. `wholefeed.core.words` has the words and charts.
 """
 
 from __future__ import annotations
@@ -94,14 +85,12 @@ from wholefeed.web.request import (
 )
 
 _MOST_CHARACTERS: Final = 200
-"""Of a title, or of the names of authors."""
 
 
 # Home
 
 
 async def get_home(request: web.Request) -> web.StreamResponse:
-    """GET /: the form and the known feeds, or five lines for a program; with `url` the page of a feed."""
     asked = request[ASKED]
     if "token" in asked.query.options and asked.knows_token and not asked.session and is_browser(request):
         return _begun(request)
@@ -118,7 +107,7 @@ _TOKEN: Final = frozenset({"token", "amp;token"})
 
 
 def _begun(request: web.Request) -> web.Response:
-    """Let a browser that brings the token in its URL keep a session instead: URLs are shown, and kept."""
+    """Replace the token in a URL by a session, since URLs are shown and stored."""
     parts = request.rel_url.raw_query_string.split("&")
     query = "&".join(part for part in parts if unquote(part.partition("=")[0]) not in _TOKEN)
     response = _see_other("./?" + query if query else "./")
@@ -127,7 +116,7 @@ def _begun(request: web.Request) -> web.Response:
 
 
 def _told(request: web.Request) -> str:
-    """Return how one subscribes, for a program or its author."""
+    """Return how to subscribe, for programs."""
     server = request.app[CONFIG].server
     base = base_url(request, request[ASKED])
     token = "token=TOKEN&" if server.access_token else ""
@@ -180,14 +169,11 @@ _ORDERS: Final = {
     "state": "history",
     "entries": "most entries",
 }
-"""What a person is told of `ORDERS`."""
+"""Words for `ORDERS`."""
 
 
 def read_search(query: Mapping[str, str]) -> tuple[FeedSearch, int]:
-    """Return what is looked for among the known feeds, and which part of it, from 1; nonsense is nothing.
-
-    read_search({"q": "walks", "state": "partial", "sort": "title", "page": "2"})
-    """
+    """Return search and result page, from 1; nonsense is ignored."""
     state, sort, number = query.get("state", ""), query.get("sort", ""), query.get("page", "")
     search = FeedSearch(
         words=query.get("q", "")[:_MAX_WORDS].strip(),
@@ -198,7 +184,7 @@ def read_search(query: Mapping[str, str]) -> tuple[FeedSearch, int]:
 
 
 def search_query(search: FeedSearch, number: int = 1) -> str:
-    """Return the query of a link to such a part, as `read_search` reads it."""
+    """Return the query of a link that `read_search` reads."""
     sort = "" if search.sort == ORDERS[0] else search.sort
     query = {"q": search.words, "state": search.state, "sort": sort, "page": "" if number == 1 else number}
     kept = {name: value for name, value in query.items() if value}
@@ -206,7 +192,6 @@ def search_query(search: FeedSearch, number: int = 1) -> str:
 
 
 async def _forgotten(request: web.Request) -> str:
-    """Return the feed that was forgotten just now, as the URL says, if that is so."""
     url = request.query.get("forgotten", "")[:_LONGEST_URL]
     return plain_url(url) if is_http(url) and not await request.app[SERVICE].is_known(url) else ""
 
@@ -231,25 +216,22 @@ _WORDS: Final[Mapping[str, Words]] = {
     **{state.value: words for state, words in STATES.items()},
     "stale": STALE,
 }
-"""What the table says of a feed, by the name that its style goes by."""
+"""Words about feeds, by style name."""
 
 
 def _meanings(feeds: Sequence[FeedSummary]) -> list[Words]:
-    """Return the states that the table names, for the explanation below it."""
     used = {feed.visible_state.value for feed in feeds} | {"stale" for feed in feeds if feed.is_stale}
     return [words for name, words in _WORDS.items() if name in used]
 
 
-# The page of one feed: its address for readers, what its state means, how far it reaches, its two ends
+# The page of one feed
 
 WAIT_SECONDS: Final = 0.9
-"""How long a person waits for the publisher before the page says that it is being asked."""
 AGAIN_SECONDS: Final = 4
-"""After which the page is loaded again where there is no script."""
+"""Time until a page without scripts reloads."""
 MOST_MISSING: Final = 100
-"""Documents that are listed; /status lists them all."""
+"""/status lists all."""
 MOST_LISTS: Final = 100
-"""Pages that are listed; `chain` of /status has them all."""
 _NEWEST: Final = 5
 _OLDEST: Final = 3
 _FORMATS: Final = {
@@ -264,10 +246,10 @@ _FORMATS: Final = {
 
 
 async def _chosen(request: web.Request) -> web.StreamResponse:
-    """GET /?url=U: the page of the feed that U leads to, or the feeds to choose from; home, if there is none.
+    """Show the feed of a URL, a choice of feeds, or home.
 
     Raises:
-        WholefeedError: U leads to no feed, and a program asks.
+        WholefeedError: No feed is found for a program.
     """
     if (behind := _behind_own(request)) is not None:
         return await _led_on(request, behind)
@@ -289,10 +271,7 @@ async def _chosen(request: web.Request) -> web.StreamResponse:
 
 
 def _behind_own(request: web.Request) -> str | None:
-    """Return the query of the feed's page where one of the proxy's own URLs was typed; empty: no feed's.
-
-    It is copied from a reader perhaps; if it names a replay, so does the query.
-    """
+    """Return the page's query if the typed URL is the proxy's own; empty: it has no feed."""
     server = request.app[CONFIG].server
     own = UrlPlaces.of([base_url(request, request[ASKED]), server.public_url])
     query = request[ASKED].query
@@ -307,7 +286,6 @@ def _behind_own(request: web.Request) -> str | None:
 
 
 async def _led_on(request: web.Request, behind: str) -> web.Response:
-    """Lead to the page of the feed behind one of the proxy's own URLs; say at home that there is none."""
     if not behind and is_browser(request):
         return await _home_page(request, _ITSELF_TYPED, 400)
     return _see_other(f"./?{behind}")
@@ -322,7 +300,7 @@ async def _find_announced(request: web.Request, url: str) -> tuple[Alternate, ..
 
 
 async def _troubled_home(request: web.Request, error: WholefeedError) -> web.Response:
-    """Say at home what was wrong, where a person asks; a program gets the error itself."""
+    """Explain an error at home; programs get the error."""
     if not is_browser(request):
         raise error
     request[ASKED].add(slug=error.slug)
@@ -330,11 +308,11 @@ async def _troubled_home(request: web.Request, error: WholefeedError) -> web.Res
 
 
 async def _feed_page(request: web.Request) -> web.StreamResponse:
-    """Answer with the page of a feed; of one that is not known yet the walk begins, as for a reader.
+    """Show a feed; for an unknown one the walk begins.
 
     Raises:
-        PublisherTimeoutError: Nothing of it has come yet, or the publisher took too long.
-        WholefeedError: There is no feed to be had.
+        PublisherTimeoutError: Nothing has come in time.
+        WholefeedError: No feed exists.
     """
     url, app = await named_url(request), request.app
     wait_seconds = min(WAIT_SECONDS, app[CONFIG].limits.respond_within_seconds)
@@ -399,12 +377,7 @@ def _sums(entries: int, documents: int) -> str:
 
 
 def describe_refresh(before: str, status: Mapping[str, Any]) -> str:
-    """Return what came of a refresh that a person began; nothing where none did.
-
-    Args:
-        before: How many entries the feed had then, as the URL says.
-        status: As GET /status answers.
-    """
+    """Describe the outcome of a refresh, from the number of entries before."""
     if not _COUNT.fullmatch(before):
         return ""
     if status["refreshing"]:
@@ -429,7 +402,7 @@ def _proxy_url(request: web.Request, url: str, **options: str) -> str:
 
 
 def _variants(request: web.Request, url: str, now: float) -> list[tuple[ReaderLimits, str]]:
-    """Return the address for each reader; empty where it is the usual one."""
+    """Return each reader's address; empty: the usual one."""
     parameters = [(reader, reader.parameters(now)) for reader in READERS]
     return [(reader, _proxy_url(request, url, **added) if added else "") for reader, added in parameters]
 
@@ -438,14 +411,12 @@ _RATES: Final = (
     *("1/day", "2/day", "3/day", "5/day", "10/day", "25/day", "50/day"),
     *("1/week", "2/week", "3/week", "5/week"),
 )
-"""The paces that the form offers, beside the one that is asked for."""
 
 
 def _replay(request: web.Request, url: str, entries: int, now: float) -> dict[str, Any]:
-    """Return what the form of a replay shows: what was chosen, the address that it makes, how long it takes.
+    """Return the replay form's values; by default one a day.
 
-    Where nothing was chosen it is one a day, by the clock of this machine; the page's script puts the
-    person's own in its place.
+    Its clock is this machine's until the page's script sets the person's.
     """
     given = _chosen_replay(request)
     options = begun_replay({"replay": "1/day", **given}, now)
@@ -484,10 +455,7 @@ _WITHOUT_SECONDS: Final = len("2026-01-31T06:00")
 
 
 def _chosen_replay(request: web.Request) -> dict[str, str]:
-    """Return the parameters of a replay that are chosen on the page of a feed, or stand in its URL.
-
-    The form has fields of its own for two of them: `start` and `offset` for `from`, a box a day for `on`.
-    """
+    """Return the chosen replay; `start` and `offset` form `from`, boxes of days form `on`."""
     query, options = request.query, request[ASKED].query.options
     found = replay_options(options)
     if not found:
@@ -511,7 +479,7 @@ def _missing(failure: dict[str, Any], timeline: Timeline, now: float) -> dict[st
 
 
 def _lists(told: Mapping[str, Any], chain: Sequence[ChainDocument]) -> list[dict[str, str]]:
-    """Return the pages that list entries of the feed (H7); else those where such a list was looked for."""
+    """Return the lists of a feed (H7), else the pages searched for one."""
     listing = told["listing"]
     if listing is not None and listing["url"] is None:
         return [
@@ -553,11 +521,10 @@ async def _waiting_page(request: web.Request, url: str) -> web.Response:
     )
 
 
-# What the forms of the pages do
+# Forms
 
 
 async def post_refresh(request: web.Request) -> web.StreamResponse:
-    """POST /refresh?url=U: refetch now and retry what is missing; 202 with the status object, or its page."""
     url = await named_url(request)
     is_full = is_set(request[ASKED].query.options, "full")
     status = await request.app[SERVICE].refresh(url, is_full=is_full)
@@ -568,10 +535,7 @@ async def post_refresh(request: web.Request) -> web.StreamResponse:
 
 
 async def get_forget(request: web.Request) -> web.StreamResponse:
-    """GET /forget?url=U: the page that asks whether to forget the feed, and says what is lost with it.
-
-    With `entry` it asks whether to remove that entry (I2).
-    """
+    """Ask before a feed or its `entry` (I2) is forgotten."""
     status = await request.app[SERVICE].status(await named_url(request))
     entry = (named_entry(request[ASKED]) or "").strip()
     sums = _sums(status.feed.entries, status.feed.documents)
@@ -581,7 +545,7 @@ async def get_forget(request: web.Request) -> web.StreamResponse:
 
 
 async def post_forget(request: web.Request) -> web.StreamResponse:
-    """POST /forget?url=U: forget the feed or the entry, as DELETE does, which no form can send."""
+    """Forget: no form can send DELETE."""
     url = await forget_named(request)
     if not is_browser(request):
         return web.Response(status=204)
@@ -590,14 +554,14 @@ async def post_forget(request: web.Request) -> web.StreamResponse:
 
 
 async def get_continue(request: web.Request) -> web.StreamResponse:
-    """GET /continue?url=U&old=O: the page that asks whether the feed is to continue another one (I3)."""
+    """Ask whether a feed continues another (I3)."""
     status = await request.app[SERVICE].status(await named_url(request))
     old = plain_url(request[ASKED].query.options.get("old", "").strip())
     return await _question(request, "continue.html", status.feed, old=old)
 
 
 async def post_continue(request: web.Request) -> web.StreamResponse:
-    """POST /continue?url=U&old=O: let the feed continue another one; what came of it as JSON, or its page."""
+    """Let a feed continue `old` (I3)."""
     url, old = await named_url(request), request[ASKED].query.options.get("old", "").strip()
     if not old:
         raise RequestError("expected the parameter old, the URL of the feed that is continued, got none")
@@ -608,33 +572,30 @@ async def post_continue(request: web.Request) -> web.StreamResponse:
 
 
 async def _question(request: web.Request, template: str, feed: FeedRow, **said: Any) -> web.StreamResponse:
-    """Answer with the page that asks before something is done to a feed; `said` is for its template."""
     title = (await describe(feed)).title or feed.url
     return await page(request, template, url=feed.url, title=plain(title, _MOST_CHARACTERS), **said)
 
 
 def _see_other(location: str) -> web.Response:
-    """Lead on to a relative URL: right below any prefix."""
+    """Redirect by a relative URL, valid below any prefix."""
     return web.Response(status=303, headers={"Location": location, "Cache-Control": "no-store"})
 
 
 # Logging in
 
 FORM_SECONDS: Final = 10.0
-"""How long the form may take to come."""
 _MAX_FORM_BYTES: Final = 4096
 _MAX_FIELDS: Final = 8
 
 
 async def get_login(request: web.Request) -> web.StreamResponse:
-    """GET /login: the page that asks for the token; home where none is wanted."""
     if not _has_secret(request) or session_of(request):
         return _see_other("./")
     return await _login_page(request, 200)
 
 
 async def post_login(request: web.Request) -> web.StreamResponse:
-    """POST /login: begin a session and lead on to what was asked for."""
+    """Begin a session and redirect to the wanted page."""
     token = request.app[CONFIG].server.access_token
     if not token:
         return await _login_page(request, 403) if _has_secret(request) else _see_other("./")
@@ -642,7 +603,7 @@ async def post_login(request: web.Request) -> web.StreamResponse:
     try:
         take_turn(request.app[LOGINS], request[ASKED].client, "expected fewer tokens to be tried")
         given = await _given_token(request)
-        # blanks come along where a token is copied
+        # copied tokens may have blanks
         if not hmac.compare_digest(given.strip().encode("utf-8", "surrogatepass"), token.encode()):
             raise UnauthorizedError("expected the access token, got another text")
     except WholefeedError as exc:
@@ -658,7 +619,6 @@ async def post_login(request: web.Request) -> web.StreamResponse:
 
 
 async def post_logout(request: web.Request) -> web.StreamResponse:
-    """POST /logout: end the session, in this browser."""
     response = _see_other("./")
     end_session(response)
     return response
@@ -670,10 +630,9 @@ def _has_secret(request: web.Request) -> bool:
 
 
 async def _given_token(request: web.Request) -> str:
-    """Return the token that a form has; nothing where no form comes, or none in time.
+    """Return the form's token, or "".
 
-    Nobody has shown yet that they may ask here, so that a form is short and is not waited for; and each
-    counted as a try when it began, so that one address has few that are not finished.
+    Anybody may send this form, so it must be short and quick, and counts as a try from its beginning.
     """
     try:
         async with asyncio.timeout(FORM_SECONDS):
@@ -687,10 +646,9 @@ async def _given_token(request: web.Request) -> str:
 async def ask_for_token(
     request: web.Request, error: WholefeedError, *, next_path: str | None = None, is_wrong: bool = False
 ) -> web.Response:
-    """Answer with the page that asks for the token in place of an error, with the status of the error.
+    """Show the login page with an error's status.
 
-    It leads on to `next_path` afterwards, or where there is none to what is asked for, if that is only looked
-    at. `is_wrong` says that a token was given, and is not the one.
+    It leads to `next_path`, by default the requested page. `is_wrong`: a token was refused.
     """
     if next_path is None:
         next_path = request[ASKED].target if request.method == "GET" else ""
@@ -727,18 +685,18 @@ async def _login_page(
 
 
 _OWN_PATH: Final = re.compile(r"/([a-z]*(?:\?[!-~]*)?)")
-"""What one may be led on to: a path of ours that is a word, never another site's."""
+"""Matches one word of a path, never another site."""
 _LONGEST_OWN: Final = 7000
-"""As it stands in the URL that the form is sent to; aiohttp reads no line of more than 8 KiB."""
+"""In a URL; aiohttp's line limit is 8 KiB."""
 
 
 def own_path(path: str) -> str:
-    """Return a path of ours without its slash, as it is led on to; empty, which is home, for any other."""
+    """Return our path without its slash; others: "", home."""
     found = _OWN_PATH.fullmatch(path)
     return found[1] if found is not None and len(quote_plus(path)) <= _LONGEST_OWN else ""
 
 
-# Why there is no answer
+# Errors
 
 _LONGEST_DETAIL: Final = 1000
 _LONGEST_URL: Final = 2000
@@ -757,7 +715,7 @@ _BY_STATUS: Final = {
 
 
 def wants_error_page(request: web.Request, asked: Asked) -> bool:
-    """Whether a person is told; readers, which may name HTML in Accept, get the problem document."""
+    """Whether a person asks; readers may accept HTML but get a problem document."""
     is_feed = asked.route in FEED_ROUTES
     return is_browser(request) and (not is_feed or request.headers.get(DESTINATION) == "document")
 
@@ -765,7 +723,6 @@ def wants_error_page(request: web.Request, asked: Asked) -> bool:
 async def error_page(
     request: web.Request, status: int, *, slug: str, detail: str, error: WholefeedError | None = None
 ) -> web.Response:
-    """Answer with a page in place of a problem document; without an `error` the web server itself refuses."""
     if error is None:
         what, advice = _BY_STATUS.get(status, ("That failed", _BY_STATUS[500][1]))
         trouble = _Trouble(what + ".", advice)
@@ -784,7 +741,6 @@ async def error_page(
 
 
 def _asked_url(request: web.Request) -> str:
-    """Return the URL that was asked for, to be mended in the form: of two the one that was typed last."""
     try:
         query = request[ASKED].query
         return plain_url((query.options.get("old") or query.url)[:_LONGEST_URL])
@@ -793,13 +749,12 @@ def _asked_url(request: web.Request) -> str:
 
 
 class _Trouble(NamedTuple):
-    """Why a request leads to no feed, as a person is told it: on the error page or at home."""
+    """An error explained for people."""
 
     what: str
     advice: str
-    """What to type, or to do, instead."""
+    """The next step."""
     detail: str = ""
-    """What was expected and what came."""
 
 
 def _trouble_of(error: WholefeedError) -> _Trouble:
@@ -808,7 +763,7 @@ def _trouble_of(error: WholefeedError) -> _Trouble:
     advice = _ADVICE_BY_SLUG.get(error.slug, _LATER if isinstance(error, DocumentError) else _TELL)
     if isinstance(error, NothingYetError):
         what, advice = "no answer yet", "It is still being looked for: try again in a moment."
-    if isinstance(error, UploadError):  # of the same slugs as a publisher's documents
+    if isinstance(error, UploadError):  # its slugs are those of documents
         what, advice = _NO_LIST, _EXPORT
     detail = error.args[0] if isinstance(error, DocumentError) else str(error)
     return _Trouble(_sentence(what), advice, _sentence(detail))

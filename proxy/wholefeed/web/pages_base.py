@@ -1,10 +1,9 @@
-"""The base of the pages for people: templates, static files, and the cookie of a session.
+"""The base of pages for people: templates, static files, session cookie.
 
     return await page(request, "home.html", feeds=known)
 
-Every value is escaped unless it is Markup. A template sees `root`, the relative URL from the page to the
-proxy's root (so links are right below any prefix, stripped or kept); `action("refresh", url=…)`, the target
-of a form that changes something; and `is_logged_in`.
+Templates escape values except Markup. They see `root`, a relative URL valid below any prefix,
+`action("refresh", url=…)` for forms, and `is_logged_in`.
 """
 
 from __future__ import annotations
@@ -28,13 +27,13 @@ if TYPE_CHECKING:
     from jinja2 import Environment
 
 
-# Pages made of the templates beside this module
+# Pages from templates
 
 CONTENT_SECURITY_POLICY: Final = (
     "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; img-src 'self' data:;"
     " form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 )
-"""Of every page: style and script of the proxy's own, nothing from elsewhere, nothing inline."""
+"""Only own style and script, nothing inline."""
 PAGE_FIELDS: Final = {
     "Content-Type": "text/html; charset=utf-8",
     "Content-Security-Policy": CONTENT_SECURITY_POLICY,
@@ -44,17 +43,15 @@ PAGE_FIELDS: Final = {
     "Referrer-Policy": "same-origin",
     "Vary": "Accept, Cookie",
 }
-"""Of every page."""
 
 
 async def page(request: web.Request, template: str, *, status: int = 200, **context: object) -> web.Response:
-    """Answer with a page made of a file in the folder of templates, which shows the values of `context`."""
     text = await page_text(request, template, **context)
     return web.Response(body=text.encode("utf-8", "replace"), status=status, headers=PAGE_FIELDS)
 
 
 async def page_text(request: web.Request, template: str, **context: object) -> str:
-    """Return the text of a page. It is made on a thread: templates are read when they are first used."""
+    """Return a page's text, rendered on a thread: templates load on first use."""
     values = {
         "root": root_of(request),
         "action": partial(_action, request),
@@ -65,20 +62,19 @@ async def page_text(request: web.Request, template: str, **context: object) -> s
 
 
 def root_of(request: web.Request) -> str:
-    """Return the relative URL that leads from the URL of a request to the proxy's own, with a final slash."""
     return root_from(request.raw_path, request.app[PREFIX])
 
 
 def _action(request: web.Request, path: str, **query: str) -> str:
-    """Return where a form is sent to: a path below the root, with what shows that the form is ours."""
+    """Return a form's target, with the session's proof."""
     session = request[ASKED].session
-    if session:  # in front: what stands behind a URL may be taken for a part of it
+    if session:  # in front: parameters behind a URL may count as its part
         query = {"proof": form_proof(session, request.app[CONFIG].server.access_token), **query}
     return root_of(request) + path + ("?" + urlencode(query) if query else "")
 
 
 def render(template: str, context: Mapping[str, object]) -> str:
-    """Return what a file in the folder of templates makes of values; it may read files."""
+    """Render a template; may read files."""
     return _environment().get_template(template).render(context)
 
 
@@ -98,38 +94,32 @@ def _environment() -> Environment:
 
 
 def time_element(machine: str, text: str) -> Markup:
-    """Return an instant on a page: words for people, and beside them what programs read."""
+    """Return an instant in words and for programs."""
     return Markup('<time datetime="{}">{}</time>').format(machine, text)
 
 
-# Whether a person's browser asks, or a program: what is answered with differs
+# Browser or program
 
 _PAGES: Final = frozenset({"text/html", "application/xhtml+xml"})
 _OTHERS: Final = frozenset({"text/plain", "application/json", "application/problem+json"})
-"""What else we answer people's and programs' requests with."""
 
 
 def is_browser(request: web.Request) -> bool:
     destination = request.headers.get(DESTINATION)
     if destination == "empty" and request.headers.get("Sec-Fetch-Site") == "same-origin":
-        destination = None  # a script of a page of ours, which gets one where it names HTML
+        destination = None  # our pages' scripts may want HTML
     return wants_page(request.headers.get("Accept", ""), destination)
 
 
 def wants_page(accept: str, destination: str | None) -> bool:
-    """Whether a page is what is wanted (RFC 9110, 12.5.1).
+    """Whether HTML is wanted: named, and preferred to text and JSON (RFC 9110, 12.5.1).
 
-        wants_page("text/html,application/xhtml+xml,*/*;q=0.8", "document")      # True: a browser opens it
-        wants_page("*/*", None)                                                  # False: curl
-
-    HTML must be named, and be preferred to plain text and to JSON: `*/*` is what programs send. Scripts,
-    images and frames (Sec-Fetch-Dest) get no page.
+    wants_page("text/html,application/xhtml+xml,*/*;q=0.8", "document")      # True: a browser opens it
+    wants_page("*/*", None)                                                  # False: curl
     """
     if destination not in (None, "document"):
         return False
-    ranked = sorted(
-        parse_weights(accept), key=lambda found: -found[1]
-    )  # stable: the first of equals comes first
+    ranked = sorted(parse_weights(accept), key=lambda found: -found[1])  # stable: equals stay in order
     for media_type, weight in ranked:
         if weight > 0 and media_type in _PAGES:
             return True
@@ -138,16 +128,15 @@ def wants_page(accept: str, destination: str | None) -> bool:
     return False
 
 
-# The session: what `wholefeed.server.clients` issues, in a cookie
+# Sessions in a cookie
 
 COOKIE: Final = "wholefeed-session"
 _COOKIE_PATH: Final = ""
-"""No path: then it is the folder of the URL that the browser asked for (RFC 6265, 5.1.4), and all that sets
-it lies at the proxy's root: right below any prefix, also one that a reverse proxy keeps to itself."""
+"""Empty: the URL's folder (RFC 6265, 5.1.4), which is the root below any prefix."""
 
 
 def session_of(request: web.Request) -> str:
-    """Return the session that a request bears, if it is good for anything; else nothing."""
+    """Return the request's valid session, or ""."""
     if "Cookie" not in request.headers:
         return ""
     session, token = request.cookies.get(COOKIE, ""), request.app[CONFIG].server.access_token
@@ -155,10 +144,9 @@ def session_of(request: web.Request) -> str:
 
 
 def begin_session(request: web.Request, response: web.Response) -> None:
-    """Let the browser keep a new session; scripts do not see it.
+    """Set a session cookie, hidden from scripts.
 
-    SameSite=Lax: a page of another site cannot have it sent along with a form, a picture or a script; a link
-    that leads here from a reader's own page has it.
+    SameSite=Lax: other sites' forms and pictures lack it, their links have it.
     """
     expires_at = int(request.app[SERVICE].now()) + SESSION_SECONDS
     response.set_cookie(
@@ -173,7 +161,7 @@ def begin_session(request: web.Request, response: web.Response) -> None:
 
 
 def _is_secure(request: web.Request) -> bool:
-    """Whether the browser speaks https; it says so itself, whatever address the proxy has beside that."""
+    """Whether the browser uses https, by its Origin first."""
     origin = request.headers.get("Origin", "")
     if "://" not in origin:
         origin = base_url(request, request[ASKED])
@@ -184,7 +172,7 @@ def end_session(response: web.Response) -> None:
     response.del_cookie(COOKIE, path=_COOKIE_PATH, httponly=True, samesite="Lax")
 
 
-# Style and script, for everybody: the page that asks for a token needs them
+# Style and script, open to all: the login page needs them
 
 _TYPES: Final = {"css": "text/css", "js": "text/javascript", "svg": "image/svg+xml"}
 _FOR_GOOD: Final = "public, max-age=31536000, immutable"
@@ -203,7 +191,7 @@ _VERSIONS: Final = {name: blake2b(body, digest_size=6).hexdigest() for name, bod
 
 
 async def get_static(request: web.Request) -> web.StreamResponse:
-    """GET /static/NAME: one file; for good where the URL names its version."""
+    """Send a file, immutable if the URL names its version."""
     name = request.match_info["name"]
     body = _CONTENTS.get(name)
     if body is None:
@@ -218,5 +206,4 @@ async def get_static(request: web.Request) -> web.StreamResponse:
 
 
 def version_path(name: str) -> str:
-    """Return the path of a file below the proxy's root, with its version."""
     return f"static/{name}?v={_VERSIONS[name]}"

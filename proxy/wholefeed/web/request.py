@@ -1,12 +1,9 @@
-"""Reading a request: its route, the feed that it names, its options, and its Host.
+"""Reading a request: its route, feed, options, Host and body.
 
-The URL of a feed is given in a query or behind the slash:
+    /feed?url=https%3A%2F%2Fexample.org%2Ffeed.atom&limit=20    encoded or not, with our options
+    /https://example.org/feed.atom?lang=en                      prefix form: the query is the feed's
 
-    /feed?url=https%3A%2F%2Fexample.org%2Ffeed.atom&limit=20    encoded or as it is, and options of ours
-    /https://example.org/feed.atom?lang=en                      the prefix form: the whole query is the feed's
-
-Each request has an `Asked`, made before its handler; it reads these once, when they are first needed.
-`whole_body` and `receive_upload` read a body; all other functions do no I/O.
+Only `whole_body` and `receive_upload` do I/O.
 """
 
 from __future__ import annotations
@@ -42,7 +39,7 @@ from wholefeed.fetch.budget import MemoryBudget
 from wholefeed.fetch.codings import DecodeError, Decoder, codings_of
 from wholefeed.server.clients import TrustedProxies, last_value
 
-# Routes that are treated by name
+# Routes with special treatment
 
 HOME: Final = "/"
 LOGIN: Final = "/login"
@@ -53,20 +50,19 @@ FORGET: Final = "/forget"
 IMPORT: Final = "/import"
 STATIC: Final = "/static/{name}"
 PREFIXED: Final = "/{url}"
-"""The URL behind the slash."""
 UNMATCHED: Final = "unmatched"
-"""What stands for a route where there is none."""
+"""Stands for an unknown route."""
 FEED_ROUTES: Final = frozenset({"/feed", "/feed/", PREFIXED})
 OPEN_ROUTES: Final = frozenset({"/healthz", "/readyz", STATIC})
 DESTINATION: Final = istr("Sec-Fetch-Dest")
-"""What a browser wants it for (W3C Fetch Metadata)."""
+"""The browser's use of the answer (W3C Fetch Metadata)."""
 _LONGEST_KEPT: Final = 500
-"""Characters of a URL, or of a query, of which what was made is kept for the next request."""
+"""Characters of a text worth caching."""
 _Made = TypeVar("_Made")
 
 
 def _kept(make: Callable[[str], _Made]) -> Callable[[str], _Made]:
-    """Keep what a function makes of short texts: readers ask for the same ones again and again."""
+    """Cache results for short texts: readers repeat theirs."""
     made = lru_cache(maxsize=2048)(make)
 
     @wraps(make)
@@ -79,15 +75,12 @@ def _kept(make: Callable[[str], _Made]) -> Callable[[str], _Made]:
 # One request
 
 _WITHOUT_PATH: Final = frozenset({PREFIXED, UNMATCHED})
-"""What stands for any path: the target tells which it is. That of another route is no URL."""
+"""The target decides between them."""
 _NO_FACTS: Final[Mapping[str, object]] = {}
 
 
 class Asked:
-    """What one request asks for, and what its log line tells of it.
-
-    The checks before its handler and the handler itself share it.
-    """
+    """One request's wishes and log facts, for checks and handler."""
 
     __slots__ = (
         "_options", "_query", "_url", "app", "client", "config", "facts", "host", "is_prefixed",
@@ -105,34 +98,30 @@ class Asked:
         peer: str | None,
     ) -> None:
         self.app: Final = app
-        """That of the request, which looks for it each time."""
         self.config: Final = config
-        """That of the application."""
-        self._url = request.rel_url  # the request itself has this object: each would keep the other
+        self._url = request.rel_url  # not the request: it refers to this object
         self._options = _OPTIONS_OF.get(route) or _OPTIONS_OF.get(request.method, OPTIONS)
         self._query: Query | None = None
         raw = request.raw_path
         self.request_id: Final = next(_IDS)
         self.target: Final = strip_prefix(raw, prefix) if prefix else raw
-        """The request target, without the prefix that a reverse proxy may have kept."""
+        """The request target without the prefix of a reverse proxy."""
         self.is_prefixed: Final = route in _WITHOUT_PATH and is_prefix_form(self.target)
-        """Whether the feed's URL is written behind the slash, and its whole query is its own."""
         if route in _WITHOUT_PATH:
             route = PREFIXED if self.is_prefixed else UNMATCHED
         self.route: Final = route
-        """The path of the route, never what a client wrote: a query may hide in it."""
+        """The route's pattern, never client text: a query may hide in it."""
         self.facts: Mapping[str, object] = _NO_FACTS
-        """What the log line of the request tells beside what it tells of each; others may share it."""
+        """Extra facts for the log line; possibly shared, so replaced by `add`."""
         self.mark = ""
-        """The signature that lets this request in; empty when none does."""
+        """The valid signature; empty: none."""
         self.knows_token = False
-        """Whether it is let in because it bears the access token."""
+        """Whether the access token lets the request in."""
         self.session = ""
-        """Of the person who asks, where one has logged in."""
+        """The browser's login; empty: none."""
         self.host: tuple[str, str] | None = None
-        """Host and scheme, once they are found to be our own."""
+        """Host and scheme once verified as our own."""
         self.peer: Final = peer
-        """The address that the connection comes from, or `UNIX`."""
         headers = request.headers
         known = trusted.peer(peer)
         self.client: Final = (
@@ -140,17 +129,14 @@ class Asked:
             if hdrs.X_FORWARDED_FOR in headers
             else known.name
         )
-        """Who asks, as a name to count and to log requests by."""
         self.is_vouched_for: Final = known.is_believed
-        """Whether it comes from a reverse proxy that is believed."""
+        """Whether the peer is a trusted proxy."""
 
     def add(self, **facts: object) -> None:
-        """Let the log line tell that, too."""
         self.facts = {**self.facts, **facts}
 
     @property
     def query(self) -> Query:
-        """The options of the request and the URL that it names, read when they are first asked for."""
         if self._query is None:
             if self.is_prefixed:
                 self._query = Query(read_prefix(self.target), {})
@@ -160,13 +146,12 @@ class Asked:
 
     @property
     def feed_urls(self) -> FeedUrls:
-        """The feed that it names; a signature is good for https alone."""
+        """The feed's URLs; a signed one has no http fallback."""
         found = feed_urls(self.query.url)
         return FeedUrls(found.url) if self.mark else found
 
     @property
     def shown_url(self) -> str | None:
-        """The URL that it names, as it may be logged."""
         if "?" not in self.target and not self.is_prefixed:
             return None
         try:
@@ -178,11 +163,10 @@ class Asked:
 
 _shown: Final = _kept(safe_url)
 _ID_BYTES: Final = 8
-_IDS_AT_ONCE: Final = 256
+_IDS_AT_ONCE: Final = 256  # per system call
 
 
 def _ids() -> Iterator[str]:
-    """Give request ids, 64 random bits each; the system is asked for many at once."""
     while True:
         many = secrets.token_hex(_ID_BYTES * _IDS_AT_ONCE)
         for start in range(0, len(many), 2 * _ID_BYTES):
@@ -195,21 +179,17 @@ _IDS: Final = _ids()
 # The query
 
 VIEW_OPTIONS: Final = ("listed", "limit", "since", "answer_bytes", "pages")
-"""Parameters that name a part of the feed, in the order in which our own URLs have them."""
+"""Select a part of the feed, in the order of our URLs."""
 REPLAY_OPTIONS: Final = ("replay", "from", "on", "original")
-"""Those of a replay."""
 BESIDE: Final = {"pages": ("page",), "replay": REPLAY_OPTIONS[1:]}
-"""Parameters that are our own beside others alone: publishers have them, too (P7)."""
+"""Ours only beside another option: publishers use these names too (P7)."""
 OPTIONS: Final = frozenset({"url", "wait", "replay", *VIEW_OPTIONS, "token", "signed", "full", "undo"})
-"""Parameters of our own; whatever else stands behind an unencoded URL belongs to it."""
+"""Our parameters; others behind an unencoded URL belong to it."""
+# Elsewhere these parameters are publishers' own.
 IMPORT_OPTIONS: Final = OPTIONS | {"at", "name", "force"}
-"""Those of a document that is imported: publishers' parameters elsewhere."""
 CONTINUE_OPTIONS: Final = OPTIONS | {"old"}
-"""Those of a feed that continues another one."""
 FORGET_OPTIONS: Final = OPTIONS | {"entry"}
-"""Those of what removes a feed or one of its entries: a publisher's parameter elsewhere."""
 PAGE_OPTIONS: Final = OPTIONS | {"page", "media"}
-"""Those of the feed for people."""
 
 _OPTIONS_OF: Final = {
     VIEW: PAGE_OPTIONS,
@@ -218,22 +198,19 @@ _OPTIONS_OF: Final = {
     FORGET: FORGET_OPTIONS,
     "DELETE": FORGET_OPTIONS,
 }
-"""By route, else by method; of any other `OPTIONS`."""
 
 
 class Query(NamedTuple):
-    """The options of a request, each at most once, and the URL that it names."""
-
     url: str
-    """As given; empty when there is none."""
+    """Empty: none."""
     options: Mapping[str, str]
 
 
 def read_query(raw_query: str, options: frozenset[str] = OPTIONS) -> Query:
-    """Take the options of these names out of a raw query string.
+    """Split a raw query string into its options and URL.
 
     Raises:
-        RequestError: An option is given twice.
+        RequestError: An option occurs twice.
     """
     read = _read_query if len(raw_query) <= _LONGEST_KEPT else _read_query.__wrapped__
     return read(raw_query, options)
@@ -254,8 +231,8 @@ def _read_query(raw_query: str, names: frozenset[str]) -> Query:
             is_raw = name == "url" and _is_unencoded(value)
             is_raw_url = is_raw_url or is_raw
             if name in ("url", "old"):
-                value = _blanks_removed(value) if is_raw else value.strip("+")  # as forms write blanks
-            if name == "entry":  # a form's field, which may hold blanks
+                value = _blanks_removed(value) if is_raw else value.strip("+")  # forms encode blanks as "+"
+            if name == "entry":  # a form field with blanks
                 value = value.replace("+", " ")
             options[name] = value if is_raw else unquote(value)
         elif is_raw_url and part and not part.startswith("amp;"):
@@ -268,9 +245,9 @@ def _parameter(part: str) -> str:
 
 
 def _is_unencoded(value: str) -> bool:
-    """Whether a URL was put into the query as it is.
+    """Whether the URL stands unencoded in the query.
 
-    Clients that normalise a query leave `://` and `?` of an encoded value plain, but `=` and `&` encoded.
+    Some clients decode `://` and `?` of an encoded value but leave `=` and `&` encoded.
     """
     return "://" in value and ("=" in value or "%3d" not in value.lower())
 
@@ -291,7 +268,7 @@ def _blanks_removed(raw: str) -> str:
 _NAME: Final = (
     r"(?:[a-z0-9](?:[a-z0-9-]*[a-z0-9])?\.)+(?!(?:php\d?|aspx?|jsp|cgi|html?|js|json|xml|txt|env)\b)[a-z]{2,}"
 )
-"""A host's name as people write it; what bots ask web servers for is none."""
+"""A host name; typical targets of bots do not match."""
 _PREFIX: Final = re.compile(
     r"/{1,2}(?:%20|%09|%0A|%0D)*(?P<feed>feed(?::|%3A)(?:/{1,2}|(?:%2F){1,2})?)?"
     r"(?:(?P<scheme>https?)(?P<separator>:/{1,2}|%3A%2F%2F)(?=[^/])"
@@ -305,10 +282,9 @@ def is_prefix_form(raw_path: str) -> bool:
 
 
 def read_prefix(raw_path: str) -> str:
-    """Return the URL behind the slash, its query included. The target must be a prefix form.
+    """Return the URL of a prefix form, with its query.
 
-    One slash after the scheme will do, two before it, and all of it may be percent-encoded. Like any URL it
-    may bear `feed:`, or lack its scheme.
+    One or two slashes, percent-encoding, `feed:` and a missing scheme are accepted.
     """
     match = _PREFIX.match(raw_path)
     assert match is not None, "a prefix form"
@@ -320,25 +296,25 @@ def read_prefix(raw_path: str) -> str:
     return unquote(rest) if "/" not in rest else rest
 
 
-# The URL of a feed as people write it
+# Feed URLs as typed by people
 
 _BLANKS: Final = " \t\r\n\f\v\u00a0"
-"""What comes along where a URL is copied; other white space and controls are no part of one."""
+"""Copied along with URLs; other white space and controls are errors."""
 _WITHOUT_SCHEME: Final = re.compile(
     r"(?://)?(?P<rest>(?:[^\s/?#:@\[\]][^\s/?#:@\[\].]*+\.[^\s/?#:@\[\]]++"
     r"|[^\s/?#:@\[\]]++(?=:\d)|\[[0-9a-f:.]++\])"
     r"(?::\d{1,5})?(?:[/?#].*)?)",
     re.IGNORECASE | re.DOTALL,
 )
-"""Quantifiers that give nothing back: else a few KB of dots would take seconds."""
+"""Possessive quantifiers: else a few KB of dots take seconds."""
 
 
 class FeedUrls(NamedTuple):
-    """Where a feed is: by https, where a URL is given without a scheme."""
+    """A feed's URL, https by default."""
 
     url: str
     instead: str = ""
-    """What to ask where that refuses the connection: the same by http, if no scheme is given."""
+    """Asked if https refuses the connection and no scheme was given."""
 
 
 @_kept
@@ -346,8 +322,8 @@ def feed_urls(given: str) -> FeedUrls:
     """Return the canonical URLs of a feed.
 
     Raises:
-        RequestError: None is given.
-        InvalidUrlError: It is none that can be fetched.
+        RequestError: No URL is given.
+        InvalidUrlError: The URL cannot be fetched.
     """
     if not given:
         raise RequestError("expected the parameter url, the feed's URL, got none")
@@ -359,13 +335,12 @@ def feed_urls(given: str) -> FeedUrls:
 
 
 def feed_url(given: str) -> str:
-    """Return the canonical URL of a feed, as `feed_urls` does."""
     return feed_urls(given).url
 
 
 @_kept
 def complete_url(given: str) -> FeedUrls:
-    """Return the URL that is meant: blanks around it, `feed:` in front of it or no scheme are no obstacle."""
+    """Return a URL with a scheme, without blanks and `feed:`."""
     text = without_feed_scheme(given.strip(_BLANKS))
     bare = _WITHOUT_SCHEME.fullmatch(text)
     if bare is None:
@@ -377,12 +352,11 @@ def complete_url(given: str) -> FeedUrls:
 
 
 def is_set(options: Mapping[str, str], name: str) -> bool:
-    """Whether an option is given, and not as 0 or false."""
     return options.get(name, "") not in ("", "0", "false")
 
 
 def read_wait(options: Mapping[str, str], at_most: float) -> float:
-    """Return the seconds that a reader is willing to wait: `at_most`, if it does not say so itself.
+    """Return the seconds a reader waits; default and maximum: `at_most`.
 
     Raises:
         RequestError: Not a number of seconds.
@@ -400,10 +374,10 @@ def read_wait(options: Mapping[str, str], at_most: float) -> float:
 
 
 def read_view(options: Mapping[str, str], max_bytes: int) -> View:
-    """Return which part of the feed is asked for; `max_bytes` bounds any answer, 0 does not.
+    """Return the selected part of the feed; 0 `max_bytes`: unbounded.
 
     Raises:
-        RequestError: One of `VIEW_OPTIONS`, or `page`, is not what it should be.
+        RequestError: A parameter is malformed.
     """
     limit, since, room, page = None, None, max_bytes or None, None
     if "limit" in options:
@@ -419,7 +393,7 @@ def read_view(options: Mapping[str, str], max_bytes: int) -> View:
         size = _whole_number(options, "pages", *PAGE_SIZES)
         page = FeedPage(size, _whole_number(options, "page", 1) if "page" in options else None)
     has_listed = _is_on(options, "listed")
-    if not has_listed and "replay" in options:  # lines are of all entries, and later ones depend on them
+    if not has_listed and "replay" in options:  # a replay's timeline counts all entries
         raise RequestError("expected replay, or listed=off, got both")
     return View(limit, since, room, page, has_listed)
 
@@ -432,7 +406,11 @@ def _is_on(options: Mapping[str, str], name: str) -> bool:
 
 
 def read_instant(options: Mapping[str, str], name: str) -> float:
-    """Return an instant that is given, epoch seconds; RequestError: it is none."""
+    """Return an instant, epoch seconds.
+
+    Raises:
+        RequestError: The value is malformed.
+    """
     given = options[name]
     instant = parse_rfc3339(given) if _RFC3339.fullmatch(given) else None
     if instant is None:
@@ -447,9 +425,8 @@ _RFC3339: Final = re.compile(
 
 
 LARGEST_NUMBER: Final = 10**15 - 1
-"""In a parameter: fifteen digits."""
 PAGE_SIZES: Final = (10, 1000)
-"""The least and the most entries that a page may have."""
+"""Fewest and most entries of a page."""
 
 
 def _whole_number(options: Mapping[str, str], name: str, least: int, most: int = LARGEST_NUMBER) -> int:
@@ -469,18 +446,16 @@ _TOO_LONG: Final = re.compile(r"0*[1-9][0-9]{15,}", re.ASCII)
 
 
 class Replay(NamedTuple):
-    """A feed from its beginning, at a pace."""
-
     pace: ReplayPace
     shows_original: bool
-    """Whether titles bear the date on which their entry was published (P3)."""
+    """Whether titles show the original date (P3)."""
 
 
 def read_replay(options: Mapping[str, str], feed_url: str) -> Replay | None:
-    """Return the replay that is asked for, if any; `feed_url` is the proxy's URL of the feed.
+    """Return the replay, if any; messages use `feed_url`, the proxy's.
 
     Raises:
-        RequestError: A parameter of it is missing, or is not what it should be.
+        RequestError: A parameter is missing or malformed.
     """
     if "replay" not in options:
         return None
@@ -496,18 +471,13 @@ def read_replay(options: Mapping[str, str], feed_url: str) -> Replay | None:
 
 
 def replay_options(options: Mapping[str, str]) -> dict[str, str]:
-    """Return those parameters that are a replay's, in the order of our own URLs."""
     return {name: options[name] for name in REPLAY_OPTIONS if name in options}
 
 
 def begun_replay(options: Mapping[str, str], now: float) -> dict[str, str]:
-    """Return the parameters of a replay, with an instant at which it begins.
+    """Return a replay's parameters; the default beginning is the last 6:00 local time of a listed day.
 
-    If they name none themselves it is the last 6:00 of this machine's clock, of a listed day.
-
-    Args:
-        options: With `replay`; what they say need not be right.
-        now: Epoch seconds.
+    The parameters may be malformed. `now`: epoch seconds.
     """
     found = replay_options(options)
     if "from" not in found:
@@ -517,11 +487,11 @@ def begun_replay(options: Mapping[str, str], now: float) -> dict[str, str]:
     return found
 
 
-# What a client accepts, and how much it likes each (RFC 9110, 12.4.2)
+# Weights of a client's preferences (RFC 9110, 12.4.2)
 
 
 def parse_weights(field: str) -> list[tuple[str, float]]:
-    """Return what a field such as Accept names, in lower case, with its weight: 0, if that is no number."""
+    """Return the items of a field such as Accept, in lower case, with weights; malformed: 0."""
     found = []
     for part in field.lower().split(","):
         name, *parameters = (each.strip() for each in part.split(";"))
@@ -537,7 +507,6 @@ def parse_weights(field: str) -> list[tuple[str, float]]:
 
 
 UPLOAD_SECONDS: Final = 60
-"""For so long a body may take that somebody sends to be kept or changed."""
 
 
 @asynccontextmanager
@@ -549,24 +518,19 @@ async def receive_upload(
     what: str,
     late: Callable[[str], RequestError] = RequestError,
 ) -> AsyncIterator[bytes]:
-    """Read what somebody sends, and hold room for it while the block works with it.
+    """Read a body, and reserve memory from the common `room` during the block.
 
-    Args:
-        request: Its body is read.
-        room: For all that is being sent.
-        at_most: Bytes of the body, without content coding.
-        what: It is, in a word.
-        late: Makes the error where it does not come in time.
+    `at_most` counts decoded bytes; `late` makes the timeout error.
 
     Raises:
-        OverloadedError: There is no room.
-        HTTPRequestEntityTooLarge: It is longer.
-        RequestError: It is not in the coding that it says, or does not come in time.
+        OverloadedError: No memory is free.
+        HTTPRequestEntityTooLarge: The body is longer.
+        RequestError: The body is malformed or late.
     """
     held_bytes = min(at_most, room.total_bytes)
     if request.content_length is not None and hdrs.CONTENT_ENCODING not in request.headers:
         held_bytes = min(request.content_length, held_bytes)
-    if not await room.take(held_bytes):  # nothing of it has been read yet
+    if not await room.take(held_bytes):  # the body is still unread
         raise OverloadedError(f"too many {what}s are being sent")
     try:
         try:
@@ -580,11 +544,11 @@ async def receive_upload(
 
 
 async def whole_body(request: web.Request, at_most: int) -> bytes:
-    """Return the body of a request, decoded: the only place where a body is read or decoded.
+    """Return a decoded body; nothing else reads one.
 
     Raises:
-        HTTPRequestEntityTooLarge: It is longer than so many bytes; where it says so itself none is read.
-        RequestError: It is not in the coding that it says.
+        HTTPRequestEntityTooLarge: The body, or its announced size, is above `at_most`.
+        RequestError: The body does not fit its coding.
     """
     said = request.content_length or 0
     if said > at_most:
@@ -596,7 +560,7 @@ async def whole_body(request: web.Request, at_most: int) -> bytes:
         async for chunk in request.content.iter_any():
             for piece in decoder.feed(chunk):
                 body += piece
-                await asyncio.sleep(0)  # others have their turn: a chunk may decode to the whole limit
+                await asyncio.sleep(0)  # yield to others: one chunk may decode to the whole limit
         for piece in decoder.finish():
             body += piece
     except DecodeError as exc:
@@ -612,10 +576,10 @@ _CONTINUES: Final = "100-continue"
 
 
 async def await_reader(request: web.Request) -> None:
-    """Let a client that waits for leave to send its body wait until somebody reads it (RFC 9110, 10.1.1).
+    """Delay `100 Continue` until somebody reads the body (RFC 9110, 10.1.1).
 
     Raises:
-        HTTPExpectationFailed: It expects something else.
+        HTTPExpectationFailed: The client expects something else.
     """
     expected = request.headers.get(hdrs.EXPECT, "")
     if request.version >= HttpVersion11 and expected.lower() != _CONTINUES:
@@ -623,7 +587,6 @@ async def await_reader(request: web.Request) -> None:
 
 
 async def _continue(request: web.Request) -> None:
-    """Tell a client that waits for it to send its body."""
     if request.version >= HttpVersion11 and request.headers.get(hdrs.EXPECT, "").lower() == _CONTINUES:
         await request.writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
         request.writer.output_size = 0
@@ -638,10 +601,7 @@ def too_large(size: int, at_most: int) -> web.HTTPRequestEntityTooLarge:
 
 
 def own_url(base: str, url: str, mark: str = "") -> str:
-    """Return the proxy's URL of a feed by the feed's canonical URL, with its signature if there is one.
-
-    `base` is scheme and authority, and the path of the proxy where it has one, without a final slash.
-    """
+    """Return the proxy's URL of a canonical feed URL; `base` as `base_url` returns it."""
     return f"{base}/feed?url={_quote(url)}" + (f"&signed={mark}" if mark else "")
 
 
@@ -659,29 +619,24 @@ def view_query(options: Mapping[str, str]) -> str:
 
 
 _NAMED: Final = (*REPLAY_OPTIONS, *VIEW_OPTIONS, *BESIDE["pages"])
-"""What our own URLs of a feed bear, in their order."""
+"""In the order of our URLs."""
 
 
-# The Host that a request names, and what our links are made from (docs/faults.md row 77; RFC 9110, 7.4)
+# The Host of a request, the base of our links (docs/faults.md row 77; RFC 9110, 7.4)
 
 _HOST: Final = re.compile(r"(?P<name>\[[0-9a-f:.]{2,45}\]|[a-z0-9._-]{1,253})(?::\d{1,5})?", re.IGNORECASE)
-"""No name is longer (RFC 1035, 2.3.4); links are made from it, and kept."""
+"""253 characters at most (RFC 1035, 2.3.4): links and caches keep them."""
 _LONGEST_HOST: Final = 253 + len(":65535")
-_ROUTES_OF_ANY_HOST: Final = OPEN_ROUTES | {"/openapi.json"}
-"""Nothing of them is about anybody's feeds."""
+_ROUTES_OF_ANY_HOST: Final = OPEN_ROUTES | {"/openapi.json"}  # they reveal nothing about feeds
 
 
 def require_host(request: web.Request, asked: Asked) -> None:
-    """Refuse what is asked under a name that is not ours; a route that is named nowhere here is checked.
-
-    A web page can let a name of its own point to a proxy on its visitor's machine, and would be let in as the
-    same origin. It knows no token and signs nothing, so behind a reverse proxy the Host need not be one
-    of ours where such is wanted.
-    """
+    """Refuse foreign names: a web page could point its own name at the proxy and count as the same origin."""
     if asked.route in _ROUTES_OF_ANY_HOST:
         return
     server = asked.config.server
-    if server.public_url:  # links are made from that alone
+    # A stranger's page knows no token and signs nothing, so any Host will do behind a reverse proxy.
+    if server.public_url:  # the only base of links
         is_feed = asked.route in FEED_ROUTES and request.method in ("GET", "HEAD")
         if is_feed or server.access_token or server.signing_keys:
             return
@@ -689,12 +644,9 @@ def require_host(request: web.Request, asked: Asked) -> None:
 
 
 def base_url(request: web.Request, asked: Asked) -> str:
-    """Return the proxy's URL as the reader should see it, without a final slash.
+    """Return the proxy's URL without a final slash.
 
-    `server.public_url` where it is set; else the Host of the request when it may be trusted: it is listed in
-    `server.allowed_hosts`, or nobody else's name can point here (an IP address, localhost, a single label).
-    A reverse proxy in `server.trusted_proxies` says what Host and scheme the reader used, and what path it
-    has taken away in front of the proxy's own.
+    `server.public_url` decides, else the Host or the fields of a trusted proxy.
 
     Raises:
         MisdirectedError: The Host is missing, malformed or not allowed.
@@ -707,13 +659,13 @@ def base_url(request: web.Request, asked: Asked) -> str:
 
 
 def _required_host(request: web.Request, asked: Asked) -> tuple[str, str]:
-    """Return the Host that was asked for, and the scheme; raise where it may not be ours."""
+    """Return the verified Host and scheme."""
     host, scheme = request.headers.get(hdrs.HOST, "") or _own_address(request), request.scheme
     if asked.is_vouched_for:
         host = _last(request, "X-Forwarded-Host") or host
         forwarded = _last(request, "X-Forwarded-Proto").lower()
         scheme = forwarded if forwarded in ("http", "https") else scheme
-    name = _name(host) if len(host) <= _LONGEST_HOST else ""  # whatever is read is kept
+    name = _name(host) if len(host) <= _LONGEST_HOST else ""  # `_name` caches its argument
     if not name or not (_is_nobody_else_s(name) or _is_listed(name, asked.config.server)):
         raise MisdirectedError(
             f"expected a Host from server.allowed_hosts, or server.public_url to be set, got {host[:100]!r}"
@@ -727,7 +679,7 @@ def _last(request: web.Request, field: str) -> str:
 
 
 def _own_address(request: web.Request) -> str:
-    """Return where the request came in, for clients of HTTP/1.0 that send no Host."""
+    """Return the local address, for HTTP/1.0 clients without Host."""
     name = request.get_extra_info("sockname")
     if request.version >= HttpVersion11 or not isinstance(name, tuple):
         return ""
@@ -737,15 +689,15 @@ def _own_address(request: web.Request) -> str:
 
 @lru_cache(maxsize=256)
 def _name(host: str) -> str:
-    """Return the name of a Host field, without its port; empty where it is none."""
+    """Return the Host without its port; empty: malformed."""
     match = _HOST.fullmatch(host)
     return "" if match is None else match["name"].lower().strip("[]")
 
 
 @lru_cache(maxsize=256)
 def _is_nobody_else_s(name: str) -> bool:
-    """Whether nobody can let the name point here but who runs this host or its network."""
-    if "." not in name or name.endswith(".localhost"):
+    """Whether no stranger can point the name here."""
+    if "." not in name or name.endswith(".localhost"):  # also `localhost` itself
         return True
     try:
         ipaddress.ip_address(name)
@@ -759,20 +711,18 @@ def _is_listed(name: str, server: ServerConfig) -> bool:
     return name in (allowed.lower() for allowed in own)
 
 
-# The path below which a reverse proxy passes requests on (docs/operations.md)
+# The proxy's path behind a reverse proxy (docs/operations.md)
 
 
 def prefix_of(public_url: str) -> str:
-    """Return the path of `server.public_url`, without a final slash; the reverse proxy in front may keep it.
+    """Return the path of `server.public_url` without a final slash.
 
-    Requests are taken with it and without it: reverse proxies that strip it, and those on the machine itself,
-    ask without.
+    Requests work with and without it, as some reverse proxies strip it.
     """
     return urlsplit(public_url).path.rstrip("/")
 
 
 def strip_prefix(raw_path: str, prefix: str) -> str:
-    """Return a request target without the prefix; as it is, where it does not bear it."""
     if not prefix or not raw_path.startswith(prefix):
         return raw_path
     rest = raw_path[len(prefix) :]
@@ -782,7 +732,7 @@ def strip_prefix(raw_path: str, prefix: str) -> str:
 
 
 def root_from(raw_path: str, prefix: str) -> str:
-    """Return the relative URL that leads from a request's own to the proxy's, with a final slash."""
+    """Return the relative URL of the proxy's root, with a final slash."""
     path = raw_path.partition("?")[0]
     if path == prefix:
         return path.rpartition("/")[2] + "/"
@@ -794,9 +744,6 @@ _FORWARDED_PATH: Final = re.compile(r"(?:/(?!\.{1,2}(?:/|\Z))[A-Za-z0-9._~-]+)+"
 
 
 def forwarded_prefix(value: str) -> str:
-    """Return the path that a reverse proxy says it has stripped, without a final slash.
-
-    Empty: it says none, or one that could be written in several ways.
-    """
+    """Return the path stripped by a reverse proxy; empty: none or ambiguous."""
     path = value.rstrip("/")
     return path if len(path) <= _LONGEST_FORWARDED and _FORWARDED_PATH.fullmatch(path) else ""

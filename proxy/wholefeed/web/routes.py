@@ -30,15 +30,13 @@ _PREFIXED: Final = (
     r"(?:/|%20|%09|%0[AaDd])*+"
     r"(?:[Hh][Tt][Tt][Pp][Ss]?(?::|%3A)|[Ff][Ee][Ee][Dd](?::|%3A)|[^/][^/.]*+\.[^/]+?(?:/|%2F)).*"
 )
-"""What may be a URL behind the slash; `wholefeed.web.request` has the last word. It is held against
-every path that anybody asks for, so it must not look twice at any of it."""
+"""A rough match for URLs; `wholefeed.web.request` decides. It scans every path, so it must not backtrack."""
 
 
 def add_routes(app: web.Application, prefix: str) -> dict[web.AbstractResource | None, str]:
-    """Add the routes, and the same below the prefix; return what path each resource has without it.
+    """Add all routes, also below the prefix; return each resource's plain path.
 
-    A path of the proxy's own means what it means without a prefix. The root below it is found with a final
-    slash and without.
+    The prefixed root works with and without a final slash.
     """
     paths: dict[web.AbstractResource | None, str] = {}
     below: list[tuple[web.RouteDef, str]] = []
@@ -56,7 +54,7 @@ def add_routes(app: web.Application, prefix: str) -> dict[web.AbstractResource |
 
 
 _UNREAD: Final[dict[str, Any]] = {"expect_handler": await_reader}
-"""aiohttp would ask for a body before anybody has looked at the request."""
+"""aiohttp would request a body before any check."""
 
 
 def routes() -> list[web.RouteDef]:

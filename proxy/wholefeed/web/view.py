@@ -1,11 +1,7 @@
-"""GET /view?url=U: a feed for people, newest entries first, a page at a time.
+"""GET /view?url=U: a feed for people, newest entries first, in pages.
 
-Entries are what strangers have written (`wholefeed.core.compose.sanitising`). Nothing is loaded from
-elsewhere unless `media=1` asks for pictures, audio and video; and nothing that they name is loaded from the
-proxy itself, to which the browser sends the session (docs/faults.md row 97).
-
-The entries of a page are the same for everybody, bounded, and kept (`wholefeed.service.showing`); the rest of
-the page is small, and made for each request.
+Strangers write entries. Pages load media only with `media=1`, and never from the proxy itself: the browser
+would send its session (docs/faults.md row 97). Entries are the same for everybody and cached.
 """
 
 from __future__ import annotations
@@ -43,7 +39,7 @@ from wholefeed.web.request import Asked, base_url, own_url, read_replay, read_wa
 
 _ENTRIES_A_PAGE: Final = 50
 _WAIT_SECONDS: Final = 1.0
-"""How long a feed that is not known yet is waited for before the page says that it is being read."""
+"""For an unknown feed."""
 _LONGEST_TITLE: Final = 300
 _MEDIA_POLICY: Final = CONTENT_SECURITY_POLICY.replace(
     "img-src 'self' data:", "img-src 'self' data: https: http:; media-src https: http:"
@@ -51,7 +47,7 @@ _MEDIA_POLICY: Final = CONTENT_SECURITY_POLICY.replace(
 
 
 async def get_view(request: web.Request) -> web.StreamResponse:
-    """GET /view?url=U: the feed for people; a token in the URL becomes a session first."""
+    """Show a feed; first replace a token in the URL by a session."""
     if request[ASKED].query.options.get("token"):
         return to_view(request, request[ASKED])
     return await with_instead(request, lambda url: _view(request, request[ASKED], url))
@@ -78,7 +74,7 @@ async def _view(request: web.Request, asked: Asked, url: str) -> web.StreamRespo
 
 
 _ENTRIES: Final = "<!--entries-->"
-"""Where they stand on the page; no value in a template comes out as that."""
+"""The entries' place; escaping keeps it out of values."""
 
 
 async def _send(request: web.Request, around: str, entries: RenderedPage, policy: str) -> web.StreamResponse:
@@ -91,7 +87,7 @@ async def _send(request: web.Request, around: str, entries: RenderedPage, policy
 
 
 def _own_places(request: web.Request, asked: Asked) -> UrlPlaces:
-    """Return where the proxy is, by its own name and by the one that was used."""
+    """Return the proxy's own URL and the requested one."""
     base = base_url(request, asked)
     is_asked_so = request.host.lower() == urlsplit(base).netloc.lower()
     return UrlPlaces.of([base, "" if is_asked_so else f"http://{request.host}"])
@@ -100,10 +96,10 @@ def _own_places(request: web.Request, asked: Asked) -> UrlPlaces:
 async def _view_of(
     reconstruction: Reconstruction, url: str, page_asked: str, *, has_media: bool
 ) -> dict[str, Any]:
-    """Return what the page shows of a feed around its entries; page 1 has the newest.
+    """Return the values around the entries; page 1 has the newest.
 
     Raises:
-        NoSuchPageError: The feed has no page of that number.
+        NoSuchPageError: The feed has no such page.
     """
     snapshot = reconstruction.snapshot
     total, feed = entries_in(snapshot), snapshot.feed
@@ -133,7 +129,6 @@ _NUMBER: Final = re.compile("[1-9][0-9]{0,8}", re.ASCII)
 
 
 def _replay_in_words(request: web.Request, asked: Asked, url: str) -> str:
-    """Return the pace of the replay whose URL was opened; nothing for the feed itself."""
     replay = read_replay(asked.query.options, own_url(base_url(request, asked), url, asked.mark))
     if replay is None:
         return ""
@@ -142,7 +137,7 @@ def _replay_in_words(request: web.Request, asked: Asked, url: str) -> str:
 
 
 def _host(url: str) -> str:
-    """Return the host of a URL, and its port: what stands before them looks like a host and is none."""
+    """Return a URL's host and port without a misleading userinfo."""
     return (split(url).authority or "").rpartition("@")[2]
 
 
@@ -152,7 +147,7 @@ def _articles(articles: Sequence[Article], first: int) -> bytes:
 
 
 def _entry(article: Article, number: int) -> dict[str, Any]:
-    """Return an entry as the page shows it, with its place in the feed; the newest is 1."""
+    """Return an entry for the template; the newest is number 1."""
     at, updated = article.at, article.updated
     has_changed = updated is not None and at is not None and updated - at > DAY_SECONDS
     return {
@@ -163,7 +158,7 @@ def _entry(article: Article, number: int) -> dict[str, Any]:
         "updated": _instant(updated) if has_changed else None,
         "author": article.author,
         "length": length_in_words(article.duration_seconds),
-        "content": Markup(article.content),  # noqa: S704 - it is what the sanitiser has made
+        "content": Markup(article.content),  # noqa: S704 - sanitised
         "cut": article.cut,
         "files": [_file(each) for each in article.files],
         "files_left": article.files_left,
@@ -181,7 +176,7 @@ def _instant(at: float | None) -> Markup | None:
 
 
 def length_in_words(seconds: float | None) -> str:
-    """Return how long an entry plays: `1 h 3 min`, `45 min`, `40 s`."""
+    """Return a playing time: `1 h 3 min`, `45 min`, `40 s`."""
     if seconds is None:
         return ""
     hours, minutes = divmod(int(seconds) // 60, 60)
@@ -191,7 +186,7 @@ def length_in_words(seconds: float | None) -> str:
 
 
 def _file(file: File) -> dict[str, str]:
-    """Return a file that goes with an entry, with the element that plays or shows it, if there is one."""
+    """Return an enclosure and its HTML element, if any."""
     element = ""
     if file.may_load:
         element = {"image": "img", "audio": "audio", "video": "video"}.get(file.kind.partition("/")[0], "")

@@ -1,1 +1,1 @@
-"""Processes that work on large documents, so that the event loop never waits for one."""
+"""Processes for large documents, so that the event loop never waits for one."""

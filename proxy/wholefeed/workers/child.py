@@ -1,10 +1,6 @@
-"""The whole of a worker process: jobs come in through standard input, results go out through standard output.
+"""The main program of a worker: jobs arrive on standard input, results leave on standard output.
 
-It imports the core of wholefeed alone, and not asyncio: it starts in a quarter of a second and takes 25 MB.
-It ends when its standard input does, even in the middle of a job.
-
-    write_frame(requests, ("read_document", (body,), {}, 20.0))     # in the process that it works for
-    read_frame(replies)                                             # ("begun", None), then ("done", ...)
+It avoids asyncio, so it starts in 0.25 s and takes 25 MB.
 """
 
 from __future__ import annotations
@@ -31,19 +27,18 @@ UNREADABLE: Final = "unreadable"
 FAILED: Final = "failed"
 
 _OOM_SCORE: Final = "500"
-"""Where memory is short, a worker is killed rather than the server: half of all memory worse (proc(5))."""
+"""Makes the kernel kill a worker before the server (proc(5))."""
 
 
 def main() -> None:
-    """Work until standard input ends."""
     requests, replies = _own_streams()
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the process that it works for says when to end
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent decides when to end
     faulthandler.enable()
     with suppress(OSError):  # Linux alone has it
         Path("/proc/self/oom_score_adj").write_text(_OOM_SCORE, "ascii")
     start_new_thread(_end_with_parent, (requests.fileno(),))
     gc.freeze()
-    gc.disable()  # most of what a job makes is kept until its end
+    gc.disable()  # most objects of a job live until its end
     with suppress(BrokenPipeError, EOFError):
         serve(requests, replies)
 
@@ -54,32 +49,32 @@ _ERRORS: Final = 2
 
 
 def _own_streams() -> tuple[IO[bytes], IO[bytes]]:
-    """Keep the pipes to oneself: what anything prints goes to the errors, and nothing reads requests."""
+    """Return duplicates of both pipes; anything printed goes to standard error."""
     requests = os.fdopen(os.dup(_REQUESTS), "rb")
     replies = os.fdopen(os.dup(_REPLIES), "wb")
     nothing = os.open(os.devnull, os.O_RDONLY)
     os.dup2(nothing, _REQUESTS)
     os.close(nothing)
     os.dup2(_ERRORS, _REPLIES)
-    os.set_blocking(_ERRORS, False)  # more than its pipe holds is lost rather than waited for
+    os.set_blocking(_ERRORS, False)  # loses output rather than wait for its pipe
     return requests, replies
 
 
 def _end_with_parent(requests: int) -> None:
-    """End when the other end of the pipe is closed, in the middle of a job too: its process may be killed."""
+    """Exit when the parent closes its pipe, even in the middle of a job."""
     poll = select.poll()
-    poll.register(requests, 0)  # a hang-up is always told
+    poll.register(requests, 0)  # a hang-up is always reported
     poll.poll()
     os._exit(0)
 
 
 def serve(requests: IO[bytes], replies: IO[bytes]) -> None:
-    """Do one job after the other; raises `EOFError` when there will be no further one."""
+    """Do one job after another until `EOFError`."""
     write_frame(replies, (READY, os.getpid()))
     while True:
         name, arguments, options, cpu_seconds = read_frame(requests)
         write_frame(replies, (BEGUN, None))
-        # The timer counts what this process computes, and ends it wherever it is: in C code too.
+        # The timer counts CPU time and ends the process, even inside C code.
         signal.setitimer(signal.ITIMER_PROF, cpu_seconds)
         reply = _outcome(name, arguments, options)
         signal.setitimer(signal.ITIMER_PROF, 0)
@@ -94,28 +89,27 @@ def _outcome(name: str, arguments: tuple[Any, ...], options: dict[str, Any]) -> 
         return DONE, JOBS[name](*arguments, **options)
     except ParseError as exc:
         return UNREADABLE, (exc.message, exc.slug)
-    except Exception:  # noqa: BLE001 - whoever asked for it is told
+    except Exception:  # noqa: BLE001 - the parent gets it
         return FAILED, traceback.format_exc()
 
 
-# What goes through the pipes
+# Frames in the pipes
 
 _PICKLE_PROTOCOL: Final = 5
-"""Bytes of 64 KiB and more are not copied: they are written as they are, and read into what they become."""
+"""Transfers bytes of 64 KiB and more without a copy."""
 _CORE: Final = "wholefeed.core."
 
 
 def write_frame(stream: IO[bytes], message: object) -> None:
-    """Write an object and flush it."""
     pickle.dump(message, stream, _PICKLE_PROTOCOL)
     stream.flush()
 
 
 def read_frame(stream: IO[bytes]) -> Any:
-    """Read the next object, and nothing of what comes behind it.
+    """Read exactly one object.
 
     Raises:
-        EOFError: The other side has ended, or sends what is no frame.
+        EOFError: The other side has ended or sends no frame.
     """
     try:
         return _Unpickler(stream).load()
@@ -124,10 +118,7 @@ def read_frame(stream: IO[bytes]) -> Any:
 
 
 class _Unpickler(pickle.Unpickler):
-    """Makes plain values and classes of the core: a worker deals with what strangers sent.
-
-    Nothing of what it says is run.
-    """
+    """Loads only plain values and classes of the core: a worker handles strangers' data."""
 
     def find_class(self, module_name: str, global_name: str, /) -> Any:
         found = super().find_class(module_name, global_name) if module_name.startswith(_CORE) else None

@@ -1,12 +1,6 @@
 """The cores and the memory that this process, or its container, may use.
 
-A container may have less than the machine, by cgroups of either version. These functions read small files of
-the kernel, and block meanwhile.
-
-    usable_cores()          # 1.5
-    free_memory_bytes()     # 187695104
-
-`root` is where `proc` and `sys` are.
+`root` contains `proc` and `sys`; reading them blocks.
 """
 
 from __future__ import annotations
@@ -18,7 +12,7 @@ from pathlib import Path
 
 
 def usable_cores(root: Path = Path("/")) -> float:
-    """Return how many cores this process may keep busy; a quota may allow a part of one."""
+    """Return the cores; a quota may allow a fraction."""
     quotas = (quota for folder in _groups(root, "cpu") for quota in _quota(folder))
     return min([_cores_by_affinity(), *quotas])
 
@@ -38,13 +32,13 @@ def _quota(folder: Path) -> Iterator[float]:
 
 
 def memory_bytes(root: Path = Path("/")) -> int:
-    """Return how much memory this process may have at most, with all that is beside it in its cgroups."""
+    """Return the memory limit, shared with the cgroup's other processes."""
     limits = (limit for folder in _groups(root, "memory") for limit, _ in _memory(folder))
     return min([os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"), *limits])
 
 
 def free_memory_bytes(root: Path = Path("/")) -> int:
-    """Return how much of it could be taken now: what nobody has, and what the kernel keeps of files."""
+    """Return the memory available now, including file caches."""
     found = re.search(r"^MemAvailable:\s+(\d+) kB$", _text(root / "proc/meminfo"), re.MULTILINE)
     available = [int(found[1]) * 1024] if found else []
     left = (limit - used for folder in _groups(root, "memory") for limit, used in _memory(folder))
@@ -52,7 +46,7 @@ def free_memory_bytes(root: Path = Path("/")) -> int:
 
 
 def _memory(folder: Path) -> Iterator[tuple[int, int]]:
-    """Yield the limit of a cgroup, and how much of it is taken for good."""
+    """Yield a cgroup's limit and its use without file caches."""
     for limit, used, prefix in (
         ("memory.max", "memory.current", ""),  # version 2
         ("memory.limit_in_bytes", "memory.usage_in_bytes", "total_"),  # version 1
@@ -70,7 +64,6 @@ def _fields(text: str) -> dict[str, int]:
 
 
 def _groups(root: Path, controller: str) -> Iterator[Path]:
-    """Yield the folders of the cgroups that the process is in, and of those around them."""
     mount = root / "sys/fs/cgroup"
     for line in _text(root / "proc/self/cgroup").splitlines():
         _, controllers, place = [*line.split(":", 2), "", ""][:3]
@@ -83,7 +76,7 @@ def _groups(root: Path, controller: str) -> Iterator[Path]:
 
 
 def _along(mount: Path, place: str) -> Iterator[Path]:
-    """Yield the folders from a cgroup up to the mount. In a container the mount may be the group itself."""
+    """Yield a cgroup's folder and its parents; in a container the mount may be the cgroup."""
     here = mount / place.strip("/")
     for folder in (here, *here.parents):
         yield folder

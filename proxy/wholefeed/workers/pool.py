@@ -1,17 +1,12 @@
-"""Workers for one event loop: started when they are needed, ended when they are not.
+"""Workers for one event loop, started and ended on demand.
 
-    workers = Workers(worker_count("auto"))
-    read = await workers.run(len(body), read_document, body, sender, max_depth=256)
-    await workers.close()
+A document's size decides where its job runs:
 
-Where a job runs depends on the size of its document:
-
-    up to INLINE_BYTES    on the spot, since a trip to a worker costs more
-    below THREAD_BYTES    in the one thread for such jobs, unless too much waits for it already
+    up to INLINE_BYTES    in the event loop, since a transfer costs more
+    below THREAD_BYTES    in the shared thread, unless its queue is full
     more                  in a worker, first come first served
 
-A thread of its own does a job where there are no workers, or none can be started; and a job of middle size
-while there is too little work for a worker's start, or all workers have a long job.
+A separate thread replaces a worker that cannot start, is not worth its start, or is busy for long.
 """
 
 from __future__ import annotations
@@ -44,38 +39,33 @@ _P = ParamSpec("_P")
 _T = TypeVar("_T")
 
 INLINE_BYTES: Final = 128 * 1024
-"""Up to here a document is worked on where it is (docs/design.md#worker-processes has the figures)."""
 THREAD_BYTES: Final = 256 * 1024
-"""Below that a thread does it for less: a trip to a worker takes a tenth of a walk's CPU at 155 KB."""
+"""Smaller ones cost less in a thread (docs/design.md#worker-processes)."""
 START_BYTES: Final = 1 << 20
-"""A worker is started for so much work at hand, or done lately: its start costs as much as reading 8 MB."""
+"""Work that justifies a start, which costs as much as reading 8 MB."""
 IDLE_SECONDS: Final = 30.0
-"""After so long without a job a worker is ended."""
 RETRY_SECONDS: Final = 60.0
-"""For so long nothing is started after that has failed."""
+"""Pause after a failed start."""
 CPU_SECONDS: Final = 20.0
-"""What a job may compute, whatever its size; the slowest known document of 26 MB takes half of that."""
+"""For one job; the slowest known document of 26 MB takes half."""
 ROOM_SECONDS: Final = 10.0
-"""How long a job waits at most for memory that others have."""
 
 _WORKER_BYTES: Final = 25 << 20
 _TIMES: Final = 4.5
-"""What a document takes while it is worked on, in times its own size: four in the worker, more where nearly
-all of it is markup, and what comes back."""
+"""Bytes of memory per byte of document, with the result and dense markup."""
 _LOOK_SECONDS: Final = 0.25
-"""So often is looked for memory."""
 
 _CLOSE_SECONDS: Final = 2.0
-"""How long processes that were killed are waited for: they end at once, unless the kernel holds them."""
+"""Killed processes end sooner unless the kernel blocks them."""
 
 
 class Workers:
-    """Where documents are worked on; belongs to one event loop.
+    """Processes and threads for the jobs of one event loop.
 
     Args:
-        limit: How many processes at most; 0: none, threads instead.
-        start_bytes: From how much work on a worker is started; 0: each time that there is none.
-        idle_seconds: After how long without a job one is ended.
+        limit: Maximum of processes; 0: only threads.
+        start_bytes: Work that justifies a start; 0: any.
+        idle_seconds: Idle time until a worker's end.
     """
 
     def __init__(
@@ -88,19 +78,17 @@ class Workers:
         self._spot = asyncio.Lock()
         self._looking = asyncio.Lock()
         self._idle: dict[_Worker, asyncio.TimerHandle] = {}
-        """Each with what is to end it; the one to be taken next last."""
+        """With the timer that ends each; the last one gets the next job."""
         self._busy: dict[_Worker, int] = {}
-        """Each with the bytes that it works on."""
         self._waiting: deque[tuple[int, asyncio.Future[_Worker]]] = deque()
         self._lately = (0, 0.0)
-        """The bytes that threads have worked on since there was a worker last, and when they did."""
-        # Both begin with their first job. One that has ended is waited for beside those at work.
+        """Bytes worked on in threads since the last worker, and the time."""
+        # Threads start with their first job. The extra one waits for the end of processes.
         self._threads = ThreadPoolExecutor(limit + 1, thread_name_prefix="worker")
         self._nearby = ThreadPoolExecutor(1, thread_name_prefix="documents")
         self._in_threads: set[asyncio.Future[Any]] = set()
-        """What waits for processes."""
         self._nearby_bytes = 0
-        """What the one thread works on, and what waits for it."""
+        """Bytes in the shared thread and its queue."""
         self._threads_until = 0.0
         self._is_closed = False
 
@@ -110,23 +98,19 @@ class Workers:
 
     @property
     def busy(self) -> int:
-        """How many documents are being worked on in processes."""
         return len(self._busy)
 
     async def run(
         self, body_bytes: int, job: Callable[_P, _T], /, *arguments: _P.args, **options: _P.kwargs
     ) -> _T:
-        """Do a job where it disturbs nobody. A caller that is cancelled takes its worker with it.
-
-        `body_bytes` are those of the documents that are worked on, or of such as take as long; the job is one
-        of `wholefeed.core.jobs.JOBS`.
+        """Run a job of `wholefeed.core.jobs.JOBS`; cancellation ends its worker.
 
         Raises:
-            ParseError: As the job does.
-            WorkTooLongError: It has computed for longer than a document of the size may take.
-            WorkTooLargeError: There was no memory for it in time.
-            WorkError: The process ended in the middle.
-            OverloadedError: The workers are being closed.
+            ParseError: The job raises it.
+            WorkTooLongError: The job exceeds `CPU_SECONDS`.
+            WorkTooLargeError: No memory is free in time.
+            WorkError: The process ends in the middle.
+            OverloadedError: The workers are closing.
         """
         if body_bytes <= INLINE_BYTES:
             await self.on_the_spot()
@@ -135,7 +119,7 @@ class Workers:
         if body_bytes < THREAD_BYTES and self._nearby_bytes + body_bytes < self._start_bytes:
             return await self._run_nearby(body_bytes, work)
         if body_bytes >= START_BYTES:
-            async with self._looking:  # one after the other, in the order of asking
+            async with self._looking:  # in the order of the calls
                 await self._find_room(body_bytes)
         if self._is_for_thread(body_bytes):
             return await asyncio.to_thread(work)
@@ -144,9 +128,9 @@ class Workers:
     async def run_briefly(
         self, cpu_seconds: float, job: Callable[_P, _T], /, *arguments: _P.args, **options: _P.kwargs
     ) -> _T:
-        """Do what `run` does in a process, however small it is, so that it ends when its time is over.
+        """Run a job of any size in a process that ends at its time limit.
 
-        Where there are to be no workers a thread does it, and nothing ends that.
+        Without workers, a thread runs the job without limit.
         """
         work = partial(job, *arguments, **options)
         if self._has_no_workers():
@@ -154,15 +138,15 @@ class Workers:
         return await self._run_there(self._start_bytes, cpu_seconds, work)
 
     async def on_the_spot(self) -> None:
-        """Wait until nothing else has been worked on here in this turn of the loop: others want it, too.
+        """Wait for a turn of the event loop without another job.
 
-        Documents come several at once, and all that is ready runs before the loop looks for more.
+        The loop runs all ready callbacks before it polls, and documents arrive together.
         """
         await self._spot.acquire()
         asyncio.get_running_loop().call_soon(self._spot.release)
 
     async def close(self) -> None:
-        """End all workers, whatever they do, and wait until they are gone."""
+        """Kill all workers and wait for their end."""
         self._is_closed = True
         self._nearby.shutdown(wait=False)
         for _, turn in self._waiting:
@@ -180,7 +164,7 @@ class Workers:
         self._threads.shutdown(wait=False)
 
     async def _run_nearby(self, body_bytes: int, work: Callable[[], _T]) -> _T:
-        """Do a job in the one thread for such: more of them would keep the loop from its turn."""
+        """Run a job in the shared thread; more threads would starve the loop."""
         if self._is_closed:
             raise _closing()
         doing = asyncio.get_running_loop().run_in_executor(self._nearby, work)
@@ -192,10 +176,7 @@ class Workers:
         self._nearby_bytes -= body_bytes
 
     async def _find_room(self, body_bytes: int) -> None:
-        """Wait until there is the memory that a large job takes: without it the kernel ends somebody.
-
-        That need not be the worker (docs/faults.md row 122). Those that have nothing to do are ended first.
-        """
+        """Wait for memory, so that the kernel kills no process (docs/faults.md row 122)."""
         wanted_bytes = int(_WORKER_BYTES + _TIMES * body_bytes)
         until = asyncio.get_running_loop().time() + ROOM_SECONDS
         while (free_bytes := await asyncio.to_thread(free_memory_bytes)) < wanted_bytes:
@@ -242,7 +223,7 @@ class Workers:
                 raise _closing() from exc
             raise
         finally:
-            del doing  # it holds the error, whose traceback holds this frame, and so the document
+            del doing  # its error's traceback would keep this frame, and so the document
         return await asyncio.to_thread(work)
 
     async def _turn(self, body_bytes: int) -> _Worker:
@@ -270,14 +251,12 @@ class Workers:
             self._waiting.popleft()
 
     def _another(self) -> _Worker | None:
-        """Return one more worker where the work at hand is worth it."""
         count = len(self._busy)
         at_hand_bytes = sum(self._busy.values()) + sum(size for size, turn in self._waiting)
         is_worth_it = not count or at_hand_bytes >= self._start_bytes * (count + 1)
         return _Worker() if count < self._limit and is_worth_it else None
 
     def _release(self, worker: _Worker) -> None:
-        """Take back a worker that was handed out."""
         del self._busy[worker]
         if worker.is_ended or self._is_closed:
             self._end(worker)
@@ -303,27 +282,22 @@ class Workers:
         doing = asyncio.get_running_loop().run_in_executor(self._threads, work)
         self._in_threads.add(doing)
         doing.add_done_callback(self._in_threads.discard)
-        doing.add_done_callback(retrieve_failure)  # of a caller who was cancelled
+        doing.add_done_callback(retrieve_failure)  # a cancelled caller never does
         return doing
 
 
 class LargeWork:
-    """Lets one large document be worked on at a time; belongs to one event loop.
-
-    Each may take several times its size meanwhile, and two at once are no faster than one after the other but
-    keep everything else waiting.
-    """
+    """One large document at a time: two at once are no faster and take more memory."""
 
     def __init__(self) -> None:
         self._turns = asyncio.Semaphore(1)
 
     def turn(self, body_bytes: int) -> AbstractAsyncContextManager[None]:
-        """Return what is held while documents of so many bytes are parsed or rendered."""
         return self._turns if body_bytes > START_BYTES else nullcontext()
 
 
 def _can_start() -> bool:
-    """Whether there is a Python to start: one that is part of another program has none."""
+    """Whether a Python exists to start: frozen programs have none."""
     return bool(sys.executable) and not getattr(sys, "frozen", False)
 
 
@@ -331,18 +305,17 @@ def _closing() -> OverloadedError:
     return OverloadedError("expected a worker, got none: shutting down", slug="shutting-down")
 
 
-# One worker process, as the threads see it that wait for it
+# One worker process
 
 _ERROR_BYTES: Final = 2000
-"""Of what a worker wrote to its standard error: the last lines of a traceback."""
 _DRAINED_BYTES: Final = 1 << 16
 _PIPE_BYTES: Final = 1 << 18
 
 
 class _Worker:
-    """A process that does one job at a time; started by the first.
+    """A process for one job at a time.
 
-    `kill` alone may be called from anywhere: the rest blocks, and belongs to one thread at a time.
+    Any thread may call `kill`. All else blocks, in one thread at a time.
     """
 
     def __init__(self) -> None:
@@ -352,17 +325,13 @@ class _Worker:
 
     @property
     def pid(self) -> int | None:
-        """Of the process, while there is one."""
+        """None: no process."""
         return self._process.pid if self._process is not None else None
 
     def do(self, work: partial[_T], *, cpu_seconds: float) -> _T:
-        """Do a job of `wholefeed.core.jobs.JOBS`, and return its result.
+        """Run a job and return its result; start the process if needed.
 
-        Raises:
-            ParseError: As the job raised it.
-            WorkTooLongError: It took more than `cpu_seconds`.
-            WorkError: The process has ended in the middle, or the job has failed.
-            _WorkerStartError: There is no process that could do it.
+        Raises as `Workers.run` does, or `_WorkerStartError`.
         """
         name = work.func.__name__
         try:
@@ -374,7 +343,7 @@ class _Worker:
         except (WorkError, _WorkerStartError):
             raise
         except Exception as exc:
-            self.kill()  # what is left in its pipes would be taken for the reply to another job
+            self.kill()  # its pipes may hold the rest of a reply
             raise WorkError(f"expected a reply from a worker process, got an error: {exc!r}") from exc
         self._drain(process)
         if kind == DONE:
@@ -386,27 +355,27 @@ class _Worker:
         raise WorkError(f"expected a worker to do {name}, got an error:\n{value[-_ERROR_BYTES:]}")
 
     def kill(self) -> None:
-        """Let the process end at once, whatever it does; it is waited for by `reap`."""
-        self.is_ended = True  # before the process is looked for: see _start
+        """End the process at once; `reap` waits for it."""
+        self.is_ended = True  # set first: `_start` reads it after it sets the process
         process = self._process
         if process is not None:
             process.kill()
 
     def reap(self) -> None:
-        """Wait for the end of the process, and close what is left of it."""
+        """Wait for the killed process."""
         process = self._process
         if process is None:
             return
         process.kill()
         process.wait()
         for pipe in (process.stdin, process.stdout, process.stderr):
-            with suppress(OSError):  # what could not be sent any more
+            with suppress(OSError):  # unsent data
                 if pipe is not None:
                     pipe.close()
         self._process = None
 
     def _begin(self, request: tuple[object, ...]) -> subprocess.Popen[bytes]:
-        """Hand a job over; a process that was killed while it had nothing to do is replaced."""
+        """Send a job; restart a process that ended while idle."""
         is_new = self._process is None
         process = self._process or self._start()
         requests, replies = _pipes(process)
@@ -431,12 +400,12 @@ class _Worker:
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
                 env=_environment(os.environ),
-                start_new_session=True,  # what is typed into our terminal is not for it
+                start_new_session=True,  # Ctrl-C in our terminal must not reach it
             )
         except (OSError, subprocess.SubprocessError) as exc:
             raise _WorkerStartError(f"expected a worker process, got an error: {exc}") from exc
         self._process = process
-        if self.is_ended:  # killed meanwhile, by who found no process yet
+        if self.is_ended:  # `kill` found no process yet
             process.kill()
         requests, replies = _pipes(process)
         for pipe in (requests, replies):
@@ -455,8 +424,7 @@ class _Worker:
         return process
 
     def _end_of(self, process: subprocess.Popen[bytes], cpu_seconds: float) -> WorkError:
-        """Say why there is no reply."""
-        self.kill()  # should it still run, it ends now
+        self.kill()  # if it still runs
         code = process.wait()
         if code == -signal.SIGPROF:
             return WorkTooLongError(f"expected at most {cpu_seconds:g} s of work on a document, got more")
@@ -466,7 +434,6 @@ class _Worker:
         return WorkError(f"expected a result from a worker process, got its end ({how})\n{said}".rstrip())
 
     def _drain(self, process: subprocess.Popen[bytes]) -> None:
-        """Take what the process wrote to its standard error, and keep the end of it."""
         assert process.stderr is not None, "asked for"
         with suppress(BlockingIOError):
             while chunk := os.read(process.stderr.fileno(), _DRAINED_BYTES):
@@ -474,7 +441,7 @@ class _Worker:
 
 
 class _WorkerStartError(Exception):
-    """No worker can be started here."""
+    """No process can start."""
 
 
 BOOT: Final = (
@@ -484,26 +451,18 @@ BOOT: Final = (
 
 
 def _command() -> list[str]:
-    """Return what starts a worker, with the modules of this process and nothing of its surroundings.
-
-    Neither the environment's Python settings nor the working directory count, and no code of `site`: the
-    standard library comes first, then what this process imports from.
-    """
+    """Return the command of a worker: this process's modules, no `site`, no Python environment."""
     root = str(Path(wholefeed.__file__).parent.parent)
-    places = [each for each in sys.path if each]  # what is relative is so for a child, too
+    places = [each for each in sys.path if each]  # a child resolves relative paths alike
     bytecode = ["-B"] if sys.dont_write_bytecode else []
     return [sys.executable, "-I", "-S", *bytecode, "-c", BOOT, *dict.fromkeys([*places, root])]
 
 
 _NEEDED: Final = ("LD_", "DYLD_", "MALLOC_", "GLIBC_TUNABLES", "LANG", "LC_")
-"""How the names begin of what is for the loader and the C library."""
 
 
 def _environment(environ: Mapping[str, str]) -> dict[str, str]:
-    """Return what of an environment a worker gets: it deals with what strangers sent, and needs no secret.
-
-    The access token, the keys and the database's URL may stand there (docs/faults.md row 109).
-    """
+    """Return no secrets: a worker handles strangers' data (docs/faults.md row 109)."""
     return {name: value for name, value in environ.items() if name.startswith(_NEEDED)}
 
 
@@ -514,22 +473,19 @@ def _pipes(process: subprocess.Popen[bytes]) -> tuple[IO[bytes], IO[bytes]]:
 
 
 def _widen(pipe: IO[bytes]) -> None:
-    """Let a document fit into a pipe: neither side waits for the other in the middle of it."""
+    """Let a whole document fit, so that neither side waits."""
     with suppress(OSError, AttributeError):  # Linux alone has it, and has limits on it
         fcntl.fcntl(pipe, fcntl.F_SETPIPE_SZ, _PIPE_BYTES)
 
 
-# How many workers are worth having
+# Number of workers
 
 _MOST_WORKERS: Final = 4
-"""Of those that are chosen here: a first walk is bound by the network before it keeps more of them busy."""
+"""The network limits a first walk before it needs more."""
 
 
 def worker_count(setting: int | str, root: Path = Path("/")) -> int:
-    """Return how many workers `limits.workers` stands for. It reads files.
-
-    That is a number, or "auto": one less than there are usable cores, from 1 to 4.
-    """
+    """Return the number of workers; "auto" means one less than the cores, 1 to 4. Reads files."""
     if isinstance(setting, int):
         return setting
     return max(1, min(int(usable_cores(root)) - 1, _MOST_WORKERS))
