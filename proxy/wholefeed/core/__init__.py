@@ -1,5 +1,4 @@
-"""Feed history without I/O: no network, database, clock, randomness or logging.
+"""Decisions without I/O: no network, database, clock, randomness or logging; time is an argument.
 
-What stands here takes values and gives values back; time comes in as an argument.
-`tests/test_architecture.py` and the import contracts hold the line.
+`tests/test_architecture.py` and the import contracts enforce it.
 """

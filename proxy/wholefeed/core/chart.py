@@ -1,10 +1,6 @@
-"""How far a feed's history reaches: entries per month, where there are none, where documents are missing.
+"""A chart of a feed's entries per month, with its gaps and its missing documents.
 
-    chart = chart_of({month_number(2004, 3): 12, month_number(2004, 5): 7})
-    chart.bars[1].label, chart.bars[1].entries      # ("April 2004", 0)
-    chart.gaps[0].words                             # "April 2004"
-
-A month is a number, twelve times its year and one for each month of it before.
+A month is a number: 12 times its year, plus 0 for January to 11 for December.
 """
 
 from __future__ import annotations
@@ -18,12 +14,7 @@ from wholefeed.core.text.dates import MONTH_NAMES
 
 
 def chart_of(months: Mapping[int, int], holes: Iterable[Hole] = ()) -> Chart | None:
-    """Return the chart of a feed's entries; None where none is dated.
-
-    Args:
-        months: How many entries are of each month that has any.
-        holes: The documents that are missing; one of whose time nothing is known is not marked.
-    """
+    """Return the chart, or None if no entry is dated; `months` counts entries by month."""
     if not months:
         return None
     span = ChartSpan(min(months), max(months))
@@ -43,38 +34,35 @@ def chart_of(months: Mapping[int, int], holes: Iterable[Hole] = ()) -> Chart | N
         gaps=tuple(longest),
         more_gaps=len(gaps) - len(longest),
         gap_marks=tuple(_mark(frame, gap, gap.words) for gap in longest),
+        # A hole at an unknown time gets no mark.
         hole_marks=tuple(_hole_mark(frame, hole) for hole in holes if hole.before is not None),
     )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Chart:
-    """What is drawn and what is said beside it."""
-
     unit: str
-    """What a bar stands for: month, year, decade or century."""
+    """`month`, `year`, `decade` or `century`."""
     bars: tuple[Bar, ...]
     top: int
-    """Entries at the top of the axis; even, so that its middle is a number, too."""
+    """Entries at the top of the axis; even, so that the middle is an integer."""
     span: ChartSpan
     gaps: tuple[ChartSpan, ...]
-    """Months without entries, the longest, in time's order."""
+    """The longest runs of months without entries, in order of time."""
     more_gaps: int
-    """How many shorter ones there are."""
+    """Number of further gaps."""
     gap_marks: tuple[ChartMark, ...]
     hole_marks: tuple[ChartMark, ...]
 
     @property
     def labels(self) -> tuple[str, ...]:
-        """Below the axis: at its beginning, its middle and its end."""
+        """Labels at the beginning, middle and end of the axis."""
         count = len(self.bars)
         places = (0,) if count == 1 else (0, count - 1) if count == 2 else (0, count // 2, count - 1)  # noqa: PLR2004
         return tuple(self.bars[place].label for place in places)
 
 
 class Bar(NamedTuple):
-    """One month, or as many as the chart has to a bar; `x` to `height` are those of its rectangle."""
-
     label: str
     entries: int
     x: float
@@ -84,7 +72,7 @@ class Bar(NamedTuple):
 
 
 class ChartMark(NamedTuple):
-    """A strip along the axis: what is missing is somewhere there."""
+    """A strip along the axis where something is missing."""
 
     x: float
     width: float
@@ -92,7 +80,7 @@ class ChartMark(NamedTuple):
 
 
 class ChartSpan(NamedTuple):
-    """Months in a row."""
+    """Months in a row, both ends included."""
 
     first: int
     last: int
@@ -103,16 +91,14 @@ class ChartSpan(NamedTuple):
 
     @property
     def words(self) -> str:
-        """As people write it."""
         if self.first == self.last:
             return month_in_words(self.first)
         return f"{month_in_words(self.first)} to {month_in_words(self.last)} ({self.months} months)"
 
 
 MOST_BARS: Final = 60
-"""More months are told by year, more years by decade, more decades by century."""
+"""More bars change the unit to years, decades or centuries."""
 MOST_GAPS: Final = 8
-"""Gaps that are named, the longest."""
 WIDTH: Final = 1000.0
 HEIGHT: Final = 200.0
 _YEAR: Final = 12
@@ -120,23 +106,22 @@ _CHART_UNITS: Final = (("month", 1), ("year", _YEAR), ("decade", 10 * _YEAR), ("
 
 
 def month_number(year: int, month: int) -> int:
-    """Return the number of a month of a year; January is 1."""
     return year * _YEAR + month - 1
 
 
 def month_in_words(month: int) -> str:
-    """Return a month as people write it: `March 2012`."""
+    """Return a month in words: `March 2012`."""
     return f"{MONTH_NAMES[month % _YEAR]} {month // _YEAR}"
 
 
 def gaps_of(months: Iterable[int]) -> tuple[ChartSpan, ...]:
-    """Return the months between the first and the last that are not among these, as spans."""
+    """Return the runs of absent months between the first and the last."""
     pairs = pairwise(sorted(months))
     return tuple(ChartSpan(earlier + 1, later - 1) for earlier, later in pairs if later - earlier > 1)
 
 
 def axis_top(most: int) -> int:
-    """Return the number at the top of an axis for counts up to `most`: round, even, not below it."""
+    """Return a round, even number, at least `most`."""
     scale = 1
     while True:
         for step in _STEPS:
@@ -163,11 +148,10 @@ def _bars(counts: Sequence[int], frame: ChartSpan, size: int, top: int) -> Itera
 
 
 _FILLED: Final = 0.82
-"""How much of its place a bar takes."""
+# A single month must not become a block.
 _WIDEST: Final = 60.0
-"""Of a bar: one month alone is no block."""
+# A single entry among thousands must stay visible.
 _LEAST_HEIGHT: Final = 3.0
-"""Of a bar: a single entry among thousands is to be seen."""
 
 
 def _label(first: int, size: int) -> str:
@@ -178,7 +162,6 @@ def _label(first: int, size: int) -> str:
 
 
 def _mark(frame: ChartSpan, span: ChartSpan, words: str) -> ChartMark:
-    """Return a strip over the months, wide enough to be seen and within the chart."""
     left = (max(span.first, frame.first) - frame.first) * WIDTH / frame.months
     right = (min(span.last, frame.last) + 1 - frame.first) * WIDTH / frame.months
     width = max(_LEAST_WIDTH, right - left)
@@ -186,19 +169,18 @@ def _mark(frame: ChartSpan, span: ChartSpan, words: str) -> ChartMark:
 
 
 _LEAST_WIDTH: Final = 14.0
-"""Of a mark."""
 
 
 def _hole_mark(frame: ChartSpan, hole: Hole) -> ChartMark:
-    """Return the strip of a hole; behind everything that is known, it stands where that ends."""
     assert hole.before is not None, "something is known of its time"
+    # Behind all known documents, the mark stands at their end.
     first = hole.before if hole.after is None else min(hole.after, hole.before)
     last = first - 1 if hole.after is None else hole.before
     return _mark(frame, ChartSpan(first, last), hole.words)
 
 
 def holes_of(places: Sequence[ChartPlace]) -> tuple[Hole, ...]:
-    """Return where in time the missing documents of a feed are, by those around them."""
+    """Date the missing documents of a feed by their neighbours."""
     found = []
     for at, place in enumerate(places):
         if not place.is_missing:
@@ -210,17 +192,14 @@ def holes_of(places: Sequence[ChartPlace]) -> tuple[Hole, ...]:
 
 
 class Hole(NamedTuple):
-    """A document that is missing, and between which months its entries may be."""
-
     url: str
     after: int | None
-    """The newest month of what is known behind it; None where nothing is."""
+    """Newest month known behind it; None: unknown."""
     before: int | None
-    """The oldest month of what is known in front of it."""
+    """Oldest month known in front of it; None: unknown."""
 
     @property
     def words(self) -> str:
-        """When its entries may be of."""
         if self.before is None:
             return "a time that nobody knows"
         if self.after is None:
@@ -231,9 +210,9 @@ class Hole(NamedTuple):
 
 
 class ChartPlace(NamedTuple):
-    """A document in the order of the feed, newest first, as far as the chart needs it."""
+    """One document in feed order, newest first."""
 
     url: str
     is_missing: bool
     span: ChartSpan | None
-    """The months of its entries; None where it has none that are dated, or is missing."""
+    """Months of its entries; None: unknown."""

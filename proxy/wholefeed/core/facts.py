@@ -1,11 +1,7 @@
-"""What is kept of a document: its body as it was sent, and what is known of it and of its entries.
+"""Facts about a document, stored beside its body.
 
-    facts = DocumentFacts.of(Stored(body, url, media_type).parse())
-    for entry in facts.entries:         # made one at a time, and not kept
-        entry.identity
-
-A document may hold 250,000 entries. They are packed, in 53 bytes each instead of several objects: so they go
-between processes and threads as one piece, and whoever needs no more than their number touches none of them.
+A document may hold 250,000 entries. Their facts are packed into 53 bytes each, so they pass between processes
+as one piece.
 """
 
 from __future__ import annotations
@@ -24,52 +20,44 @@ from wholefeed.core.parse.limits import UNLIMITED
 
 
 class Stored(NamedTuple):
-    """A document that is stored. It was within the limits when it was fetched, whatever they are now."""
-
     body: bytes
     url: str
     """After redirects."""
     media_type: str
 
     def parse(self) -> FeedDocument:
-        """Return the document.
+        """Parse the document.
 
         Raises:
-            ParseError: Only when another parser has stored it.
+            ParseError: Only if another parser stored it.
         """
+        # The document met the limits when it was fetched; present limits do not apply.
         return parse(self.body, self.url, self.media_type, max_depth=UNLIMITED)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DocumentFacts:
-    """What is kept of a document beside its body."""
-
     family: Family
     version: str
     site_id: str
-    """As `Head.site_id`."""
     updated_at: float | None
-    """As `Head.updated_at`."""
     tombstones: tuple[Tombstone, ...]
     notes: tuple[Note, ...]
-    """On how it reads."""
     entries: PackedEntries
     keys: PackedKeys
-    """Of entries without an id of their own."""
     ambiguous: frozenset[EntryId]
-    """As `FeedDocument.ambiguous`."""
     own: Mapping[int, EntryId] = field(default_factory=dict)
-    """What identifies entries by themselves that are known under another identity, by ordinal (R36)."""
+    """By ordinal: an entry's own identity, where the feed has another for its post (R36)."""
     traits: Mapping[int, Traits] = field(default_factory=dict)
-    """Of the entries that are new to the feed, by ordinal (R36)."""
+    """By ordinal, for entries new to the feed (R36)."""
     pairs: Mapping[EntryId, EntryId] = field(default_factory=dict)
-    """The identities of those that the feed has under another id (R36)."""
+    """By an entry's own identity: the identity of its post (R36)."""
     has_renamed: bool = False
-    """Whether posts of its feed have had several ids (R36)."""
+    """Whether posts of the feed have had several ids (R36)."""
 
     @classmethod
     def of(cls, document: FeedDocument, dates: Sequence[CopyDates] = ()) -> Self:
-        """Say what is kept of a document; `dates` are those of remembered copies, one an entry."""
+        """Collect the facts; `dates`, if any, holds one item per remembered copy."""
         return cls(
             family=document.family,
             version=document.version,
@@ -83,11 +71,11 @@ class DocumentFacts:
         )
 
     def identify(self, ambiguous: Collection[EntryId]) -> Self:
-        """Return the same, with entries identified by what is ambiguous in their feed (R9)."""
+        """Identify entries by unambiguous keys (R9)."""
         return replace(self, entries=self.entries.identify(self.keys.identities(ambiguous)))
 
     def rename(self, names: Mapping[EntryId, EntryId]) -> Self:
-        """Return the same, with entries under the identities of their posts (R36)."""
+        """Put entries under the identities of their posts (R36)."""
         ids = list(self.entries.identities())
         own = {ordinal: each for ordinal, each in enumerate(ids) if each in names}
         entries = self.entries.identify({ordinal: names[each] for ordinal, each in own.items()})
@@ -98,28 +86,28 @@ class DocumentFacts:
 
 
 class CopyDates(NamedTuple):
-    """What R10 needs to know of a remembered copy, when its document is long gone."""
+    """Facts about a remembered copy that R10 needs."""
 
     updated_at: float | None
-    """The update instant that counted when the copy was remembered."""
+    """Update instant that counted then."""
     document_updated_at: float | None
-    """Of the subscription document that it last stood in."""
+    """Date of the last subscription document with the copy."""
     fullness: int | None
-    """None: nobody has looked."""
+    """None: unknown."""
     made_at: float | None
-    """When that document was made, in a feed with pages that an adapter asked for; None: nobody knows."""
+    """See `Copy.generated_at`."""
     identity: EntryId | None = None
-    """What identifies it, where its id may not (R9, R36); None: as it reads."""
+    """None: the entry's id decides (R9, R36)."""
     own: EntryId | None = None
-    """What identifies it by itself, where that is another (R36)."""
+    """The copy's own identity, if it differs (R36)."""
 
 
-# The entries of a document in little space
+# Packed entries of a document
 
 
 @dataclass(frozen=True, slots=True)
 class PackedEntries:
-    """The entries of a document, from the top."""
+    """Facts about a document's entries, from the top."""
 
     data: bytes
 
@@ -192,21 +180,16 @@ class PackedEntries:
             )
 
     def records(self) -> Iterator[_Record]:
-        """Yield the entries as they are packed, without an object for each.
-
-        Identity, `updated_at`, `order_at`, `document_updated_at`, `made_at`, size and fullness; no instant is
-        not a number.
-        """
+        """Yield unpacked records without an object for each; NaN means no instant."""
         return cast("Iterator[_Record]", _RECORD.iter_unpack(self.data))
 
     def said(self) -> Iterator[StatedDeletion]:
-        """Yield the entries as they are compared with what stood in their place."""
         for identity, updated_at, _, _, _, size, fullness in self.records():
             yield StatedDeletion(EntryId(identity), _instant(updated_at), size, fullness)
 
     @property
     def fullness(self) -> bytes:
-        """Of each, from the top."""
+        """One byte per entry, from the top."""
         return self.data[_RECORD.size - 1 :: _RECORD.size]
 
     def identities(self) -> Iterator[EntryId]:
@@ -214,7 +197,7 @@ class PackedEntries:
             yield EntryId(identity)
 
     def identify(self, identities: Mapping[int, EntryId]) -> Self:
-        """Return the same entries, some with another identity: by ordinal."""
+        """Replace identities, by ordinal."""
         data = bytearray(self.data)
         for ordinal, identity in identities.items():
             start = ordinal * _RECORD.size
@@ -222,14 +205,13 @@ class PackedEntries:
         return replace(self, data=bytes(data))
 
     def cut(self, ordinals: Iterable[int]) -> Self:
-        """Return the same entries, these of them known to be cut short (R10)."""
+        """Mark entries as cut short (R10)."""
         data = bytearray(self.data)
         for ordinal in ordinals:
             data[(ordinal + 1) * _RECORD.size - 1] = Fullness.CUT
         return replace(self, data=bytes(data))
 
     def copy_dates(self) -> tuple[CopyDates, ...]:
-        """Return what remembered copies are known by."""
         return tuple(
             CopyDates(each.updated_at, each.document_updated_at, each.fullness, each.made_at, each.identity)
             for each in self
@@ -237,24 +219,22 @@ class PackedEntries:
 
     @property
     def dated_identities(self) -> DatedIdentities:
-        """Identity and update instant of each."""
         return DatedIdentities(self.data)
 
 
 class EntryFacts(NamedTuple):
-    """What is kept of an entry beside the text. Its place in the sequence is its ordinal."""
+    """Facts about one entry."""
 
     identity: EntryId
     updated_at: float | None
     order_at: float | None
     size: int
-    """In bytes, as the publisher wrote it."""
+    """Bytes, as the publisher wrote it."""
     document_updated_at: float | None = None
-    """Of a remembered copy: that of the subscription document it stood in."""
+    """See `CopyDates`; remembered copies only."""
     fullness: int = Fullness.UNKNOWN
-    """As a `Fullness`."""
     made_at: float | None = None
-    """Of a remembered copy: when the document was made that it stood in, as `Copy.generated_at`."""
+    """See `Copy.generated_at`."""
 
 
 _Record = tuple[bytes, float, float, float, float, int, int]
@@ -262,8 +242,6 @@ _Record = tuple[bytes, float, float, float, float, int, int]
 
 @dataclass(frozen=True, slots=True)
 class DatedIdentities:
-    """Identity and update instant of each entry, for whoever goes through them, as often as they like."""
-
     data: bytes
 
     def __iter__(self) -> Iterator[tuple[EntryId, float | None]]:
@@ -271,13 +249,14 @@ class DatedIdentities:
         return ((identity, None if isnan(updated_at) else updated_at) for identity, updated_at in keys)
 
 
+# identity, updated_at, order_at, document_updated_at, made_at, size, fullness
 _RECORD: Final = struct.Struct(f"={ENTRY_ID_BYTES}sddddIB")
 _DATED_IDENTITY: Final = struct.Struct(f"={ENTRY_ID_BYTES}sd29x")
 _IDENTITY: Final = struct.Struct(f"={ENTRY_ID_BYTES}s{_RECORD.size - ENTRY_ID_BYTES}x")
 assert _DATED_IDENTITY.size == _IDENTITY.size == _RECORD.size
 
+# The parser never returns NaN.
 _NO_INSTANT: Final = nan
-"""The parser makes no such instant."""
 
 
 def _number(instant: float | None) -> float:
@@ -290,7 +269,7 @@ def _instant(number: float) -> float | None:
 
 @dataclass(frozen=True, slots=True)
 class PackedKeys:
-    """What can identify those entries of a document that have no id of their own (rule R9)."""
+    """Keys of entries without an id (R9)."""
 
     data: bytes = b""
 
@@ -309,13 +288,11 @@ class PackedKeys:
         return bool(self.data)
 
     def __iter__(self) -> Iterator[tuple[int, EntryKeys]]:
-        """Yield the ordinal of each such entry, and its keys."""
         for ordinal, link, enclosure, content, enclosures in _PACKED_KEYS.iter_unpack(self.data):
             keys = EntryKeys(_present(link), _present(enclosure), EntryId(content), _present(enclosures))
             yield ordinal, keys
 
     def identities(self, ambiguous: Container[EntryId]) -> dict[int, EntryId]:
-        """Return what identifies each, by its ordinal."""
         return {ordinal: keys.identity(ambiguous) for ordinal, keys in self}
 
 

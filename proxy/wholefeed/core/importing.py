@@ -1,11 +1,4 @@
-"""Which documents that people have kept are taken into a feed, and of which time each is (I1).
-
-    why = refusal(kept, feed, has_common=False, is_forced=False)      # None: it is taken
-    at = time_of(given=None, dates=[newest_at, updated_at], file_at=None, now=now)
-
-What becomes of one that is taken stands in `wholefeed.core.refresh.offered` (where it is part of the feed),
-`wholefeed.core.merge` (which copy of an entry stays).
-"""
+"""The check that an imported document belongs to a feed, and the document's time (I1)."""
 
 from __future__ import annotations
 
@@ -18,43 +11,35 @@ from wholefeed.core.model import Family, Relation
 
 
 class Named(NamedTuple):
-    """What a document says of the feed that it is of."""
+    """Statements of a document about its feed."""
 
     family: Family
     site_id: str
-    """As `Head.site_id`."""
     links: Mapping[str, str]
-    """As `Navigation.links`."""
+    """See `Navigation.links`."""
     urls: Sequence[str] = ()
-    """Of a feed's own document: what it goes by."""
+    """URLs of the feed; only for a subscription document."""
 
 
 class Refusal(NamedTuple):
-    """Why a document is not taken."""
-
     slug: str
     text: str
 
 
 def refusal(kept: Named, feed: Named, *, has_common: bool, is_forced: bool) -> Refusal | None:
-    """Return why a kept document is not taken into a feed; None: it is.
+    """Return why a document cannot be imported into a feed; None: it can.
 
-    A name may have changed in the years between, so an entry in common counts as much. A host alone says
-    little, many feeds stand at one: it counts where neither document says anything better.
-
-    Args:
-        kept: The document.
-        feed: The feed's subscription document.
-        has_common: Whether an entry of it is one that the feed has or had.
-        is_forced: Whether its owner knows better.
+    `has_common`: the feed has or had one of its entries. `is_forced`: the owner insists.
     """
-    if kept.family is not feed.family:  # R23: it could not be served, whoever insists
+    if kept.family is not feed.family:  # R23: no feed serves another format, even if forced
         return Refusal(slug="format", text=f"expected {feed.family} as the feed is, got {kept.family}")
+    # Names change over the years, so an entry in common counts as much.
     if is_forced or has_common:
         return None
     if is_confirmed(kept.site_id, kept.links, feed_site_id=feed.site_id, feed_urls=feed.urls):
         return None
     host = _host(kept)
+    # A host alone says little, because many feeds share one: it counts only if neither document has a name.
     if host and not (kept.site_id or feed.site_id) and host in map(_host_of, feed.urls):
         return None
     named = f"it says that it is of {kept.site_id}" if kept.site_id else "it does not say which it is of"
@@ -73,20 +58,17 @@ def _host_of(url: str) -> str:
     return (urlsplit(url).hostname or "").removeprefix("www.")
 
 
+# Epoch seconds: earlier times are raised to this one.
 _OLDEST: Final = 1.0
-"""Epoch seconds: a file of a time before counts as of this one."""
 
 
 def time_of(
     given: float | None, dates: Iterable[float | None], file_at: float | None, *, now: float
 ) -> float:
-    """Return when a document was as it was kept: its time of fetch, as R10 and R20 take it.
+    """Return the time of fetch for R10 and R20, epoch seconds.
 
-    Args:
-        given: What its owner says.
-        dates: Those in it; what lies in the future is no date of a document that was kept.
-        file_at: When the file was changed last.
-        now: Epoch seconds.
+    The owner's statement (`given`) precedes the newest of the document's `dates` up to `now`. Then comes
+    `file_at`, the last change of the file.
     """
     known = [each for each in dates if each is not None and each <= now]
     found = given if given is not None else max(known, default=file_at)

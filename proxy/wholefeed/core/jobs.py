@@ -1,17 +1,7 @@
-"""The work on whole documents that can be done in another process (docs/design.md#worker-processes).
+"""Work on whole documents that may run in another process (docs/design.md#worker-processes).
 
-    read = read_document(body, Sender(url=final_url, media_type=media_type, links=links, fetched_at=now))
-    read.navigation, read.facts.entries, read.facts.notes
-
-    composed = compose(Stored(body, url, media_type), tombstones)
-    rendered = render([Part(Stored(body, url, media_type), live)], composed.style)
-
-Bytes come in: what is to be known of a document comes out, read once; or what is sent of it, a head or the
-sealed text of a segment (docs/design.md#segments). What comes back holds neither the text nor an object an
-entry: who has the body needs no second copy of it. `JOBS` has every job by the name that it goes under, and
-with them what is remembered of a document (`wholefeed.core.compose.remembering`), a page of entries for
-people (`wholefeed.core.compose.reading`), what an HTML page links (`wholefeed.core.listing.page_reading`),
-and what entries link to and lists are without some (`wholefeed.core.compose.listed`).
+Results are facts, a head or a sealed segment (docs/design.md#segments), without the text and without an
+object per entry: the caller has the body.
 """
 
 from __future__ import annotations
@@ -70,17 +60,13 @@ def read_document(
     style: Style | None = None,
     is_subscription: bool = False,
 ) -> ReadDocument:
-    """Read a document that a publisher has sent.
+    """Read a publisher's document; `body` has no content coding.
 
-    Args:
-        body: Without content coding.
-        sender: What came with it.
-        max_depth: As for `parse`.
-        style: Render it for that; None: not at all.
-        is_subscription: Compose its head, without others' tombstones, and render it for that.
+    With a style, render the document, too. With `is_subscription`, compose its head without other documents'
+    tombstones, and render in its own style.
 
     Raises:
-        ParseError: It is no feed, or not readable as one.
+        ParseError: Not a readable feed.
     """
     document = parse(body, sender.url, sender.media_type, max_depth=max_depth)
     composed, rendered = compose(document) if is_subscription else None, None
@@ -93,42 +79,37 @@ def read_document(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sender:
-    """What a publisher said beside the body."""
-
     url: str
-    """Of the document, after redirects."""
+    """After redirects."""
     media_type: str
     """Content-Type as sent."""
     links: tuple[str, ...] = ()
-    """Values of the Link fields (RFC 8288)."""
+    """Values of Link fields (RFC 8288)."""
     route: str = ""
-    """Value of the field X-Discourse-Route."""
+    """Value of X-Discourse-Route."""
     repairs: tuple[str, ...] = ()
-    """What of the response was not as HTTP has it."""
+    """Repaired faults of the response."""
     fetched_at: float
     """Epoch seconds."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadDocument:
-    """A document that has come from its publisher."""
-
     facts: DocumentFacts
     navigation: Navigation
     digest: bytes
     """SHA-256 of the body."""
     span: DateSpan | None
-    """Of its entries' dates; None where none counts."""
+    """Dates of its entries; None: none counts."""
     marks: Marks
-    """What tells who publishes it (R26)."""
+    """Evidence for adapters (R26)."""
     composed: Composed | None = None
-    """What it gives as a subscription document, where that was asked for."""
+    """None: not asked for."""
     rendered: Rendered | None = None
-    """Its segment if all of its entries are live, where that was asked for and the format is the same."""
+    """None: not asked for, or of another format."""
 
 
 def describe(document: FeedDocument, body: bytes, sender: Sender) -> ReadDocument:
-    """Say what is to be known of a document that has been parsed."""
     facts = DocumentFacts.of(document)
     if sender.repairs:
         facts = replace(facts, notes=(*facts.notes, ResponseRepaired(sender.url, repairs=sender.repairs)))
@@ -149,24 +130,20 @@ def _span(document: FeedDocument, fetched_at: float) -> DateSpan | None:
 
 
 def read_again(stored: Stored, dates: Sequence[CopyDates] = ()) -> DocumentFacts:
-    """Read a stored document once more; its links stay as they were read.
-
-    `dates` are those of remembered copies; they count where there is one for each entry.
-    """
+    """Read a stored document again; its links stay as they were read."""
     document = stored.parse()
+    # The dates of remembered copies count only if each entry has one.
     facts = DocumentFacts.of(document, dates if len(dates) == len(document.entries) else ())
     return replace(facts, traits=dict(enumerate(read_traits(document, range(len(document.entries))))))
 
 
-# What is sent of documents: the head, and the text of a segment
+# Parts of an answer: the head, and the text of a segment
 
 
 def compose(subscription: Document, tombstones: Sequence[Tombstone] = ()) -> Composed:
-    """Return the head, and what the segments behind it are rendered for.
+    """Compose the head, and the style of the segments behind it.
 
-    Args:
-        subscription: The subscription document.
-        tombstones: Of the feed's other documents, to be passed on (R19).
+    `tombstones` come from the feed's other documents (R19).
     """
     document = _parse(subscription)
     fragments = fragments_of(document, default_namespace(document.family, document.version))
@@ -175,7 +152,6 @@ def compose(subscription: Document, tombstones: Sequence[Tombstone] = ()) -> Com
 
 
 Document = Stored | FeedDocument
-"""As it is stored, or as it was parsed."""
 
 
 def _parse(document: Document) -> FeedDocument:
@@ -183,7 +159,7 @@ def _parse(document: Document) -> FeedDocument:
 
 
 class Composed(NamedTuple):
-    """What a subscription document gives to the answer, beside its entries."""
+    """The subscription document's part of an answer, without entries."""
 
     head: ComposedHead
     heading: Heading
@@ -191,28 +167,27 @@ class Composed(NamedTuple):
 
 
 class Style(NamedTuple):
-    """What segments are rendered for: the subscription document's format, and what its entries inherit."""
+    """The format of a segment, and the context that its entries inherit."""
 
     family: Family
     version: str
     context: HeadContext
     lists_members: bool = False
-    """Whether to say which entries there are, for them to be put in the order of publication (R20)."""
+    """Whether the segment lists its members, for sorting by publication (R20)."""
 
     @property
     def namespace(self) -> str:
-        """The default namespace around the entries."""
         return default_namespace(self.family, self.version)
 
     @property
     def digest(self) -> bytes:
-        """Of what entries inherit."""
+        """Digest of the inherited context."""
         parts = [*self.context.authors, b"", *self.context.rights, b"", self.context.language]
         return hashlib.blake2b(b"\0".join(parts), digest_size=16).digest()
 
 
 def render(parts: Sequence[Part], style: Style) -> Rendered:
-    """Return the live entries of documents, in output order, as one segment."""
+    """Render the live entries of documents, in output order, as one segment."""
     rendered = [document for document, _ in parts if isinstance(document, Rendered)]
     if len(rendered) == len(parts) and _can_join(rendered, style.family):
         return _join(rendered)
@@ -229,9 +204,9 @@ class Part(NamedTuple):
     """One document's share of a segment."""
 
     document: Document | Rendered
-    """Or all of it as it was rendered, in the same style."""
+    """The document, or all of it as rendered in the same style."""
     live: Sequence[int] | None
-    """The ordinals of its live entries, from the top; None: all of them, as in what is rendered."""
+    """Ordinals of its live entries, from the top; None: all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -240,44 +215,41 @@ class Rendered:
 
     sealed: Sealed
     prefixes: int
-    """Mask of the well-known prefixes that it uses."""
+    """Bit mask of well-known prefixes."""
     newest_at: float | None
     oldest_at: float | None
     entries: int
     context: bytes | None
-    """`Style.digest` where it leans on the head; None where it is the same under each head."""
+    """`Style.digest` if the text depends on the head, else None."""
     outline: bytes
-    """Of the text, as `wholefeed.core.compose.segments` packs it."""
+    """Packed by `pack_outline`."""
     members: bytes
-    """Its entries, as `wholefeed.core.compose.weaving` packs them, by the places of their parts; empty where
-    that was not asked for."""
+    """Packed by `pack_member`; empty unless the style lists members."""
 
 
 class DocumentInMemory(NamedTuple):
-    """A document that is being put, in the shapes that it is sent from: parsed if small, else rendered."""
+    """A new document, ready to be sent: parsed if small, else rendered."""
 
     digest: bytes
     """SHA-256 of the body."""
     document: FeedDocument | None = None
     composed: Composed | None = None
-    """What it gives as a subscription document."""
     rendered: Rendered | None = None
     style: Style | None = None
-    """The style in which it is rendered."""
+    """Style of `rendered`."""
 
     @property
     def size_bytes(self) -> int:
-        """Bytes of memory, about."""
+        """Approximate memory."""
         parsed_bytes = 0 if self.document is None else 2 * len(self.document.text)
         return parsed_bytes + (0 if self.rendered is None else len(self.rendered.sealed.block))
 
     @property
     def has_text(self) -> bool:
-        """Whether entries can be sent from it."""
         return self.document is not None or self.rendered is not None
 
     def fits(self, style: Style) -> bool:
-        """Whether it can be sent as it was rendered."""
+        """Return whether `rendered` can be sent in this style."""
         if self.rendered is None or self.style is None:
             return False
         is_alike = self.style.namespace == style.namespace and self.style.family is style.family
@@ -286,18 +258,17 @@ class DocumentInMemory(NamedTuple):
 
 
 JOINED_BYTES: Final = 1 << 16
-"""Where rendered documents have so much text each, a segment of several is made of their blocks as they are:
-to deflate them again took a twelfth of a first walk."""
+"""From this mean text size on, blocks are joined unchanged: deflating again took a twelfth of a first walk.
+"""
 
 
 def _can_join(rendered: Sequence[Rendered], family: Family) -> bool:
-    """Whether the blocks that there are may stand in a row: each ends as an entry does, and is large."""
     text_bytes = sum(each.sealed.length for each in rendered)
+    # Blocks can stand in a row only if each ends with a separator.
     return SEPARATOR[family] == segment_end(family) and text_bytes >= len(rendered) * JOINED_BYTES
 
 
 def _join(rendered: Sequence[Rendered]) -> Rendered:
-    """Return what was rendered in one style as one segment."""
     newest = [each.newest_at for each in rendered if each.newest_at is not None]
     oldest = [each.oldest_at for each in rendered if each.oldest_at is not None]
     return Rendered(
@@ -318,31 +289,25 @@ def _join(rendered: Sequence[Rendered]) -> Rendered:
 
 @dataclass(slots=True)
 class _Text:
-    """A segment while it grows."""
-
     fragments: list[bytes] = field(default_factory=list)
     dates: list[float | None] = field(default_factory=list)
-    """Of each entry."""
     members: list[bytes] = field(default_factory=list)
-    """The same entries, packed."""
     prefixes: int = 0
-    """Mask of the well-known prefixes that may occur."""
+    """Like `Rendered.prefixes`, but perhaps with unused ones."""
     needs_context: bool = False
-    """Whether entries may lean on the head."""
 
     def add_rendered(self, part: int, rendered: Rendered, family: Family) -> None:
-        """Append what was rendered before."""
         self.fragments += fragments_in(rendered, family)
         self.dates += [each.order_at for each in each_of(rendered.outline)]
         self.members += [pack_member(part, *each) for _, *each in unpack_members(rendered.members)]
         self.takes(rendered.prefixes, needs_context=rendered.context is not None)
 
     def add(self, part: int, document: Document, live: Sequence[int] | None, style: Style) -> None:
-        """Append the live entries of a document in output order (R20)."""
         fragments = fragments_of(_parse(document), style.namespace)
         entries = fragments.document.entries
         count = len(entries)
         live = range(count) if live is None else [ordinal for ordinal in live if ordinal < count]
+        # R20: newest first.
         ordinals = [live[place] for place in newest_first([entries[ordinal].order_at for ordinal in live])]
         made = fragments.all_sent(ordinals, style.context)
         self.fragments += made
@@ -356,12 +321,10 @@ class _Text:
         self.takes(fragments.prefixes, needs_context=fragments.needs_context)
 
     def takes(self, prefixes: int, *, needs_context: bool) -> None:
-        """Note what the text of its entries may use, and lean on."""
         self.prefixes |= prefixes
         self.needs_context = self.needs_context or needs_context
 
     def seal(self, style: Style) -> Rendered:
-        """Return the segment, which was rendered for that style."""
         text = SEPARATOR[style.family].join(self.fragments)
         text += segment_end(style.family) if text else b""
         dates = [at for at in self.dates if at is not None]
@@ -379,7 +342,7 @@ class _Text:
 
 
 def fragments_in(rendered: Rendered, family: Family) -> list[bytes]:
-    """Return the text of each entry of what was rendered, without what stands between two."""
+    """Return the text of each entry, without separators."""
     sealed = rendered.sealed
     text = inflate(sealed.block, sealed.length, sealed.crc32)
     joint, end_of_all = len(SEPARATOR[family]), len(segment_end(family))
@@ -389,17 +352,13 @@ def fragments_in(rendered: Rendered, family: Family) -> list[bytes]:
 
 
 class Sheaf:
-    """A segment of entries that stand in several others (`wholefeed.core.compose.weaving`).
+    """A segment of entries from several others (`wholefeed.core.compose.weaving`).
 
-    sheaf = Sheaf(weave, stamps)
-    for number in sheaf.strands:
-        sheaf.take(number, rendered, fragments_in(rendered, family))
-    sheaf.sealed(style)
+    Call `take` for each of `strands`, then `seal`.
     """
 
     def __init__(self, weave: Weave, stamps: Mapping[int, bytes]) -> None:
         self.members = Members.of((pick.member for pick in weave.picks), stamps)
-        """Its entries."""
         self._wanted: dict[int, list[tuple[int, int]]] = {}
         for place, pick in enumerate(weave.picks):
             self._wanted.setdefault(pick.strand, []).append((place, pick.place))
@@ -408,11 +367,10 @@ class Sheaf:
 
     @property
     def strands(self) -> Collection[int]:
-        """The numbers of those that its entries stand in."""
         return self._wanted.keys()
 
     def take(self, strand: int, rendered: Rendered, fragments: Sequence[bytes]) -> None:
-        """Take its entries from one of these; `fragments` are the texts of all that stand there."""
+        """Copy entries from segment `strand`; `fragments` are all its texts."""
         slices = list(each_of(rendered.outline))
         for place, there in self._wanted[strand]:
             self._text.fragments[place] = fragments[there]
@@ -420,11 +378,10 @@ class Sheaf:
         self._text.takes(rendered.prefixes, needs_context=rendered.context is not None)
 
     def seal(self, style: Style) -> Rendered:
-        """Return the segment, once all of it is there; `style` is what it was rendered for."""
         return self._text.seal(style)
 
 
-# All of it
+# The table of jobs
 
 
 JOBS: Final[Mapping[str, Callable[..., Any]]] = {
@@ -435,4 +392,4 @@ JOBS: Final[Mapping[str, Callable[..., Any]]] = {
         *(read_page, named_entries, without),
     )
 }
-"""What may be asked of another process."""
+"""Jobs by name."""

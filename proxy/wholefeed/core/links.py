@@ -1,12 +1,7 @@
-"""What kind of feed a document belongs to, and where its links lead (rules R0 to R7, R11, R12).
+"""The dialects of links between feed documents, and the targets of links (R0 to R7, R11, R12).
 
-    navigation = classify(document, http_links)
-    navigation.kind                                             # Kind.ARCHIVED
-    navigation.links.get(navigation.older_relation)             # the next older document; None at the end
-    current_elsewhere(navigation, asked_url, document.url)      # the subscription document, to be fetched
-
-A dialect is one of the systems that tie feed documents together. Everything that `recognise` looks at is kept
-with a stored document too, so its dialect is recognised again without its body (`recall`).
+A dialect is one system that ties feed documents together. `recognise` uses only stored facts, so `recall`
+needs no body.
 """
 
 from __future__ import annotations
@@ -34,19 +29,18 @@ from wholefeed.core.text.markup import attribute_places
 from wholefeed.core.text.urls import is_fetchable, resolve, resolve_or_empty, safe_url, same_document
 
 DEAD: Final = "dead:"
-"""Before the relation, in `Navigation.links`: a target that is not to be followed."""
+"""Prefix of a key of `Navigation.links`: the target cannot be followed."""
 FH_PREV: Final = "fh:prev"
-"""The fh:prev element of the drafts -03 and -04, as a key of `Navigation.links`."""
+"""Key for the fh:prev element (drafts -03, -04)."""
 FH_INCREMENTAL: Final = "fh:incremental"
-"""What the flags say, as a key of `Navigation.links`: "true", "false", or absent."""
+"""Key for the flags: "true", "false" or absent."""
 
 
 def classify(document: FeedDocument, http_links: Sequence[str] = ()) -> Navigation:
-    """Return what a document says about its feed (rules R0 to R7, R11, R12).
+    """Classify a document by its links and flags.
 
-    Args:
-        document: Any document of a feed; `kind` is meant for the subscription document alone (R0).
-        http_links: Raw values of its HTTP Link header fields (RFC 8288).
+    `http_links` are raw values of Link fields (RFC 8288). `kind` counts for the subscription document only
+    (R0).
     """
     links, notes = _usable_links(document, header_links(http_links, document.url))
     flag = incremental_flag(document.head.history)
@@ -69,61 +63,52 @@ def classify(document: FeedDocument, http_links: Sequence[str] = ()) -> Navigati
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Navigation:
-    """What one document says about its feed and its neighbours."""
-
     url: str
-    """The document's own, after redirects."""
+    """After redirects."""
     kind: Kind
     links: Mapping[str, str]
-    """The usable http(s) target per relation, and what `recall` needs."""
+    """Usable http(s) target per relation, and the other keys that `recall` needs."""
     is_archive: bool
-    """Whether it is marked as an archive document (fh:archive; RFC 5005, section 4)."""
+    """Whether fh:archive is present (RFC 5005, section 4)."""
     older_relation: str
-    """The relation that leads to the older documents of a chain; empty when none does."""
+    """Relation to the older documents of a chain; empty: none."""
     is_tentative: bool = False
-    """Whether that is a chain only if the document it leads to is not newer (R4)."""
+    """Whether the chain counts only if the linked document is not newer (R4)."""
     notes: tuple[Note, ...] = ()
 
     @property
     def current_url(self) -> str | None:
-        """The subscription document (RFC 5005, section 4)."""
+        """The subscription document."""
         return self.links.get(Relation.CURRENT)
 
     @property
     def newer_url(self) -> str | None:
-        """The next newer archive document (RFC 5005, section 4)."""
+        """The next newer archive document."""
         return self.links.get(Relation.NEXT_ARCHIVE)
 
 
 def recall(links: Mapping[str, str], *, is_archive: bool) -> LinkFinding:
-    """Return what a stored document said about its feed, except that it is complete (R1, R5).
-
-    Both are as `Navigation` has them.
-    """
+    """Recognise the dialect of a stored document; never finds it complete (R1, R5)."""
     return recognise(links, is_archive=is_archive, is_whole=False)
 
 
 def says_incremental(links: Mapping[str, str]) -> bool:
-    """Whether a flag says that earlier entries are part of the feed (-00, section 3; rule R15)."""
+    """Return whether a flag says that earlier entries are part of the feed (-00, section 3; R15)."""
     return links.get(FH_INCREMENTAL) == "true"
 
 
 def dead_link(links: Mapping[str, str], relation: str, url: str) -> Note | None:
-    """Return a note when a document's only link to the older ones cannot be followed (rule R2).
-
-    `links` are as in `Navigation.links`, fresh or stored; the relation is the chain's.
-    """
+    """Return a note if the only link to older documents cannot be followed (R2)."""
     href = links.get(f"{DEAD}{relation}")
     return None if href is None else DeadChainLink(url, href=href)
 
 
 def current_elsewhere(navigation: Navigation, *own_urls: str) -> str | None:
-    """Return the subscription document that a document names, if that is another one (rule R3; -05, 6.1).
+    """Return the subscription document that a document names, if it is another one (R3; -05, 6.1).
 
-    It is dereferenced once, and serves, whatever it says itself.
-
-    `own_urls` are those by which it was asked for, before and after redirects.
+    `own_urls` are the document's URLs before and after redirects.
     """
+    # R3: the caller follows the link once; the document there serves, even if it names yet another.
     current = navigation.current_url
     is_itself = current is None or any(same_document(current, url) for url in own_urls)
     return None if is_itself else current
@@ -135,20 +120,19 @@ _RELATIONS: Final = (*Relation, FH_PREV)
 _KNOWN_RELATIONS: Final = frozenset(_RELATIONS)
 _NOTED_RELATIONS: Final = _KNOWN_RELATIONS - {Relation.SELF, Relation.THIS}
 MAX_LINK_NOTES: Final = 20
-"""Notes on the links of one document."""
 
 
 def _usable_links(
     document: FeedDocument, from_header: Sequence[Link]
 ) -> tuple[dict[str, str], tuple[Note, ...]]:
-    """Choose one target per relation; the document's own links before those of the header (R12)."""
     own, beside = _by_relation(_head_links(document)), _by_relation(from_header)
     links: dict[str, str] = {}
     notes: list[Note] = []
     for relation in _RELATIONS:
         mine, others = own.get(relation, []), beside.get(relation, [])
-        if not (mine or others):  # as of nearly all
+        if not (mine or others):  # nearly all relations
             continue
+        # R12: the document's own links precede those of the header.
         chosen = _chosen(mine, document.family) or _chosen(others, document.family)
         if chosen is not None:
             links[relation] = chosen.target.partition("#")[0]
@@ -160,17 +144,17 @@ def _usable_links(
 
 
 def _head_links(document: FeedDocument) -> list[Link]:
-    """Return the links of a head; the content of fh:prev is one too, relative to the base (-03, -04)."""
     links = [link for link in document.head.links if link.relation != FH_PREV]
     for element in document.head.history:
+        # -03, -04: the content of fh:prev is a link, relative to the base.
         if element.name == "prev":
             target = resolve_or_empty(document.head.scope.base, element.text)
             links.append(Link(FH_PREV, target, "", element.text))
     return links
 
 
+# A hostile head can hold any number of links.
 _MAX_LINKS_PER_RELATION: Final = 20
-"""Links of one relation that are looked at; a hostile head can hold any number of them."""
 
 
 def _by_relation(links: Sequence[Link]) -> dict[str, list[Link]]:
@@ -193,7 +177,7 @@ _FITTING_TYPES: Final = {
 
 
 def _chosen(links: Sequence[Link], family: Family) -> Link | None:
-    """R12: the first http(s) link whose type fits; where none fits, the first http(s) one."""
+    # R12: the first http(s) link of a fitting type, else the first http(s) link.
     usable = [link for link in links if is_fetchable(link.target)]
     fitting = (link for link in usable if not link.media_type or link.media_type in _FITTING_TYPES[family])
     return next(fitting, usable[0] if usable else None)
@@ -213,11 +197,10 @@ def _as_written(link: Link) -> dict[str, str]:
     return {"relation": link.relation, "href": safe_url(link.href, keeps_query=True)}
 
 
-# The address that a feed moves to, in its own words
+# The new address that a feed names
 
 
 def _new_address(document: FeedDocument) -> Iterator[Note]:
-    """Note the URL that itunes:new-feed-url names, unless it is the document's own: it stays for years."""
     child = next((each for each in document.head.children if each.plain_name == NEW_FEED_URL), None)
     if child is None or document.family is Family.JSON:
         return
@@ -225,6 +208,7 @@ def _new_address(document: FeedDocument) -> Iterator[Note]:
     written = document.text[start : min(child.end, start + _MAX_ADDRESS_BYTES)].rpartition(b"</")[0]
     href = html.unescape(_CDATA_MARKS.sub(b"", written).decode("utf-8", "replace")).strip()
     target = resolve_or_empty(document.head.scope.base, href)
+    # The element stays for years, also at the new address.
     if target and not same_document(target, document.url):
         yield NewAddress(document.url, href=safe_url(target, keeps_query=True))
 
@@ -239,15 +223,9 @@ _CDATA_MARKS: Final = re.compile(rb"<!\[CDATA\[|\]\]>|<!--.*?-->", re.DOTALL)
 def recognise(
     links: Mapping[str, str], *, is_archive: bool = False, is_complete: bool = False, is_whole: bool = True
 ) -> LinkFinding:
-    """Return what the first dialect that fits says of a feed, in the order of R0.
+    """Return the finding of the first dialect that fits, in the order of R0.
 
-        recognise({"prev-archive": "http://o.test/1"})      # Finding(Kind.ARCHIVED, "prev-archive")
-
-    Args:
-        links: As in `Navigation.links`. Where they lead makes no difference, nor whether one can go there.
-        is_archive: Whether fh:archive marks the document as an archive document.
-        is_complete: Whether fh:complete stands in it.
-        is_whole: Whether it was received whole.
+    `links` are those of `Navigation`; targets do not matter. `is_whole`: the document was received whole.
     """
     borne = {relation.removeprefix(DEAD) for relation in links}
     flag = links.get(FH_INCREMENTAL)
@@ -263,7 +241,7 @@ def recognise(
         # R4; -03, -04: the element implies an incremental feed, unless a flag says no.
         finding = LinkFinding(Kind.LEGACY, FH_PREV)
     elif Relation.PREV in borne and (flag == "true" or Relation.THIS in borne):
-        # R4; -00, 4; PaceFeedState: of a document that says it is one state of its feed.
+        # R4; -00, 4; PaceFeedState: the document says that it is one state of its feed.
         finding = LinkFinding(Kind.LEGACY, Relation.PREV)
     elif Relation.PREVIOUS in borne and (is_archive or Relation.CURRENT in borne):
         # R4; -05, 4. Publishers of pages bear both, too.
@@ -276,13 +254,10 @@ def recognise(
 
 
 class LinkFinding(NamedTuple):
-    """What a document says its feed is."""
-
     kind: Kind
     relation: str = ""
-    """Leads to the older documents of a chain; empty when there is none."""
+    """See `Navigation.older_relation`."""
     is_tentative: bool = False
-    """Whether the link counts only if what it leads to is not newer (R4)."""
 
 
 _PAGING: Final = (Relation.NEXT, Relation.FIRST, Relation.LAST)
@@ -292,41 +267,32 @@ _FLAG_VALUES: Final = {"1": True, "true": True, "0": False, "false": False}
 
 
 def incremental_flag(history: Iterable[HistoryElement]) -> bool | None:
-    """Return what the flags of a head say (-00, 3; -04); None where they say nothing.
-
-    `fh:stateful` and `fh:incremental` are one question asked twice: 1 or true is yes, 0 or false is no, in
-    any case and with any white space around it; anything else counts as absent. Where several are given and
-    do not agree, the feed is incremental: the other answer takes entries away.
-    """
+    """Return the value of fh:stateful and fh:incremental (-00, 3; -04); None: absent or unknown."""
     values = {_FLAG_VALUES.get(element.text.strip().lower()) for element in history if element.name in _FLAGS}
+    # If flags disagree, the feed is incremental: the other reading takes entries away.
     return True if True in values else False if False in values else None
 
 
-# Link header fields (RFC 8288): the links of a document that stand beside it
+# Link header fields (RFC 8288)
 
 MAX_HEADER_LINKS: Final = 200
-"""Links that are read from the header fields of one document."""
 HEADER_RELATIONS: Final = frozenset(
     {
         *(Relation.CURRENT, Relation.PREV_ARCHIVE, Relation.NEXT_ARCHIVE),
         *(Relation.FIRST, Relation.LAST, Relation.NEXT, Relation.PREVIOUS, Relation.PREV),
     }
 )
-"""What is taken from a header: RFC 5005's relations, and `prev`, the registered name of `previous`."""
+"""RFC 5005's relations, and `prev`, the registered name of `previous`."""
 
 
 def header_links(fields: Iterable[str], document_url: str) -> Sequence[Link]:
-    """Return the links of a document that its Link header fields give (rule R12).
-
-        links = header_links(['<../2003/11>; rel="prev-archive"'], "http://example.org/feed/")
-
-    Targets are relative to the document's URL, whatever xml:base says; a link whose `anchor` is not the
-    document itself is skipped.
-    """
+    """Return the links in a document's Link fields (R12)."""
     found: list[Link] = []
     for href, parameters in chain.from_iterable(map(parse_link_field, fields)):
+        # A link with a foreign `anchor` is not the document's.
         if _is_foreign(parameters.get("anchor"), document_url):
             continue
+        # xml:base does not count here.
         target = resolve_or_empty(document_url, href)
         media_type = parameters.get("type", "").partition(";")[0].strip().lower()
         names = (name.lower().removeprefix(IANA_RELATION_PREFIX) for name in _relations(parameters))
@@ -343,37 +309,35 @@ def _relations(parameters: Mapping[str, str]) -> list[str]:
 
 
 def _is_foreign(anchor: str | None, document_url: str) -> bool:
-    """RFC 8288, section 3.2: an anchor moves the link's context, also to a part of the document."""
     if anchor is None:
         return False
     try:
         context = resolve(document_url, anchor)
     except ValueError:
         return True
+    # RFC 8288, section 3.2: an anchor moves the link's context, also to a part of the document.
     return bool(context.partition("#")[2]) or not same_document(context, document_url)
 
 
 def updated_links(
     fields: Sequence[str], document_url: str, links: Mapping[str, str]
 ) -> tuple[str, ...] | None:
-    """Return the Link fields that a stored document has after a 304; None: it leads nowhere else.
-
-    Those of a 304 replace the links of their relations. The others stay: many a cache bears a field of its
-    own beside its 304, and none of the publisher's.
-    """
+    """Return a stored document's Link fields after a 304; None: no link has changed."""
     named = {link.relation: link.target for link in header_links(fields, document_url) if link.target}
     if named.items() <= links.items():
         return None
+    # Many caches send a Link field of their own with a 304, and none of the publisher's: other relations
+    # stay.
     others = HEADER_RELATIONS & (links.keys() - named.keys())
     return (*fields, *(f'<{links[relation]}>; rel="{relation}"' for relation in sorted(others)))
 
 
+# Relation of the link to a WordPress site's REST API.
 _WORDPRESS_API: Final = "https://api.w.org/"
-"""Relation of the link to a WordPress site's REST API."""
 
 
 def api_url(fields: Iterable[str], document_url: str) -> str:
-    """Return where the link to WordPress's REST API leads (its handbook, "Discovery"), or nothing."""
+    """Return the URL of WordPress's REST API (its handbook, "Discovery"); empty: no link."""
     for href, parameters in chain.from_iterable(map(parse_link_field, fields)):
         if href and _WORDPRESS_API in _relations(parameters):
             return resolve_or_empty(document_url, href)
@@ -381,16 +345,13 @@ def api_url(fields: Iterable[str], document_url: str) -> str:
 
 
 def parse_link_field(value: str) -> Iterator[tuple[str, Mapping[str, str]]]:
-    """Yield target and parameters of each link of a Link field value (RFC 8288, section 3).
-
-    Of several parameters of one name, which come in lower case, the first counts (section 3.3). What is no
-    link is skipped up to the next comma.
-    """
+    """Yield target and parameters, in lower case, of each link in a Link field (RFC 8288, section 3)."""
     position, last_end = 0, value.rfind(">")
     while position <= last_end:
         position = _end(_BETWEEN, value, position)
         start = _START.match(value, position)
         if start is None:
+            # Invalid text is skipped up to the next comma.
             comma = value.find(",", position)
             position = comma if comma >= 0 else len(value)
             continue
@@ -399,6 +360,7 @@ def parse_link_field(value: str) -> Iterator[tuple[str, Mapping[str, str]]]:
         while (match := _PARAMETER.match(value, position)) is not None:
             name, quoted, token = match.groups()
             text = token or "" if quoted is None else _QUOTED_PAIR.sub(r"\1", quoted)
+            # RFC 8288, section 3.3: the first parameter of a name counts.
             parameters.setdefault(name.lower(), text)
             position = match.end()
         yield start[1].strip(), parameters

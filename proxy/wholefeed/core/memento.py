@@ -1,13 +1,4 @@
-"""Web archives: when one is asked for a document that is gone, what it is asked, and which copies are taken.
-
-    if is_gone(reason, status, attempts=attempts) and may_be_sent(url, hosts):
-        layout = Layout("https://web.archive.org")
-        page = parse_index(...)                                     # the body at layout.newest(url, limit=50)
-        for capture in for_missing(page.captures, url, now=now):    # the newest first
-            layout.copy(capture)                                    # the URL of its body as it was archived
-
-Whether what a copy says makes it one of the feed's documents is `is_confirmed` (R33).
-"""
+"""Web archives: whether to ask one, its URLs, and the choice among its mementos (R33)."""
 
 from __future__ import annotations
 
@@ -25,27 +16,23 @@ from wholefeed.core.model import Relation
 from wholefeed.core.text.dates import DAY_SECONDS
 from wholefeed.core.text.urls import MAX_URL_CHARACTERS, UrlError, canonical_url, is_http
 
-# When an archive is asked
+# The decision to ask an archive
 
 UNHEARD_ATTEMPTS: Final = 3
-"""So often in a row nothing is heard of a host before it counts as dead; the pauses between them grow."""
+"""Failures in a row, at growing intervals, until a host counts as dead."""
 _GONE_STATUSES: Final = frozenset({404, 410})
 _DEAD: Final = frozenset(
     {"dns-error", "dns-timeout", "connection-failed", "timeout", "tls-certificate", "protocol-error"}
 )
+# Something else has taken the document's place, such as a front page or a domain for sale.
 _REPLACED: Final = frozenset({"not-a-feed", "format", "cross-origin-unconfirmed", "redirect-loop", "empty"})
-"""Something else stands in a document's place: the front page, a domain that is for sale."""
 
 
 def is_gone(reason: str, status: int | None, *, attempts: int, is_part: bool = False) -> bool:
-    """Whether a publisher will probably not give a document any more.
+    """Return whether a publisher will probably never give a document again.
 
-    Args:
-        reason: The slug of how it failed.
-        status: What the publisher answered; None where it did not.
-        attempts: How often in a row.
-        is_part: Whether it is a document behind the subscription document. Then what stands in its place
-            counts too.
+    `reason` is the slug of the last of `attempts` failures. `is_part`: it is not the subscription document;
+    then something else in its place counts, too.
     """
     if status is not None and status in _GONE_STATUSES:
         return True
@@ -55,9 +42,9 @@ def is_gone(reason: str, status: int | None, *, attempts: int, is_part: bool = F
 
 
 def may_be_sent(url: str, listed_hosts: Collection[str]) -> bool:
-    """Whether an archive may learn of a URL: nobody's secrets, nobody's private network.
+    """Return whether an archive may learn a URL: it reveals no secret and no private network.
 
-    URLs of listed hosts may be sent whatever they are; "*.example.org" is all below a name.
+    Listed hosts may be private, and their URLs may have queries. "*.example.org" matches all names below.
     """
     try:
         canonical_url(url)  # refuses user names and passwords
@@ -74,11 +61,11 @@ def _matches(host: str, pattern: str) -> bool:
     return host.endswith(pattern[1:]) if pattern.startswith("*.") else host == pattern
 
 
+# RFC 6761, RFC 6762 and similar: names with a meaning in one network only.
 _PRIVATE_ENDINGS: Final = (
     *("local", "localhost", "internal", "intranet", "private", "corp", "home", "lan"),
     *("home.arpa", "onion", "alt", "test", "invalid", "example"),
 )
-"""RFC 6761, RFC 6762 and the like: names that mean something to one network alone."""
 
 
 def _is_public(host: str) -> bool:
@@ -90,25 +77,17 @@ def _is_public(host: str) -> bool:
     return "." in host and not is_private
 
 
-# Where its index and its copies stand
+# The URLs of an archive's index and mementos
 
 _RESUME: Final = "resumeKey="
 _FROM: Final = "from="
 
 
 class Layout:
-    """The URLs of one archive.
+    """URLs of one archive.
 
-        layout = Layout("https://web.archive.org")
-        layout.oldest("http://example.org/feed", limit=50)      # a page of the index, the oldest copies first
-        layout.copy(capture)                                    # its body as it was archived
-
-    The URL of an archive without a path is laid out as the Wayback Machine is; one with a path is a
-    collection of pywb. Copies are asked for with `id_`: the body as it was archived, without the links and
-    banners that archives write into what they show people.
-
-    Args:
-        base: `history.memento_url`: without a query, without its last slash.
+    An archive without a path in its URL has the layout of the Wayback Machine, others that of pywb. `base` is
+    `history.memento_url`, without query and final slash.
     """
 
     def __init__(self, base: str) -> None:
@@ -118,10 +97,7 @@ class Layout:
         self._is_wayback = is_wayback
 
     def oldest(self, url: str, *, limit: int, position: str = "") -> str:
-        """Return the URL of a page of the index, the oldest copies first.
-
-        It begins where the page before it ended, as `position_behind` says; empty: it is the first one.
-        """
+        """Return the URL of an index page, oldest mementos first."""
         asked = {**self._headers(url), "limit": str(limit), "showResumeKey": "true"}
         for name in (_RESUME, _FROM):
             if position.startswith(name):
@@ -129,16 +105,16 @@ class Layout:
         return f"{self._index}?{urlencode(asked)}"
 
     def newest(self, url: str, *, limit: int) -> str:
-        """Return the URL of the end of the index: its newest copies, in whichever order."""
+        """Return the URL of an index page with the newest mementos, in any order."""
         last = {"limit": f"-{limit}"} if self._is_wayback else {"limit": str(limit), "sort": "reverse"}
         return f"{self._index}?{urlencode({**self._headers(url), **last})}"
 
     def copy(self, capture: Capture) -> str:
-        """Return the URL of a copy, as it was archived."""
+        # `id_`: the body as archived, without links and banners that archives add.
         return f"{self._copies}{capture.timestamp}id_/{quote(capture.url, safe=_UNQUOTED)}"
 
     def capture_at(self, url: str) -> Capture | None:
-        """Return the copy that stands at a URL, where redirects may have led; None where none does."""
+        """Return the memento at a URL, perhaps after redirects; None: none."""
         if not url.startswith(self._copies):
             return None
         found = _COPY.fullmatch(url.removeprefix(self._copies))
@@ -153,40 +129,33 @@ _COPY: Final = re.compile(r"([0-9]{14})id_/(.+)", re.ASCII | re.DOTALL)
 
 
 def position_behind(page: IndexPage, *, limit: int, position: str = "") -> str:
-    """Return where the next page of an index begins; empty where this was the last one.
-
-    Without a resume key an index is cut off in silence: as many rows as were asked for are no end. A page
-    that leads back to where it began leads nowhere.
-    """
+    """Return the position of the next index page; empty: none."""
     behind = ""
     if page.resume_key:
         behind = f"{_RESUME}{page.resume_key}"
+    # Without a resume key an archive cuts an index silently: a full page may not be the last.
     elif page.rows >= limit and page.captures:
         behind = f"{_FROM}{max(capture.timestamp for capture in page.captures)}"
+    # A page that leads back to its own beginning would repeat for ever.
     return "" if behind == position else behind
 
 
-# What its index says
+# The index
 
 MAX_INDEX_BYTES: Final = 1 << 20
-"""Of one page: ten times what as many rows as are asked for come to."""
+"""Limit per page: ten times a page with all requested rows."""
 MAX_ROWS: Final = 1000
-"""Of one page that are looked at."""
+"""Limit per page."""
 
 
 def parse_index(body: bytes) -> IndexPage:
-    """Read one page of an index: what it says of the copies of one URL, whatever it says.
+    """Parse one page of an index.
 
-        page = parse_index(body)
-        page.captures[0].timestamp          # "20190501120000"
-
-    Two servers are known, and both are understood whichever answers: the Wayback Machine's sends one array of
-    arrays, with the names of the columns first and a resume key last, behind an empty row; pywb's sends one
-    object a line. What is no usable row is passed over: an index is large, made by many programs, and perhaps
-    hostile.
+    The Wayback Machine sends an array of arrays, pywb one object per line. Unusable rows are skipped: an
+    index is large and perhaps hostile.
 
     Raises:
-        BadIndexError: It is neither of the two that are known, or larger than any that was asked for.
+        BadIndexError: Neither form, or too large.
     """
     if len(body) > MAX_INDEX_BYTES:
         raise BadIndexError(f"expected an index of at most {MAX_INDEX_BYTES} bytes, got {len(body)}")
@@ -197,36 +166,33 @@ def parse_index(body: bytes) -> IndexPage:
 
 
 class BadIndexError(ValueError):
-    """What came is no index; the message says what was expected."""
+    """An unusable index."""
 
 
 @dataclass(frozen=True, slots=True)
 class IndexPage:
-    """One page of an index."""
-
     captures: tuple[Capture, ...] = ()
-    """In the order in which they came."""
     resume_key: str = ""
-    """Asks for the next page; empty where the archive says that there is none, or nothing of it."""
+    """Key of the next page; empty: none given."""
     rows: int = 0
-    """How many came, the unusable ones included: as many as were asked for, and it may have been cut."""
+    """Number of rows, with unusable ones; a full page may have been cut."""
 
 
 @dataclass(frozen=True, slots=True)
 class Capture:
-    """A copy that an archive has, as its index tells."""
+    """A memento, as listed in an archive's index."""
 
     timestamp: str
-    """When it was made: 14 digits, UTC."""
+    """14 digits, UTC."""
     url: str
-    """Of the document, as it was asked for then."""
+    """The document's URL at that time."""
     media_type: str = ""
     digest: str = ""
-    """Of the body, in the archive's own way; equal ones are the same body."""
+    """In the archive's own form; equal digests mean equal bodies."""
 
     @property
     def captured_at(self) -> float:
-        """When it was made, epoch seconds."""
+        """Epoch seconds."""
         return instant_of(self.timestamp)
 
 
@@ -234,10 +200,10 @@ _TIMESTAMP: Final = re.compile(r"[0-9]{14}", re.ASCII)
 
 
 def instant_of(timestamp: str) -> float:
-    """Return the epoch second that 14 digits mean.
+    """Convert 14 digits to epoch seconds.
 
     Raises:
-        ValueError: They are no instant.
+        ValueError: Not an instant.
     """
     if not _TIMESTAMP.fullmatch(timestamp):
         raise ValueError("expected 14 digits")
@@ -245,16 +211,15 @@ def instant_of(timestamp: str) -> float:
 
 
 def timestamp_of(instant: float) -> str:
-    """Return the 14 digits of an epoch second."""
     at = datetime.fromtimestamp(int(instant), UTC)
     return f"{at.year:04}{at:%m%d%H%M%S}"
 
 
 def _of_array(text: str) -> IndexPage:
-    """The Wayback Machine's: names, rows, and behind an empty row the resume key."""
     found = _json(text)
     if not isinstance(found, list) or not all(isinstance(row, list) for row in found):
         raise BadIndexError("expected an array of arrays")
+    # The Wayback Machine: names, rows, and behind an empty row the resume key.
     names, rows, key = [str(name) for name in found[0]] if found else [], found[1:], ""
     match rows:
         case [*before, [], [str(key)]]:
@@ -267,12 +232,12 @@ def _of_array(text: str) -> IndexPage:
     return IndexPage(tuple(_captures(mapped)), key if _is_key(key) else "", len(rows))
 
 
+# pywb's names for columns of the Wayback Machine.
 _SYNONYMS: Final = {"status": "statuscode", "mime": "mimetype", "url": "original"}
-"""What pywb calls the columns of the Wayback Machine."""
 
 
 def _of_lines(text: str) -> IndexPage:
-    """pywb's: an object a line, and no resume key."""
+    # pywb: one object per line, without a resume key.
     rows: list[object] = [_json(line) for line in text.splitlines()[:MAX_ROWS] if line.strip()]
     mapped = ({_SYNONYMS.get(str(name), str(name)): value for name, value in row.items()} for row in rows
               if isinstance(row, dict))  # fmt: skip
@@ -307,7 +272,6 @@ def _captures(rows: Iterable[Mapping[str, object]]) -> Iterator[Capture]:
 
 
 def _check(capture: Capture) -> Capture | None:
-    """Return a copy whose instant and URL are some; None for others."""
     try:
         _ = capture.captured_at, canonical_url(capture.url)
     except ValueError:
@@ -315,29 +279,28 @@ def _check(capture: Capture) -> Capture | None:
     return capture
 
 
-# Which of its copies are taken, and which belong to a feed
+# The choice of mementos
 
 MAX_TRIES: Final = 5
-"""Copies of a missing document that are tried: those before the newest serve only where it is of no use."""
+"""Mementos to try for a missing document; older ones serve only if newer ones are useless."""
 
 
 def for_missing(captures: Iterable[Capture], url: str, *, now: float) -> list[Capture]:
-    """Return the copies of a document to try one after the other, until one is of use: the newest first.
+    """Return the mementos to try for a missing document, newest first.
 
-    What was sent as a page of HTML comes last: it is mostly one, and a feed now and then.
+    HTML types come last, because few of them are feeds.
     """
     newest_first = sorted(_usable(captures, url, now), key=attrgetter("timestamp"), reverse=True)
     return _distinct(sorted(newest_first, key=_is_html))[:MAX_TRIES]
 
 
 def for_gone(captures: Iterable[Capture], url: str, *, now: float) -> list[Capture]:
-    """Return the copies of a subscription document to take, from the oldest to the newest."""
+    """Return the mementos of a subscription document, oldest first."""
     usable = [each for each in _usable(captures, url, now) if not _is_html(each)]
     return _distinct(sorted(usable, key=attrgetter("timestamp")))
 
 
 def _usable(captures: Iterable[Capture], url: str, now: float) -> list[Capture]:
-    """Of this document, and not of a time to come."""
     return [
         each for each in captures if is_same_resource(each.url, url) and each.captured_at <= now + DAY_SECONDS
     ]
@@ -351,7 +314,7 @@ def _is_html(capture: Capture) -> bool:
 
 
 def _distinct(captures: Iterable[Capture]) -> list[Capture]:
-    """Collapsing is of neighbours alone: a body that comes back is listed again."""
+    # An archive collapses neighbours only: a body that returns is listed again.
     kept: dict[str, Capture] = {}
     for capture in captures:
         kept.setdefault(capture.digest or capture.timestamp, capture)
@@ -359,7 +322,7 @@ def _distinct(captures: Iterable[Capture]) -> list[Capture]:
 
 
 def is_same_resource(url: str, other: str) -> bool:
-    """Whether two URLs are one to an archive: http or https, with `www.` or without (SURT)."""
+    """Return whether two URLs are one to an archive: http or https, with or without `www.` (SURT)."""
     return _loose(url) == _loose(other)
 
 
@@ -376,15 +339,13 @@ def _loose(url: str) -> tuple[str, str, tuple[str, ...]]:
 def is_confirmed(
     site_id: str, links: Mapping[str, str], *, feed_site_id: str, feed_urls: Collection[str]
 ) -> bool:
-    """Whether an archived document says that it belongs to a feed (R24).
+    """Return whether a document says that it belongs to a feed (R24).
 
-    An archive is another site, and a domain may have changed hands: the URL alone says nothing. A feed that
-    moved to https is the same one, by whichever of the two its documents name it.
-
-    `site_id` and `links` are the document's; `feed_site_id` and `feed_urls` the subscription document's.
+    A URL alone proves nothing: an archive is another site, and a domain may have changed hands.
     """
     if site_id and feed_site_id:
         are_urls = is_http(site_id) and is_http(feed_site_id)
+        # A feed that moved to https is the same feed.
         if site_id == feed_site_id or (are_urls and is_same_resource(site_id, feed_site_id)):
             return True
     current = links.get(Relation.CURRENT)

@@ -1,10 +1,6 @@
-"""Which copy of an entry is live (rules R8 to R10), and which are deleted (R19; RFC 6721).
+"""The choice of the live copy of each entry (R8 to R10), and deletions (R19; RFC 6721).
 
-The same entry can stand in many documents of a chain, and as a remembered copy of an earlier
-subscription document. Each copy is judged by itself, so the outcome depends on what the copies are
-and never on the order in which their documents arrived.
-
-    live = choose([Copy(...), Copy(...)], subscription_updated_at=feed_updated_at, settled=False)
+Each copy is ranked by itself, so the order in which documents arrive never changes the outcome.
 """
 
 from __future__ import annotations
@@ -27,15 +23,10 @@ def choose(
     settled: bool,
     burials: Sequence[Burial] = (),
 ) -> Copy | None:
-    """Return the copy that stays (R10; RFC 5005, 4.2), or None when none does (R8, R19).
+    """Return the preferred copy of an identity (R10; RFC 5005, 4.2); None: no copy lives (R8, R19).
 
-    Args:
-        copies: The copies of one identity in attached documents.
-        subscription_updated_at: Update instant of the subscription document; the date of an archive or a
-            page counts as at most this, because some generators date every document "now".
-        settled: Whether the publisher took the identity out of its chain, and no document has held it since:
-            its remembered copies leave with it (R8).
-        burials: The tombstones of the identity (R19).
+    `subscription_updated_at` limits the dates of archives and pages: some generators date all "now".
+    `settled`: the publisher's chain lost the identity; then remembered copies leave, too (R8).
     """
     held = list(copies)
     if settled and all(copy.role is Role.MEMORY for copy in held):
@@ -46,60 +37,54 @@ def choose(
 
 
 class CopyStanding(IntEnum):
-    """Whose document a copy stands in: an earlier one here gives way to any later one."""
+    """Provenance of a copy; a higher one is preferred."""
 
     LISTED = 0
-    """What a page of the publisher's lists: a title and a link (H6)."""
+    """A page of the publisher: title and link (H6)."""
     IMPORTED = 1
-    """Somebody had kept it (I1)."""
+    """An import (I1)."""
     OWN = 2
 
 
 class Fullness(IntEnum):
-    """How much of an entry's text a copy has, as far as that is known (R10)."""
+    """Completeness of a copy's text (R10)."""
 
     CUT = 0
-    """It ends in a mark of cutting where the copy that it replaced went on."""
+    """Ends in a mark of cutting; the replaced copy went on."""
     UNKNOWN = 1
-    """It has no full content: its summary may be all that there is."""
+    """No full content, perhaps a mere summary."""
     FULL = 2
-    """It has full content: atom:content, content:encoded, content_html or content_text."""
+    """Full atom:content, content:encoded, content_html or content_text."""
 
 
 def fullness_of(entry: Entry) -> Fullness:
-    """Return what an entry tells by itself: what was cut shows only beside the copy before."""
+    # CUT shows only beside the copy before.
     return Fullness.FULL if entry.has_content else Fullness.UNKNOWN
 
 
 class Copy(NamedTuple):
-    """One copy of an entry, and what is known of the document it stands in."""
-
     key: int
-    """What the caller knows it by."""
     updated_at: float | None
     role: Role
     position: int
-    """Rank of its document among those of its role; lower is nearer the subscription document."""
+    """Rank of its document within its role; lower is nearer the subscription document."""
     ordinal: int
-    """Place in its document, counted from the top."""
+    """Place from the top."""
     document_updated_at: float | None
-    """Of a remembered copy: that of the subscription document it stood in."""
+    """For a remembered copy, of the subscription document that held it."""
     fetched_at: float
     generated_at: float | None = None
-    """In a feed with pages that an adapter asked for (R26): when its document was made by the publisher; of a
-    remembered copy that of the document it stood in. None: that is not known, or does not count."""
+    """With an adapter's pages (R26): when the publisher generated the document that holds, or last held, the
+    copy. None: unknown, or irrelevant."""
     is_collected: bool = False
-    """Whether it stands on such a page."""
+    """Whether an adapter's page holds it."""
     fullness: int = Fullness.UNKNOWN
-    """As a `Fullness`."""
     standing: int = CopyStanding.OWN
-    """As a `CopyStanding`."""
     has_usual_id: bool = True
-    """Whether it has the id that its post is served under (R36)."""
+    """Whether its post is served under its id (R36)."""
 
 
 def is_preferred(copy: Copy, other: Copy, *, subscription_updated_at: float | None) -> bool:
-    """Return whether R10 prefers a copy to another one of the same identity."""
     return _precedence(copy, subscription_updated_at) > _precedence(other, subscription_updated_at)
 
 
@@ -107,18 +92,17 @@ def _precedence(
     copy: Copy, subscription_updated_at: float | None
 ) -> tuple[int, float, int, bool, float, float, int, int, int, bool]:
     rank = rank_of(copy, subscription_updated_at=subscription_updated_at)
-    is_archive = copy.role is Role.ARCHIVE  # between an archive document and a page in one place
+    is_archive = copy.role is Role.ARCHIVE  # precedes a page in the same place
     return (*rank, _NEARNESS[copy.role], -copy.position, -copy.ordinal, is_archive)
 
 
 _NEARNESS: Final = {Role.SUBSCRIPTION: 0, Role.MEMORY: -1, Role.ARCHIVE: -2, Role.PAGE: -2}
 
 Rank = tuple[int, float, int, bool, float, float]
-"""What R10 compares before it asks where a copy stands; first of all whose document it stands in."""
+"""R10's key; places decide between equal ones."""
 
 
 def rank_of(copy: Copy, *, subscription_updated_at: float | None) -> Rank:
-    """Return what a copy and its document say of themselves, as far as it counts."""
     document = copy.document_updated_at
     if document is not None and copy.is_collected:
         document = min(document, copy.fetched_at)
@@ -135,8 +119,8 @@ def rank_of(copy: Copy, *, subscription_updated_at: float | None) -> Rank:
     )
 
 
+# R10: the date of these counts as at most the subscription document's.
 _CLAMPED: Final = frozenset({Role.ARCHIVE, Role.PAGE})
-"""Documents whose date counts as at most their subscription document's (R10)."""
 
 
 def rank_copy(
@@ -148,11 +132,9 @@ def rank_copy(
     standing: int = CopyStanding.OWN,
     has_usual_id: bool = True,
 ) -> Rank:
-    """Return what is to be compared, of instants that count: a dated copy goes first.
-
-    What is no document of the feed goes behind all that are, whatever it says: its dates are anybody's.
-    """
+    """Return R10's key; callers pass only instants that count."""
     return (
+        # First: outside the feed's own documents, dates are not to be trusted.
         standing,
         _UNDATED if updated_at is None else updated_at,
         fullness,
@@ -166,48 +148,42 @@ _UNDATED: Final = float("-inf")
 
 
 def counted_instant(updated_at: float | None, fetched_at: float) -> float | None:
-    """Return the update instant that counts: none when it is over a day after the fetch (R10)."""
+    """Return the update instant; None if it is over a day after the fetch (R10)."""
     return None if updated_at is None or updated_at > fetched_at + DAY_SECONDS else updated_at
 
 
-# What stands in a document in the place of what stood there (R7, R8, R10)
+# Entries of a document that replaces another one (R7, R8, R10)
 
 
 class StatedDeletion(NamedTuple):
-    """An entry of a document, as far as it is compared with what stands in its place later."""
+    """An entry of a document, for comparison with its replacement."""
 
     identity: EntryId
     updated_at: float | None
     size: int
-    """In bytes."""
+    """Bytes."""
     fullness: int | None
-    """None: nobody has looked."""
+    """None: unknown."""
 
 
 @dataclass(frozen=True, slots=True)
 class Replacement:
-    """What becomes of the entries of a document when another one takes its place."""
-
     present: dict[EntryId, int] = field(default_factory=dict)
-    """The fullness of what stands in the place of each; `OTHER` where that is another revision."""
+    """Fullness of each entry's replacement; `OTHER`: another revision."""
     gone: list[EntryId] = field(default_factory=list)
-    """Those in whose place nothing stands."""
+    """Entries without a replacement."""
     fuller: list[EntryId] = field(default_factory=list)
-    """Those that are fuller than what stands in their place, or may be."""
+    """Entries fuller, or perhaps fuller, than their replacements."""
     needs_texts: bool = False
-    """Whether the texts have to be compared, to know what was cut."""
+    """Whether a comparison of texts must show the cuts."""
 
 
 OTHER: Final = Fullness.FULL + 1
-"""Nothing is fuller."""
+"""Above every `Fullness`."""
 
 
 def replacement(old: Iterable[StatedDeletion], new: Iterable[StatedDeletion]) -> Replacement:
-    """Compare what stood in a document with what stands there now.
-
-    The texts are asked for only where half of the entries in common have become smaller, as they do when
-    they are cut, or where some were cut before: what says the same still is.
-    """
+    """Compare the old and the new entries of a document (R7, R8, R10)."""
     latest: dict[EntryId, StatedDeletion] = {}
     for each in new:
         if each.identity not in latest or _revision(each) > _revision(latest[each.identity]):
@@ -231,6 +207,8 @@ def replacement(old: Iterable[StatedDeletion], new: Iterable[StatedDeletion]) ->
             found.fuller.append(was.identity)
         elif is_same and before > Fullness.CUT and now.size < was.size:
             suspects.append(was.identity)
+    # Cuts make many entries smaller at once, so texts are compared if half of the common ones shrank. If some
+    # were cut before, texts show whether they still are.
     if was_cut or (suspects and 2 * smaller >= common):
         return replace(found, fuller=found.fuller + suspects, needs_texts=True)
     return found
@@ -241,27 +219,21 @@ def _revision(said: StatedDeletion) -> tuple[float, int]:
     return instant, Fullness.UNKNOWN if said.fullness is None else said.fullness
 
 
-# What a publisher has deleted (R19; RFC 6721)
+# Deletions by a publisher (R19; RFC 6721)
 
 
 class Burial(NamedTuple):
-    """A tombstone as the choice among copies sees it."""
-
     when_at: float
     place: CopyPlace
 
 
 def is_buried(instant: float | None, place: CopyPlace, burials: Sequence[Burial]) -> bool:
-    """Return whether a copy is deleted by one of the tombstones of its identity (R19; RFC 6721).
+    """Return whether a tombstone deletes a copy (R19; RFC 6721).
 
-    A tombstone buries the copies whose update instant is not after its own. A copy without one is buried
-    where it stands in the tombstone's own document or in an older one.
-
-    Args:
-        instant: The update instant that counts; None where there is none.
-        place: Of its document.
-        burials: The tombstones of its identity.
+    `instant` is the update instant that counts; without one, the place decides.
     """
+    # A tombstone buries dated copies up to its own instant, and undated ones in its own document or older
+    # ones.
     return any(
         instant <= burial.when_at if instant is not None else place >= burial.place for burial in burials
     )
@@ -273,47 +245,42 @@ def _is_buried(copy: Copy, burials: Sequence[Burial]) -> bool:
 
 
 class CopyPlace(NamedTuple):
-    """Where a document stands in its feed; ascending from new to old."""
+    """The place of a document in its feed; ascends from new to old."""
 
     role_class: int
     position: int
 
 
 def place_of(role: Role, position: int) -> CopyPlace:
-    """Return where a document of this role and rank stands."""
     return CopyPlace(_CLASS[role], position)
 
 
 _CLASS: Final = {Role.SUBSCRIPTION: 0, Role.MEMORY: 1, Role.ARCHIVE: 2, Role.PAGE: 2}
 FALLEN_OUT: Final = CopyPlace(_CLASS[Role.SUBSCRIPTION], 1 << 62)
-"""Of a tombstone that no document bears any more: behind the subscription document, before all others."""
+"""For tombstones that left their document: behind the subscription document, before all others."""
 
 
-# What the owner of a proxy has removed (I2)
+# Removals by the owner of a proxy (I2)
 
 
 FORGOTTEN: Final = CopyPlace(-1, 0)
-"""Of the removal of one entry: before all documents, so that an undated copy is buried wherever it stands."""
+"""For removals: before all documents, so that every undated copy is buried."""
 FORGOTTEN_REF: Final = "urn:wholefeed:forgotten"
-"""The `ref` of a tombstone that is such a removal. Nobody is sent it: the publisher has deleted nothing."""
+"""`ref` of a removal's tombstone. Readers do not get it: the publisher deleted nothing."""
 
 
 def forgotten_at(copies: Iterable[tuple[float | None, float]], *, now: float) -> float:
-    """Return the instant of the tombstone that removes an entry: a copy with a later update lives (I2).
+    """Return the instant of a removal; copies with a later update live (I2).
 
-    That is the latest update among the copies that are stored. If none has an update instant, it is the time
-    of the removal.
-
-    Args:
-        copies: The update instant of each copy, and when its document was fetched; epoch seconds.
-        now: Epoch seconds.
+    It is the latest update instant that counts, else `now`. `copies` are pairs of update instant and time of
+    fetch.
     """
     instants = (counted_instant(updated_at, fetched_at) for updated_at, fetched_at in copies)
     return max((each for each in instants if each is not None), default=now)
 
 
 def written(tombstones: Sequence[Tombstone]) -> list[bytes]:
-    """Return the tombstones as a head passes them on, each on a line: one an identity, the newest first."""
+    """Return a head's lines for tombstones: one per identity, newest first."""
     newest: dict[bytes, Tombstone] = {}
     for tombstone in sorted(tombstones, key=lambda each: (-each.when_at, each.ref)):
         if tombstone.ref:
@@ -325,7 +292,7 @@ def written(tombstones: Sequence[Tombstone]) -> list[bytes]:
 
 
 MAX_PASSED_ON: Final = 1000
-"""Tombstones, the newest, that the head repeats when they do not stand in the subscription document."""
+"""Other documents' tombstones that a head repeats, the newest."""
 
 
 def _rfc3339(instant: float) -> str:

@@ -1,11 +1,8 @@
-"""Value types of the domain, in the words of RFC 5005, section 1.2, and the names that specifications fix.
+"""Value types of the domain, in the words of RFC 5005, section 1.2, and names fixed by specifications.
 
-Instants are seconds since the epoch, UTC, exact to the microsecond (`_at`). Spans are byte
-offsets into `FeedDocument.text`. Everything here is immutable and knows no I/O.
+Instants (`_at`) are epoch seconds, exact to the microsecond. Spans are byte offsets into `FeedDocument.text`.
 
-Documents of one family stand in one another whatever their versions are (rule R23): an entry of Atom 0.3 in
-an Atom 1.0 document declares its own namespace as the default one, and the other way round. The output has
-the version of the subscription document, in RSS where all documents have it, else 2.0.
+Documents of one family can be mixed (R23): entries of another version declare their own default namespace.
 """
 
 from __future__ import annotations
@@ -18,12 +15,10 @@ from typing import Final, NamedTuple, NewType
 
 from wholefeed.core.notes import Note
 
-# What a feed and its documents can be
+# Kinds of feeds and documents
 
 
 class Family(StrEnum):
-    """Formats whose entries can stand in one document (rule R23)."""
-
     ATOM = "atom"
     RSS = "rss"
     RDF = "rdf"
@@ -31,7 +26,7 @@ class Family(StrEnum):
 
 
 class Kind(StrEnum):
-    """What a subscription document says its feed is (rules R1 to R7)."""
+    """The kind of a feed, by its subscription document (R1 to R7)."""
 
     COMPLETE = "complete"
     ARCHIVED = "archived"
@@ -41,7 +36,7 @@ class Kind(StrEnum):
 
 
 class Role(StrEnum):
-    """What a stored document is to its feed. The order is the order of the output (rule R20)."""
+    """Roles of stored documents, in output order (R20)."""
 
     SUBSCRIPTION = "subscription"
     MEMORY = "memory"
@@ -50,7 +45,7 @@ class Role(StrEnum):
 
 
 class State(StrEnum):
-    """What a reconstruction is, as README explains. `loading` and `partial` outrank the kind's own."""
+    """The state of a reconstruction (README); `loading` and `partial` outrank the others."""
 
     COMPLETE = "complete"
     LOADING = "loading"
@@ -62,7 +57,7 @@ class State(StrEnum):
 
 
 class Relation(StrEnum):
-    """Link relations that tie feed documents together (RFC 5005, 3 and 4; the drafts)."""
+    """Link relations of RFC 5005, 3 and 4, and its drafts."""
 
     SELF = "self"
     CURRENT = "current"
@@ -81,29 +76,28 @@ class Relation(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class FeedDocument:
-    """One feed document, parsed. `text` is the whole of it in UTF-8."""
+    """A parsed document; `text` is UTF-8."""
 
     url: str
     """After redirects."""
     family: Family
     version: str
-    """As in the format's own words: "1.0", "2.0", "0.91"; of JSON Feed "1", "1.1"."""
+    """In the format's words, such as "0.91"; for JSON Feed "1" or "1.1"."""
     text: bytes
     head: Head
     entries: tuple[Entry, ...]
     notes: tuple[Note, ...] = ()
     further_scopes: tuple[Scope, ...] = ()
-    """What is in force for entries that do not stand beside the head's children (RSS)."""
+    """Scopes of entries with another parent than the head's children (RSS)."""
     ambiguous: frozenset[EntryId] = frozenset()
-    """Keys that identify no entry, by what stands in this document (rule R9)."""
+    """Keys that identify no entry here (R9)."""
 
     @property
     def scopes(self) -> tuple[Scope, ...]:
-        """What is in force where entries stand; `Entry.scope` counts into it."""
         return (self.head.scope, *self.further_scopes)
 
     def identify(self, ambiguous: Collection[EntryId]) -> FeedDocument:
-        """Return the same document, its entries identified by what is ambiguous in their feed (rule R9)."""
+        """Identify entries by unambiguous keys (R9)."""
         if not any(entry.keys for entry in self.entries):
             return self
         return replace(self, entries=tuple(entry.identify(ambiguous) for entry in self.entries))
@@ -111,10 +105,8 @@ class FeedDocument:
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """The head section: the feed-wide metadata of one document."""
-
     site_id: str
-    """What names the feed in it (rule R24): atom:id, channel link, rdf:about, home_page_url; may be empty."""
+    """atom:id, channel link, rdf:about or home_page_url (R24); may be empty."""
     title: str
     updated_at: float | None
     """atom:updated, lastBuildDate, else the channel's pubDate."""
@@ -124,139 +116,124 @@ class Head:
     scope: Scope
     tombstones: tuple[Tombstone, ...] = ()
     channel: Channel | None = None
-    """Of RDF; its children stand among `children`, with those of the root."""
+    """RDF only; its children are among `children`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """What is in force where the entries stand: on the element that contains them."""
-
     prefixes: Mapping[str, str]
-    """Namespace URI per declared prefix; the default namespace under ''."""
+    """Namespace URI by prefix; '' is the default."""
     lang: str
-    """xml:lang in scope; empty when none."""
     base: str
-    """Absolute base URL (RFC 3986, 5.1): xml:base in scope, else the URL after redirects."""
+    """Absolute: xml:base, else the URL after redirects (RFC 3986, 5.1)."""
 
 
 class Link(NamedTuple):
-    """An atom:link of the head, resolved (rules R11 and R12)."""
+    """A resolved link of the head (R11, R12)."""
 
     relation: str
     """Lower case, without the IANA prefix."""
     target: str
-    """Absolute URL; empty when the href was empty or could not be resolved."""
+    """Absolute URL; empty: the href is empty or unresolvable."""
     media_type: str
-    """The type attribute, lower case, without parameters; empty when absent."""
+    """Lower case, without parameters; empty: absent."""
     href: str
-    """As written."""
 
 
 class HistoryElement(NamedTuple):
-    """A child of the head in the fh namespace: archive, complete, and those of the drafts."""
-
     name: str
     text: str
-    """Its character content, trimmed."""
+    """Trimmed."""
 
 
 class HeadChild(NamedTuple):
-    """An element beside the entries, where it stands in the text."""
-
     namespace: str
     name: str
     start: int
     end: int
     relation: str
-    """Of an atom:link, or of a JSON Feed's member that is a link, as in `Link`; empty otherwise."""
+    """See `Link`; empty: not a link."""
 
     @property
     def plain_name(self) -> str:
-        """The name without regard to case and hyphens, in which publishers differ."""
+        """Name without case, hyphens and underscores: publishers differ."""
         return self.name.replace("-", "").replace("_", "").lower()
 
 
 class Channel(NamedTuple):
-    """The channel element of an RDF document, beside which its entries stand."""
+    """RDF's channel element; entries stand beside it."""
 
     tag: Span
-    """Its start tag."""
     end: int
-    """Behind its end tag."""
+    """Offset behind its end tag."""
 
 
 class Span(NamedTuple):
-    """A piece of the text."""
-
     start: int
     end: int
 
 
 class Tombstone(NamedTuple):
-    """An at:deleted-entry of the head: the publisher has deleted an entry (RFC 6721, 3; rule R19)."""
+    """An at:deleted-entry (RFC 6721, 3; R19)."""
 
     identity: EntryId
     when_at: float
-    """The instant of the deletion: copies that were updated later live."""
+    """Instant of the deletion; copies with later updates live."""
     ref: str
-    """The id of the entry as written; empty where it is too long to be repeated."""
+    """Written id; empty: too long to repeat."""
 
 
 class HeadContext(NamedTuple):
-    """What entries inherit, self-contained: from RFC 4287, 4.2.1 and 4.2.10; in JSON Feed 1.1, "Items"."""
+    """Inherited elements (RFC 4287, 4.2.1 and 4.2.10; JSON Feed 1.1, "Items"), self-contained."""
 
     authors: tuple[bytes, ...] = ()
     rights: tuple[bytes, ...] = ()
     language: bytes = b""
-    """Of JSON Feed alone: in XML each entry says its own."""
+    """JSON Feed only."""
 
 
 class Entry(NamedTuple):
-    """One entry as it stands in one feed document."""
-
     identity: EntryId
     updated_at: float | None
-    """The update instant of rule R10; None where the entry gives none."""
     order_at: float | None
-    """What the output sorts by (rule R20): updated, else published, else pubDate."""
+    """Sort key of the output (R20): updated, else published, else pubDate."""
     start: int
     end: int
     has_author: bool = True
-    """Whether an author stands in it or in its atom:source. True where entries inherit none."""
+    """In it or its atom:source; True where entries inherit none."""
     has_rights: bool = True
-    """The same for atom:rights."""
     scope: int = 0
-    """Which of `FeedDocument.scopes` it stands in: 0 is the head's."""
+    """Index in `FeedDocument.scopes`."""
     keys: EntryKeys | None = None
-    """None where an id of its own identifies it."""
+    """None: its own id identifies it."""
     is_absolute: bool = False
-    """Whether it was seen, as it was read, that no URL in it has to be written absolute; in Atom."""
+    """Whether the parser found no URL to make absolute; Atom only."""
     has_content: bool = False
-    """Whether full content stands in it, and is not empty (R10)."""
+    """Whether it has full content (R10)."""
 
     def identify(self, ambiguous: Container[EntryId]) -> Entry:
-        """Return the same entry, identified by the first of its keys that is not ambiguous, if it has any."""
+        """Identify the entry by its first key outside `ambiguous`, if any."""
         return self if self.keys is None else self._replace(identity=self.keys.identity(ambiguous))
 
 
-# What identifies an entry
+# Identity of entries
 
 
 EntryId = NewType("EntryId", bytes)
-"""Identity of an entry (rule R9), digested to 16 bytes; scoped to its feed."""
+"""Digest that identifies an entry in its feed (R9)."""
 
 
 class EntryKeys(NamedTuple):
-    """What can identify an entry that has no id of its own (rule R9), digested as identities are."""
+    """Digests to identify an entry without an id (R9)."""
 
     link: EntryId | None
-    """Of its link, absolute where it can be made so."""
+    """Its link, absolute if possible."""
     enclosure: EntryId | None
-    """Of its first enclosure's URL."""
+    """URL of its first enclosure."""
     content: EntryId
-    """Of link, title, content, enclosures, date and (RSS) author: no two unlike entries share it."""
+    """Link, title, content, enclosures, date and (RSS) author: unlike entries differ."""
     enclosures: EntryId | None
-    """Of all its enclosures' URLs, to tell items of one link apart."""
+    """All enclosure URLs, to tell items of one link apart."""
 
     def identity(self, ambiguous: Container[EntryId]) -> EntryId:
         for key in (self.link, self.enclosure):
@@ -266,44 +243,42 @@ class EntryKeys(NamedTuple):
 
 
 class Traits(NamedTuple):
-    """What two copies of one post have in common, whatever their ids are (rule R36); each is a digest."""
+    """Digests that copies of one post share under different ids (R36)."""
 
     ids: tuple[int, ...]
-    """Of an id that is a URL, but for how it is spelt."""
+    """Ids in the form of URLs, in any spelling."""
     links: tuple[int, ...]
-    """Of its link and when it was published."""
+    """Link with time of publication."""
     titles: tuple[int, ...]
-    """Of its title and when it was published."""
+    """Title with time of publication."""
     link: EntryId | None
-    """Of its link as R9 has it."""
     has_id: bool
-    """Whether it has an id of its own; else its link, if it is not ambiguous, stands for one."""
+    """Whether it has an id; else an unambiguous link replaces it."""
 
     def without_link(self, ambiguous: Container[EntryId]) -> Traits:
-        """Return the same, without those of a link that identifies nothing in the feed (R9)."""
+        """Return the traits without an ambiguous link (R9)."""
         if self.link is None or self.link not in ambiguous:
             return self
         return self._replace(ids=self.ids if self.has_id else (), links=())
 
 
 def entry_id(text: str) -> EntryId:
-    """Digest the text that identifies an entry: compared by character, trimmed (RFC 4287, 4.2.6.1)."""
+    """Digest an identifying text, trimmed (RFC 4287, 4.2.6.1)."""
     return written_id(text.encode())
 
 
 def written_id(text: bytes) -> EntryId:
-    """Digest the text that identifies an entry, written in UTF-8."""
     digest = _UNUSED.copy()
     digest.update(text.strip(b" \t\r\n"))
     return EntryId(digest.digest())
 
 
 ENTRY_ID_BYTES: Final = 16
+# Copying it is faster than creating another.
 _UNUSED: Final = hashlib.blake2b(digest_size=ENTRY_ID_BYTES)
-"""Copying it is faster than making another one."""
 
 
-# How a document of each family goes out
+# Output of each family
 
 
 MEDIA_TYPE: Final = {
@@ -315,29 +290,25 @@ MEDIA_TYPE: Final = {
 
 
 def content_type(family: Family) -> str:
-    """Return the value of Content-Type. JSON has no charset parameter (RFC 8259, section 11)."""
+    """Return the Content-Type; JSON has no charset parameter (RFC 8259, section 11)."""
     return MEDIA_TYPE[family] if family is Family.JSON else f"{MEDIA_TYPE[family]}; charset=utf-8"
 
 
 SEPARATOR: Final = {Family.ATOM: b"\n", Family.RSS: b"\n", Family.RDF: b"\n", Family.JSON: b",\n"}
-"""What stands between two entries. Behind the last one of a segment it is `segment_end`."""
+"""Bytes between two entries."""
 
 
 def segment_separator(family: Family) -> bytes:
-    """Return what an answer puts between two segments, and between the pseudo-entry and the first one."""
+    """Return the bytes between segments, and behind the pseudo-entry."""
     return SEPARATOR[family] if family is Family.JSON else b""
 
 
 def segment_end(family: Family) -> bytes:
-    """Return what ends a segment: nothing in JSON, whose array must not end in a comma (RFC 8259, 5)."""
+    """Return the end of a segment; in JSON no comma may end an array (RFC 8259, 5)."""
     return b"" if family is Family.JSON else SEPARATOR[family]
 
 
 def default_namespace(family: Family, version: str = "") -> str:
-    """Return the default namespace around the entries of a document that goes out.
-
-    `version` is that of the subscription document; empty for the usual one.
-    """
     if family is Family.ATOM:
         return ATOM_03_NS if version == ATOM_03 else ATOM_NS
     if family is Family.RDF:
@@ -346,15 +317,11 @@ def default_namespace(family: Family, version: str = "") -> str:
 
 
 def common_version(family: Family, version: str, versions: Set[str]) -> str:
-    """Return the version that a feed goes out as, by the subscription document's and those of all documents.
-
-    Where those of RSS differ it is the newest, which has all elements.
-    """
+    """Return the output version; mixed RSS becomes the newest, which has all elements."""
     return version if family is not Family.RSS or versions == {version} else RSS_20
 
 
 def rss_version(version: str) -> str:
-    """Return what the root of an RSS document says: a version that there is."""
     return version if version in _OLD_RSS else RSS_20
 
 
@@ -378,7 +345,7 @@ RSS_NAMESPACES: Final = frozenset(
     {"", "http://backend.userland.com/rss2", "http://backend.userland.com/rss"}
     | {"http://blogs.law.harvard.edu/tech/rss", "http://my.netscape.com/publish/formats/rss-0.91.dtd"}
 )
-"""Of RSS's own people: items in these are known in every document, with a prefix too."""
+"""RSS's own namespaces; items in them are known, with a prefix, too."""
 DC_NS: Final = "http://purl.org/dc/elements/1.1/"
 FH_NS: Final = "http://purl.org/syndication/history/1.0"
 TOMBSTONE_NS: Final = "http://purl.org/atompub/tombstones/1.0"
@@ -386,10 +353,10 @@ DCTERMS_NS: Final = "http://purl.org/dc/terms/"
 DSIG_NS: Final = "http://www.w3.org/2000/09/xmldsig#"
 XML_NS: Final = "http://www.w3.org/XML/1998/namespace"
 IANA_RELATION_PREFIX: Final = "http://www.iana.org/assignments/relation/"
-"""RFC 4287, 4.2.7.2: a bare relation name is short for an IRI below this one."""
+"""Bare relation names are short for IRIs below this one (RFC 4287, 4.2.7.2)."""
 
 NEW_FEED_URL: Final = "newfeedurl"
-"""`HeadChild.plain_name` of itunes:new-feed-url, in whichever spelling of its namespace."""
+"""`HeadChild.plain_name` of itunes:new-feed-url, in any namespace."""
 
 WELL_KNOWN_PREFIXES: Final = {
     "atom": ATOM_NS,
@@ -419,15 +386,15 @@ WELL_KNOWN_PREFIXES: Final = {
     "xhtml": "http://www.w3.org/1999/xhtml",
     "rdf": RDF_NS,
 }
-"""Prefixes that the output root declares when a fragment uses them (docs/design.md#verbatim-entries).
+"""Prefixes that the root declares if a fragment uses them (docs/design.md#verbatim-entries).
 
-The position of a prefix in this table is its bit in stored masks: append only.
+A prefix's position is its bit in stored masks: append only.
 """
 EXTENSION: Final = "_wholefeed"
-"""The proxy's own member of a JSON Feed's head: where the feed comes from (`via`)."""
+"""Our own member of a JSON Feed's head."""
 MEMORY_URL: Final = "urn:wholefeed:memory:"
-"""How the URL of a document of remembered copies begins, its number behind it; no publisher's does."""
+"""Prefix of URLs of remembered copies; a number follows."""
 IMPORT_URL: Final = "urn:wholefeed:import:"
-"""How the URL of a document begins that somebody had kept and imported (I1), its digest behind it."""
+"""Prefix of URLs of imports (I1); a digest follows."""
 LIST_URL: Final = "urn:wholefeed:list:"
-"""How the URL of a document begins that holds what a page of the publisher's lists (H7), its URL behind."""
+"""Prefix of URLs of listings (H7); the page's URL follows."""

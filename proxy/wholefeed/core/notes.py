@@ -1,15 +1,6 @@
-"""Typed remarks on the data: what made a feed partial or odd, and why a walk ended.
+"""Notes: typed remarks on documents, such as why a feed is partial or a walk ended.
 
-A note travels with the reconstruction and is logged, counted and shown. Each kind is a row here. Its code
-stands in databases, so changing one is a breaking change; `slug` is the reason as `/status` and rule texts
-write it. Each kind is raised by at least one test (`tests/end_to_end/test_notes.py`).
-
-    note = LimitReached(url, limit="limits.feed_bytes", value=1000)
-    note.kind is LimitReached, note.facts["limit"], str(note)
-    note.kind.made_from is MadeFrom.FEED
-
-    Ending(End.OLDEST).as_dict()     # {"code": "oldest", "text": "the oldest document links to no older one"}
-    Ending(None, (note,))            # something may be missing, and the note says what
+Codes are stored in databases, so they never change. `slug` is the reason in `/status`.
 """
 
 from __future__ import annotations
@@ -22,11 +13,8 @@ from typing import Any, Final
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """Something about a document that those who ask for its feed should be able to see."""
-
     code: str
     url: str
-    """The document concerned."""
     facts: Mapping[str, Any]
 
     @property
@@ -47,41 +35,39 @@ class Note:
         return said(url=self.url, **self.facts)
 
     def as_dict(self) -> dict[str, str]:
-        """Return the note as it is shown."""
         shown = {"code": self.code, "url": self.url, "text": str(self)}
         return shown | {name: self.facts[name] for name in self.kind.shown}
 
 
 class MadeFrom(Enum):
-    """What a note is made from, which decides where it is stored and how long it stays."""
+    """The input of a note, which decides where and how long it is stored."""
 
     FEED = auto()
-    """What is known of the feed: the note is stored with the feed, and made anew at each publication."""
+    """The feed: notes are stored with it, and renewed at each publication."""
     BODY = auto()
-    """The body of a document: a newer parser makes the note anew when it reads the body again."""
+    """A document's body: a newer parser renews notes."""
     LINKS = auto()
-    """The links of a document, which are stored as they were read: the note stays as long as they do."""
+    """A document's links, stored as read: notes stay with them."""
     RESPONSE = auto()
-    """The publisher's response, which is not stored: the note stays as long as the document."""
+    """The response, not stored: notes stay with the document."""
     EARLIER_TEXTS = auto()
-    """The texts that a document has replaced: the note stays as long as the document."""
+    """Replaced texts: notes stay with the document."""
 
 
 @dataclass(frozen=True, slots=True)
 class NoteKind:
-    """What is fixed about the notes of one kind. To call it makes a note of a document, with its facts."""
+    """The fixed part of all notes of one kind; a call creates a note."""
 
     code: str
     slug: str
     reference: str
-    """The specification or rule it rests on."""
     text: str | Callable[..., str]
-    """A format of the URL and the facts, or what makes the text of them."""
+    """A format of URL and facts, or a function of them."""
     made_from: MadeFrom = field(kw_only=True)
     partial: bool = False
     """Whether entries may be missing because of it."""
     shown: tuple[str, ...] = ()
-    """Facts that are shown beside the text."""
+    """Facts shown beside the text."""
 
     def __post_init__(self) -> None:
         KINDS[self.code] = self
@@ -91,17 +77,16 @@ class NoteKind:
 
     @property
     def is_of_reading(self) -> bool:
-        """Whether the note belongs to a document, and is stored with it."""
+        """Whether the note is stored with a document."""
         return self.made_from is not MadeFrom.FEED
 
     @property
     def outlasts_reading(self) -> bool:
-        """Whether the note stays when the body of its document is read again, which cannot make it anew."""
+        """Whether the note survives a second reading of the body."""
         return self.made_from not in (MadeFrom.FEED, MadeFrom.BODY)
 
 
 KINDS: Final[dict[str, NoteKind]] = {}
-"""By code."""
 
 
 # fmt: off
@@ -113,8 +98,7 @@ DocumentUnavailable: Final = NoteKind(
     made_from=MadeFrom.FEED,
     text="expected a document of this feed, got none ({reason}): {url}",
 )
-"""A document of the chain could not be had; what lies behind it is out of reach. The reason is the slug of
-the error that the fetch ended with."""
+"""Older documents are out of reach. `reason` is an error's slug."""
 
 ChainLoop: Final = NoteKind(
     "ChainLoop", "loop", "RFC 5005, section 6; rule R17", partial=True,
@@ -133,8 +117,7 @@ LimitReached: Final = NoteKind(
     made_from=MadeFrom.FEED,
     text="stopped at {limit} = {value:g}, before {url}",
 )
-"""A limit ended the walk; the chain goes on behind it. The limit is named by its configuration key:
-limits.documents_per_feed and the like."""
+"""`limit` is a key, such as limits.documents_per_feed."""
 
 FormatMismatch: Final = NoteKind(
     "FormatMismatch", "format", "rule R23", partial=True,
@@ -153,7 +136,7 @@ DeadChainLink: Final = NoteKind(
     made_from=MadeFrom.FEED,
     text="the link to the next document is no http(s) URL: {href!r} in {url}",
 )
-"""The only link to the next document cannot be followed; the walk ends there unfinished."""
+"""The walk ends here unfinished."""
 
 JumpedHole: Final = NoteKind(
     "JumpedHole", "jumped-hole", "rule R34",
@@ -161,23 +144,21 @@ JumpedHole: Final = NoteKind(
     text="the chain is followed on at {goes_on_at}, behind the missing {url}",
     shown=("goes_on_at",),
 )
-"""The walk went on behind a document that is missing, at one that nothing links to, which the account of the
-chain tells (R16)."""
+"""The walk resumed behind a missing document, at one without links to it (R16)."""
 
 ArchiveChanged: Final = NoteKind(
     "ArchiveChanged", "archive-changed", "RFC 5005, section 4; rule R13",
     made_from=MadeFrom.FEED,
     text="an archive document changed: {url}",
 )
-"""A document that was taken for an archive had another body when it was revalidated."""
 
 ArchivesShift: Final = NoteKind(
     "ArchivesShift", "archives-shift", "RFC 5005, section 4; rule R35",
     made_from=MadeFrom.FEED,
     text="new entries push older ones from one archive document into the next: {url}",
 )
-"""The publisher numbers its archives from the newest entry, so each new one changes all of them. They are all
-read once a week. What leaves one of them in between is remembered."""
+"""The publisher numbers archives from the newest entry, so all are read once a week. Entries that leave in
+between are remembered."""
 
 
 # The subscription document
@@ -188,29 +169,27 @@ NoSubscriptionDocument: Final = NoteKind(
     made_from=MadeFrom.FEED,
     text="an archive that names no subscription document: {url}",
 )
-"""The URL asked for is an archive and nothing leads to its subscription document."""
 
 CurrentUnavailable: Final = NoteKind(
     "CurrentUnavailable", "current-unavailable", "draft-05, section 6.1; rule R3", partial=True,
     made_from=MadeFrom.FEED,
     text="the subscription document could not be had ({reason}): {url}",
 )
-"""The `current` link of the asked document failed; the asked document serves."""
+"""The asked document serves instead."""
 
 FormatChanged: Final = NoteKind(
     "FormatChanged", "format-changed", "rule R23",
     made_from=MadeFrom.FEED,
     text="what was seen of it as {other} until {last_had} is no part of it while it is {found}: {url}",
 )
-"""What was seen of the feed in another format stands apart, until that comes back."""
+"""Entries in the other format stay apart until that format returns."""
 
 ValidatorsDoubted: Final = NoteKind(
     "ValidatorsDoubted", "validators-doubted", "RFC 9110, section 8.8; rule R14",
     made_from=MadeFrom.FEED,
     text="its ETag and Last-Modified do not tell when it changes, so it is asked for without them: {url}",
 )
-"""Its publisher said that nothing had changed though something had, or sent news under the validators of what
-was there before (docs/faults.md row 157)."""
+"""The publisher sent a 304 despite a change, or news under old validators (docs/faults.md row 157)."""
 
 
 def _renamed(url: str, *, posts: str, since: str) -> str:
@@ -224,7 +203,7 @@ IdsChanged: Final = NoteKind(
     text=_renamed,
     shown=("posts", "since"),
 )
-"""Posts that are known have come under other ids; each is served once."""
+"""Each post is served once."""
 
 IdsUnstable: Final = NoteKind(
     "IdsUnstable", "ids-unstable", "RFC 4287, section 4.2.6; RSS 2.0, guid; rule R36",
@@ -247,14 +226,14 @@ NewerNotOlder: Final = NoteKind(
     made_from=MadeFrom.FEED,
     text="expected older entries, got newer ones; the feed is taken for a paged one: {url}",
 )
-"""A `prev` or `previous` link leads to newer entries: it is a page's, not a chain's."""
+"""The link belongs to a page, not to a chain."""
 
 PagesAscend: Final = NoteKind(
     "PagesAscend", "pages-ascend", "RFC 5005, section 3; rule R6",
     made_from=MadeFrom.FEED,
     text="the next page holds newer entries: {url}",
 )
-"""The page behind a `next` link holds newer entries; all are collected nevertheless."""
+"""All pages are collected nevertheless."""
 
 PagesRepeat: Final = NoteKind(
     "PagesRepeat", "pages-repeat", "RFC 5005, section 6; rule R17",
@@ -267,8 +246,7 @@ PageGone: Final = NoteKind(
     made_from=MadeFrom.FEED,
     text="the last page links to one that is not there: {url}",
 )
-"""A page links to one that is not there, and nothing says that it should be: the end. The reason is the slug
-of the error that the fetch ended with."""
+"""The end: nothing says that the page should exist. `reason` is an error's slug."""
 
 
 LastNotReached: Final = NoteKind(
@@ -276,17 +254,17 @@ LastNotReached: Final = NoteKind(
     made_from=MadeFrom.FEED,
     text="the feed says that this is its last page, and its links end before it: {url}",
 )
-"""The pages that `next` leads through are not all: the `last` link names one that is not among them."""
+"""The `last` link names a page that `next` does not reach."""
 
 PageStale: Final = NoteKind(
     "PageStale", "page-stale", "RFC 5005, section 3; rule R6", partial=True,
     made_from=MadeFrom.FEED,
     text="expected the entries behind those of the page before it, got an older copy: {url}",
 )
-"""A page does not join the one before it, which is new throughout: caches give such copies."""
+"""Caches send such copies."""
 
 
-# A history that the publisher does not link, and copies in a web archive
+# Histories that the publisher does not link, and mementos
 
 
 HistoryNotOffered: Final = NoteKind(
@@ -294,15 +272,14 @@ HistoryNotOffered: Final = NoteKind(
     made_from=MadeFrom.FEED,
     text="looks like {adapter}, which has its history by pages, but {reason}: {url}",
 )
-"""The publisher is of a kind that has its history by pages, and did not give them; the reason is in words."""
+"""`reason` is in words."""
 
 HistoryUnfinished: Final = NoteKind(
     "HistoryUnfinished", "history-unfinished", "rule R31", partial=True,
     made_from=MadeFrom.FEED,
     text="the pages of {adapter} were not read to their end ({reason}): {url}",
 )
-"""Not every page of a history that the publisher does not link could be had. The reason is in words, or the
-slug of the error that the last question ended with."""
+"""`reason` is in words, or the last error's slug."""
 
 HistoryShort: Final = NoteKind(
     "HistoryShort", "history-short", "rule R31",
@@ -316,7 +293,7 @@ DatesGuessed: Final = NoteKind(
     made_from=MadeFrom.FEED,
     text="{entries} of the listed entries bear the first day of a month or year, or a newer one's day: {url}",
 )
-"""Of entries that the publisher's pages list: what these say of their dates is not exact, or nothing."""
+"""The pages give inexact dates, or none."""
 
 
 def _served_by_copies(url: str, copy_url: str, captured: str, copies: int) -> str:
@@ -329,11 +306,10 @@ MementoServed: Final = NoteKind(
     made_from=MadeFrom.FEED,
     text=_served_by_copies,
 )
-"""A web archive's copy serves, because the publisher does not give the document. It says when the copy was
-made, or the first and the last of several."""
+"""`captured` is one date, or the first and the last of several."""
 
 
-# How a document reads
+# Reading a document
 
 
 BadLink: Final = NoteKind(
@@ -341,54 +317,51 @@ BadLink: Final = NoteKind(
     made_from=MadeFrom.LINKS,
     text="expected an http(s) URL as {relation} link, got {href!r}: {url}",
 )
-"""A link of the head cannot be followed: empty, unresolvable or not http(s)."""
 
 ExtraLink: Final = NoteKind(
     "ExtraLink", "extra-link", "rule R12",
     made_from=MadeFrom.LINKS,
     text="one {relation} link too many, not followed: {href!r} in {url}",
 )
-"""More than one link of one relation; the first usable one counts."""
+"""The first usable link counts."""
 
 NewAddress: Final = NoteKind(
     "NewAddress", "new-address", "iTunes, itunes:new-feed-url; rule R25",
     made_from=MadeFrom.LINKS,
     text="it names {href!r} as the feed's new address: {url}",
 )
-"""The publisher would have podcast apps subscribe elsewhere, which only a redirect does here."""
+"""Only a redirect moves a feed here."""
 
+# See docs/faults.md row 46.
 EncodingRetried: Final = NoteKind(
     "EncodingRetried", "encoding-retried", "RFC 7303, section 3",
     made_from=MadeFrom.BODY,
     text="declared {declared}, read as {used}: {url}",
 )
-"""The declared encoding did not fit the bytes; another one did (docs/faults.md row 46)."""
 
 
 def _repaired(url: str, repairs: tuple[str, ...]) -> str:
     return f"not well-formed, repaired ({', '.join(repairs)}): {url}"
 
 
+# See docs/faults.md rows 45 and 148, and docs/repair.md.
 DocumentRepaired: Final = NoteKind(
     "DocumentRepaired", "repaired", "XML 1.0, section 2.1; RFC 4287, section 2",
     made_from=MadeFrom.BODY,
     text=_repaired,
 )
-"""The document was made well-formed, or its names were spelt right, before it was read (docs/faults.md rows
-45 and 148), in the words of docs/repair.md."""
 
 
 def _mended(url: str, repairs: tuple[str, ...]) -> str:
     return f"not sent as HTTP has it, read as it was meant ({', '.join(repairs)}): {url}"
 
 
+# See docs/faults.md row 152, and docs/repair.md.
 ResponseRepaired: Final = NoteKind(
     "ResponseRepaired", "response-repaired", "RFC 9110, section 8.4; RFC 9112, sections 5 and 6",
     text=_mended,
     made_from=MadeFrom.RESPONSE,
 )
-"""The response was not valid HTTP, or not coded as it said, and was read nevertheless (docs/faults.md row
-152), in the words of docs/repair.md."""
 
 
 def _truncated(url: str, *, breaks_off: bool) -> str:
@@ -396,13 +369,13 @@ def _truncated(url: str, *, breaks_off: bool) -> str:
     return f"{found}, so only its whole entries count: {url}"
 
 
+# See docs/faults.md row 49.
 DocumentTruncated: Final = NoteKind(
     "DocumentTruncated", "truncated", "XML 1.0, section 2.1; RFC 5005, section 4.2",
     text=_truncated,
     partial=True,
     made_from=MadeFrom.BODY,
 )
-"""It breaks off, or has entries behind its end: its whole entries count (docs/faults.md row 49)."""
 
 IdentityRepeated: Final = NoteKind(
     "IdentityRepeated", "identity-repeated", "RFC 4287, section 4.2.6; RSS 2.0, guid; rule R9",
@@ -424,31 +397,30 @@ TextsShortened: Final = NoteKind(
 # fmt: on
 
 
-# Why a walk ended
+# Endings of walks
 
 
 @dataclass(frozen=True, slots=True)
 class Ending:
-    """How a walk ended: what stands behind the last document."""
+    """The end of a walk, and the reason."""
 
     end: End | None
-    """None: the notes say why the walk could not go on, or that what it met counts as the end."""
+    """None: the notes say why the walk stopped, or why its stop counts as the end."""
     notes: tuple[Note, ...] = ()
 
     @property
     def is_true_end(self) -> bool:
-        """Whether the oldest document of the chain is on the path; then nothing is missing."""
+        """Whether the walk reached the oldest document, so that nothing is missing."""
         return not any(note.partial for note in self.notes)
 
     def as_dict(self) -> dict[str, str]:
-        """Return the reason as it is shown."""
         if self.end is None:
             return {"code": self.notes[0].slug, "text": str(self.notes[0])}
         return {"code": self.end.value, "text": _TEXTS[self.end]}
 
 
 class End(StrEnum):
-    """Nothing is missing behind the last document, and why."""
+    """A reason why nothing is missing behind the last document."""
 
     OLDEST = "oldest"
     ITSELF = "itself"

@@ -1,14 +1,7 @@
-"""Subscription lists in OPML: read, given other URLs, and made anew.
+"""Subscription lists in OPML: read, rewrite, compose.
 
-    document = read_opml(body)
-    document.subscriptions[0].url           # "https://example.org/feed?a=1&b=2"
-    document.with_urls([new, None])         # the first is changed; all else stays, byte for byte
-
-    compose_opml("Feeds", [Listed(title, url, site)])
-
-OPML is what readers make of it, so nobody's folders, attributes, order, comments, declaration or encoding are
-touched: only the values of `xmlUrl` are, whatever its letters' case, on `outline` elements; and those of the
-`htmlUrl` beside it where that is asked for.
+A rewrite changes only `xmlUrl` values of `outline` elements, and on request the `htmlUrl` beside them. All
+else stays, byte for byte.
 """
 
 from __future__ import annotations
@@ -41,28 +34,23 @@ from wholefeed.core.parse.repair import (
 from wholefeed.core.text.markup import attribute_places, escape, quoteattr
 
 MAX_BYTES: Final = 8 << 20
-"""Of one list: thirty thousand feeds with all that readers write about them."""
+"""Limit of a list: 30,000 feeds with everything that readers add."""
 MAX_DEPTH: Final = 64
-"""Folders in folders."""
 MAX_TAG_BYTES: Final = 1 << 18
-"""Of a start tag; some of up to twice that get by. A list is read on a thread, and between two tags the
-server's others have their turn (docs/faults.md row 111)."""
+"""Limit of a start tag; some up to twice as long pass. Other threads run only between two tags
+(docs/faults.md row 111)."""
 MAX_ELEMENTS: Final = 50_000
-"""Each costs a fifth of a millisecond by the time that its URL is another."""
+"""Each costs 0.2 ms when its URL changes."""
 
 
 def read_opml(body: bytes) -> OpmlDocument:
-    """Read a subscription list.
+    """Read a subscription list, and repair common faults of exports.
 
-    What many exports get wrong is put right: bare ampersands, entities of HTML, character references to
-    nothing, control characters, bytes that are no UTF-8, and blanks before the XML declaration; markup and
-    quotes in the values of outlines. Everything else that is not well-formed is refused with line and column:
-    which feeds and folders there are is not for guessing, and a list that lost feeds without a word is worse
-    than none.
+    Other faults are refused with line and column: a guess could lose feeds silently.
 
     Raises:
-        ParseError: `not-opml`; or it is not readable: `malformed-xml`, `dtd-forbidden`, `xml-limit`,
-            `unsupported-encoding`, `unsupported-format`.
+        ParseError: `not-opml`, `malformed-xml`, `dtd-forbidden`, `xml-limit`, `unsupported-encoding` or
+            `unsupported-format`.
     """
     if len(body) > MAX_BYTES:
         raise ParseError(f"expected OPML of at most {MAX_BYTES} bytes, got {len(body)}", slug="xml-limit")
@@ -73,6 +61,8 @@ def read_opml(body: bytes) -> OpmlDocument:
     except ParseError as exc:
         if exc.slug not in ("malformed-xml", "dtd-forbidden"):
             raise
+        # Repairs: bare ampersands, HTML's entities, references to nothing, control characters, bytes outside
+        # UTF-8, blanks before the declaration, and markup or quotes in values of outlines.
         return _read_repaired(body, decoded)
     mark = body[: decoded.encoding.mark_bytes]
     repairs = tuple(_encoding_repairs(decoded))
@@ -80,27 +70,21 @@ def read_opml(body: bytes) -> OpmlDocument:
 
 
 class OpmlDocument(NamedTuple):
-    """A subscription list as it was read."""
-
     text: bytes
-    """In UTF-8, without a byte order mark."""
+    """UTF-8, without byte order mark."""
     mark: bytes
-    """The byte order mark."""
     codec: str
-    """What it goes out in."""
+    """Encoding of the output."""
     subscriptions: tuple[OutlineSubscription, ...]
-    """In the order of the document."""
     sites: tuple[OutlineSubscription, ...] = ()
-    """The `htmlUrl` of subscriptions that have one, in the same way."""
+    """The `htmlUrl` values beside them."""
     repairs: tuple[str, ...] = ()
-    """What was put right so that it could be read, by name."""
+    """Names of repairs."""
 
     def with_urls(self, urls: Sequence[str | None], sites: Sequence[str | None] | None = None) -> bytes:
-        """Return the document with other URLs.
+        """Return the document with other URLs, one per subscription; None: no change.
 
-        Args:
-            urls: One for each subscription; None: it stays as it is, byte for byte.
-            sites: The same for each `htmlUrl`; None: all of them stay.
+        `sites` does the same for each `htmlUrl`; None: all stay.
         """
         others = () if sites is None else zip(self.sites, sites, strict=True)
         changes = [*zip(self.subscriptions, urls, strict=True), *others]
@@ -115,13 +99,13 @@ class OpmlDocument(NamedTuple):
 
 
 class OutlineSubscription(NamedTuple):
-    """One feed of a list."""
+    """One URL of a list, and its place."""
 
     url: str
     line: int
-    """Where its start tag ends, from 1."""
+    """Line where the start tag ends, from 1."""
     start: int
-    """Where its URL stands in the text of the document, quotes included."""
+    """Offset of the quoted URL in the document's text."""
     end: int
 
 
@@ -141,10 +125,7 @@ def _refuse_others(text: bytes) -> None:
 
 
 def _codec(body: bytes, decoded: Decoded) -> str:
-    """Return what the document goes out in: what it came in, if that gives the same bytes again.
-
-    That is what it declares, to the letter: by the Encoding Standard a document is read as windows-1252 that
-    says ISO-8859-1 or US-ASCII, but who takes it at its word must be able to read what is put into it.
+    """Return the output encoding: the input's, if it reproduces the same bytes.
 
     Raises:
         ParseError: `unsupported-encoding`.
@@ -152,6 +133,8 @@ def _codec(body: bytes, decoded: Decoded) -> str:
     encoding = decoded.encoding
     if UTF8 in (encoding.stated, decoded.used):
         return UTF8
+    # The declared one first: the Encoding Standard reads ISO-8859-1 as windows-1252, other programs take it
+    # literally.
     for codec in (encoding.declared, encoding.codec):
         with suppress(LookupError, ValueError):
             if from_utf8(decoded.text, codec) == body[encoding.mark_bytes :]:
@@ -163,7 +146,6 @@ def _codec(body: bytes, decoded: Decoded) -> str:
 
 
 def _found(text: bytes) -> tuple[tuple[OutlineSubscription, ...], tuple[OutlineSubscription, ...]]:
-    """Return the subscriptions, and their sites."""
     guard = Guard(max_depth=MAX_DEPTH, max_tag_bytes=MAX_TAG_BYTES)
     parser = guard.parser
     found: dict[str, list[OutlineSubscription]] = {"xmlurl": [], "htmlurl": []}
@@ -205,7 +187,6 @@ _SHOWN_CHARACTERS: Final = 60
 
 
 def _urls(text: bytes, at: int, attributes: list[str]) -> Iterator[tuple[str, str, int, int]]:
-    """Yield kind, value and place of each URL in the start tag of an outline, if one is a feed's."""
     values = dict(zip(attributes[::2], attributes[1::2], strict=True))
     if any(name.lower() == "xmlurl" for name in values):
         for written, start, end in attribute_places(text, at).quoted:
@@ -215,10 +196,10 @@ def _urls(text: bytes, at: int, attributes: list[str]) -> Iterator[tuple[str, st
                 yield kind, values[name], start, end
 
 
-# What many exports of subscription lists get wrong, put right
+# Repair of common faults of exports
 
+# The repair of text declared as UTF-8 but not valid.
 _ENCODING: Final = "encoding"
-"""The repair of a text that should be in UTF-8 and is not."""
 
 
 def _encoding_repairs(decoded: Decoded) -> set[str]:
@@ -226,11 +207,6 @@ def _encoding_repairs(decoded: Decoded) -> set[str]:
 
 
 def _read_repaired(body: bytes, decoded: Decoded) -> OpmlDocument:
-    """Read a list that is not well-formed, after what many exports get wrong was put right.
-
-    Raises:
-        ParseError: That does not help.
-    """
     repairs = _encoding_repairs(decoded)
     text = _repair(decoded.text, repairs)
     mark = body[: decoded.encoding.mark_bytes]
@@ -247,11 +223,10 @@ _WITHOUT_REFERENCES: Final = (
 
 
 def _repair(text: bytes, repairs: set[str]) -> bytes:
-    """Return the text with what can be put right in it; `repairs` gains the names of what was done.
+    """Repair a text, and add the names of repairs to `repairs`.
 
     Raises:
-        ParseError: `xml-limit`: there are more faults, or more pieces of markup, than a list can have;
-            `malformed-xml`: a tag ended too soon, so that its feed would be lost.
+        ParseError: `xml-limit`: too much markup, or too many faults; `malformed-xml`: a feed would be lost.
     """
     cleaned = _without_misplaced(text, repairs)
     pieces: list[bytes] = []
@@ -274,7 +249,7 @@ def _repair(text: bytes, repairs: set[str]) -> bytes:
                     continue
             if token.mark is RepairMark.STRAY or token.is_odd:
                 pieces.append(cleaned[max(token.start, position) :])
-                break  # no list is well-formed that has it: what follows need not be looked at
+                break  # no repair makes such a list well-formed: the rest need not be searched
             pieces.append(_mended_piece(cleaned, max(token.start, position), token, repairs))
     except TooManyRepairsError as exc:
         raise ParseError(
@@ -284,10 +259,10 @@ def _repair(text: bytes, repairs: set[str]) -> bytes:
 
 
 def _without_misplaced(text: bytes, repairs: set[str]) -> bytes:
-    """Return a list without control characters, its own document type and blanks before its declaration.
+    """Remove control characters, document type, and blanks before the declaration.
 
     Raises:
-        ParseError: `dtd-forbidden`: the document type declares more than HTML's entities.
+        ParseError: `dtd-forbidden`: it declares more than HTML's entities.
     """
     cleaned = without_controls(text)
     if len(cleaned) != len(text):
@@ -303,11 +278,11 @@ def _without_misplaced(text: bytes, repairs: set[str]) -> bytes:
 
 
 def _mended_piece(text: bytes, start: int, token: Token, repairs: set[str]) -> bytes:
-    """Return what of a token stands behind a place, its references put right.
+    """Repair the references in the rest of a token.
 
     Raises:
-        ParseError: `malformed-xml`: it is a text with a URL in it.
-        TooManyError: There is no end of ampersands.
+        ParseError: `malformed-xml`: a URL outside of tags.
+        TooManyRepairsError: Too many ampersands.
     """
     piece = text[start : token.end]
     if token.mark is RepairMark.TEXT and _URL_BEGINS.search(piece):
@@ -327,14 +302,13 @@ _URL_BEGINS: Final = re.compile(rb"\sxmlurl\s*+=", re.IGNORECASE)
 def _mended_outline(
     text: bytes, start: int, limit: int, repairs: set[str], left: int
 ) -> tuple[bytes, int] | None:
-    """Escape what stands bare in the values of an outline, as publishers' descriptions do in lists.
+    """Escape bare markup in an outline's values, such as descriptions.
 
     Returns:
-        The start tag, which may go up to a limit, and where it ended as it was written; None: it cannot be
-        said for certain where its values end.
+        The start tag, and its end as written; None: the end of a value is uncertain.
 
     Raises:
-        TooManyError: There is no end of ampersands, or nothing `left` of the tokens that may be looked at.
+        TooManyRepairsError: Too many ampersands, or `left` is used up.
     """
     if left < 0:
         raise TooManyRepairsError
@@ -344,7 +318,7 @@ def _mended_outline(
         end = _end_of_value(text, attribute, limit)
         value = text[attribute.end() : end]
         if _URL_BEGINS.search(value):
-            return None  # a quote lacks: the outline would lose its feed
+            return None  # a quote is missing: the outline would lose its feed
         pieces += [attribute[0], _as_value(value, attribute[2], done), attribute[2]]
         position = end + 1
     tag_ends = _TAG_ENDS.match(text, position, limit)
@@ -354,27 +328,25 @@ def _mended_outline(
     return b"".join([*pieces, tag_ends[1]]), tag_ends.end(1)
 
 
+# In such a tag, each of these costs as much as a piece of markup.
 _LOOKED_AT: Final = (b'"', b"'", b">")
-"""In such a tag; each costs what a piece of markup does."""
 _QUOTES_AND_TAGS: Final = {quote: re.compile(quote + rb"|<(?=[A-Za-z/])|>") for quote in (b'"', b"'")}
+# OPML 2.0, in lower case.
 _OF_OUTLINES: Final = frozenset(
     {b"text", b"title", b"type", b"xmlurl", b"htmlurl", b"url", b"description", b"language", b"version"}
     | {b"category", b"created", b"iscomment", b"isbreakpoint"}
 )
-"""OPML 2.0, in small letters."""
 
 
 def _end_of_value(text: bytes, attribute: re.Match[bytes], limit: int) -> int:
-    """Return where the quote stands behind which the next attribute or the end of the tag follows.
-
-    In a tag of HTML the attributes are HTML's, but for those that only outlines have.
-    """
+    # Behind the closing quote stands another attribute or the end of the tag.
     is_in_tag = False
     for found in _QUOTES_AND_TAGS[attribute[2]].finditer(text, attribute.end(), limit):
         if found[0] in (b"<", b">"):
             is_in_tag = found[0] == b"<"
             continue
         another = _ATTRIBUTE_BEGINS.match(text, found.end(), limit)
+        # Inside a tag of HTML in a value, other attributes are HTML's.
         is_next = another is not None and not (is_in_tag and another[1].lower() not in _OF_OUTLINES)
         if is_next or _TAG_ENDS.match(text, found.end(), limit) is not None:
             return found.start()
@@ -382,7 +354,6 @@ def _end_of_value(text: bytes, attribute: re.Match[bytes], limit: int) -> int:
 
 
 def _as_value(written: bytes, quote: bytes, repairs: set[str]) -> bytes:
-    """Return what can stand between such quotes; `repairs` gains the names of what was done."""
     made = mended_references(written, repairs)
     if b"<" in made:
         repairs.add(LESS_THAN)
@@ -391,21 +362,17 @@ def _as_value(written: bytes, quote: bytes, repairs: set[str]) -> bytes:
     return made.replace(b"<", b"&lt;").replace(quote, b"&quot;" if quote == b'"' else b"&apos;")
 
 
-# A list made anew (OPML 2.0)
+# A new list (OPML 2.0)
 
 
 class OutlineEntry(NamedTuple):
-    """One feed of the list."""
-
     title: str
     url: str
-    """To subscribe to."""
     site: str
-    """Of the page that it is about; may be empty."""
+    """URL of the feed's page; may be empty."""
 
 
 def compose_opml(title: str, feeds: Iterable[OutlineEntry]) -> bytes:
-    """Return a list of such feeds, in order. Their type is `rss`: readers write that for every format."""
     outlines = "".join(map(_outline, feeds))
     made = (
         '<?xml version="1.0" encoding="utf-8"?>\n<opml version="2.0">\n'
@@ -415,6 +382,7 @@ def compose_opml(title: str, feeds: Iterable[OutlineEntry]) -> bytes:
 
 
 def _outline(feed: OutlineEntry) -> str:
+    # Readers write `rss` for every format.
     name = quoteattr(feed.title)
     site = f" htmlUrl={quoteattr(feed.site)}" if feed.site else ""
     return f'<outline type="rss" text={name} title={name} xmlUrl={quoteattr(feed.url)}{site}/>\n'

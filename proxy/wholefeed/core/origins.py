@@ -1,10 +1,6 @@
-"""Where a stored document comes from, and what follows from that: one row of a table for each source.
+"""Policies for stored documents, one row per source.
 
-    row.origin is Origin.IMPORT
-    row.origin.policy.settles                       # whether its publisher speaks by it (R8)
-    find_origins(lambda policy: policy.settles)     # all origins of which this is true
-
-Whoever treats a document in a special way because of its source asks this table. A new source is a new row.
+All special treatment of a source asks this table.
 """
 
 from __future__ import annotations
@@ -20,65 +16,61 @@ from wholefeed.core.notes import MementoServed, NoteKind
 
 
 class Origin(StrEnum):
-    """Which source a stored document comes from; the values stand in the store."""
+    """The source of a stored document; the store holds the values."""
 
     PUBLISHER = "publisher"
-    """Its publisher gave it: the subscription document, or one that a link leads to."""
+    """The subscription document, or a linked one."""
     ADAPTER = "adapter"
-    """Its publisher gave it, and an adapter had asked for it (R26)."""
+    """The publisher, asked by an adapter (R26)."""
     MEMENTO = "memento"
-    """A web archive has it (R33)."""
+    """A web archive (R33)."""
     IMPORT = "import"
-    """Somebody had kept it (I1), or it is part of a feed that this one continues (I3)."""
+    """A person's document (I1), or a continued feed (I3)."""
     LISTING = "listing"
-    """A page of its publisher's lists the entries, of which the proxy wrote it (H7)."""
+    """Written by the proxy from a publisher's page (H7)."""
     MEMORY = "memory"
-    """The entries have left other documents, and the proxy wrote it of them (R7)."""
+    """Written by the proxy from departed entries (R7)."""
 
     @property
     def policy(self) -> OriginPolicy:
-        """What documents of this origin may do."""
         return POLICIES[self]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OriginPolicy:
-    """What a document of one origin may do."""
-
     url_prefix: str
-    """How the URLs of all such documents begin; empty for those that stand under a URL of HTTP."""
+    """Prefix of their URLs; empty: HTTP URLs."""
     settles: bool
-    """Whether it is its publisher's word on which entries there are: one that it loses has left the feed, one
-    that it holds has not (R8, R25, R35). Where a document without this is on the path nothing is detached."""
+    """Whether it proves the publisher's entries: an entry that it loses has left the feed, one that it holds
+    has not (R8, R25, R35). On a path with a document without this, nothing is detached."""
     buries: bool
     """Whether its tombstones count (R10)."""
     has_flags: bool
-    """Whether it says what its feed is: an archive, complete, incremental (R0 to R3)."""
+    """Whether its flags count: archive, complete, incremental (R0 to R3)."""
     has_links: bool
-    """Whether its links lead to other documents of the feed."""
     shows_ids: bool
-    """Whether its publisher is seen to use the ids in it (R36)."""
+    """Whether it proves that the publisher uses its ids (R36)."""
     makes_known: bool
     """Whether its entries count as known: a walk may end where all are."""
     holds: bool
-    """Whether an entry that stands in it is there, as opposed to: has left, and is remembered (R7, R8)."""
+    """Whether its entries are present, not departed (R7, R8)."""
     is_asked_again: bool
-    """Whether R13 says when it is asked for again; for the others an attempt does, or nothing."""
+    """Whether R13 decides when to validate it; else the next attempt does, or nothing."""
     is_replaced: bool
-    """Whether its publisher's own document takes its place, be it older, or the same (R33)."""
+    """Whether the publisher's document replaces it, even an older or equal one (R33)."""
     leaves_complete: bool
-    """Whether it is no part of a feed whose publisher says that it is complete (I1, H7)."""
+    """Whether a complete feed excludes it (I1, H7)."""
     stands_behind: bool
-    """Whether it stands behind all else, and in no chain. A memento of an earlier subscription document does
-    so too, which its URL tells (`StoredDocument.is_capture`)."""
+    """Whether it stands behind all else, outside chains. Mementos of subscription documents do, too
+    (`StoredDocument.is_capture`)."""
     is_woven: bool
     """Whether the output sorts its entries across documents (R20)."""
     expires: bool
-    """Whether it is deleted some time after it was detached; else its owner takes it back (I1)."""
+    """Whether it is deleted some time after it is detached; else by its owner (I1)."""
     standing: CopyStanding
-    """How its copies of entries compare with those of other origins, before all else (R10)."""
+    """Rank of its copies, before all else (R10)."""
     note: NoteKind | None
-    """What its part in a feed is noted as; a note that makes the feed partial keeps it from `complete`."""
+    """Note on its use; a partial one prevents `complete`."""
 
 
 POLICIES: Final[dict[Origin, OriginPolicy]] = {
@@ -194,5 +186,4 @@ POLICIES: Final[dict[Origin, OriginPolicy]] = {
 
 
 def find_origins(is_wanted: Callable[[OriginPolicy], bool]) -> tuple[Origin, ...]:
-    """Return the origins whose policies meet a condition."""
     return tuple(origin for origin, policy in POLICIES.items() if is_wanted(policy))

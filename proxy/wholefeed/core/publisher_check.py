@@ -1,11 +1,6 @@
-"""What RFC 5005 and its neighbours ask of publishers, and where a feed stands (docs/publishing.md).
+"""The check of a publisher's feed against RFC 5005 and related specifications (docs/publishing.md).
 
-    read = examine(body, sender, headers=headers, urls=[url], max_depth=256)
-    first = Look(Kind.ARCHIVED, [read, ...])                # and once more, a moment later
-    check(first, second, leads={}, now=now)                 # the findings
-
-The rules stand in `RULES`. What a document says alone is judged as it is read; how documents stand to one
-another, and to themselves a moment later, is judged by `check`. Of one rule `MOST_FINDINGS` are told.
+`examine` judges one document. `check` judges documents together, and again a moment later.
 """
 
 from __future__ import annotations
@@ -64,14 +59,12 @@ from wholefeed.core.words import count_noun, printable
 
 
 class Rule(NamedTuple):
-    """What is asked of a publisher."""
-
     is_error: bool
-    """Else it is a warning."""
+    """False: a warning."""
     name: str
     source: str
     text: str
-    """Where the feed stands: a format of the facts."""
+    """Format string for the facts."""
     mend: str
 
 
@@ -142,19 +135,19 @@ _TABLE: Final = (
 )
 # fmt: on
 RULES: Final[Mapping[str, Rule]] = {rule.name: rule for rule in _TABLE}
-"""By name. The names are public: `--json` shows them."""
+"""By name. Names are public: `--json` shows them."""
 MOST_FINDINGS: Final = 20
-"""Of one rule; the last one tells how many more there are."""
+"""Limit per rule; the last finding counts the rest."""
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """A rule that a document does not keep."""
+    """A rule that a document breaks."""
 
     rule: Rule
     document: str
     line: int | None
-    """Of the document as it was sent, from 1 on; None: it stands in no line."""
+    """Line as sent, from 1; None: no line."""
     text: str
 
     @property
@@ -166,14 +159,13 @@ class Finding:
         return f"{self.text} ({self.rule.source})"
 
     def as_dict(self) -> dict[str, str | int | None]:
-        """Return it as `--json` shows it."""
         told = {"rule": self.rule.name, "document": self.document, "line": self.line}
         return {**told, "text": self.said, "mend": self.rule.mend}
 
 
 def finding(name: str, url: str, line: int | None = None, **facts: object) -> Finding:
-    """Make one; what publishers wrote is shown without what would move a terminal's cursor."""
     rule = RULES[name]
+    # Publishers' text must not move a terminal's cursor.
     shown = {key: _format_text(value) if isinstance(value, str) else value for key, value in facts.items()}
     return Finding(rule, _format_text(safe_url(url, keeps_query=True)), line, rule.text.format(**shown))
 
@@ -186,48 +178,43 @@ def _format_text(text: str) -> str:
     return printable(cut, "\ufffd")
 
 
-# One document, judged by itself while its text is at hand
+# One document by itself, while its text is in memory
 
 
 class CheckedCopy(NamedTuple):
-    """An entry as it stands in one document."""
-
     identity: EntryId
     id: str
-    """As written; empty where it has none."""
+    """Written form; empty: none."""
     line: int | None
     order_at: float | None
     sames: tuple[bytes, ...]
-    """What two copies of one entry have in common though their ids differ: link and title, link and date."""
+    """Digests that copies of one entry share despite different ids: link and title, link and date."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExaminedDocument:
-    """What is kept of a document that was read."""
-
     url: str
     keys: frozenset[str]
-    """Of its URL and of all that led to it, as `document_key` gives them."""
+    """`document_key` of its URL and of URLs that led to it."""
     headers: Mapping[str, str]
     family: Family
     digest: bytes
     marks: bytes
-    """Of its first lines, `_MARK_BYTES` each, so that one that changed is found."""
+    """Digests of its first lines, `_MARK_BYTES` each, to find a changed line."""
     size: int
     navigation: Navigation
     lines: Mapping[str, int | None]
-    """Where the links of its head stand, by relation, and its flags, as `fh:archive`."""
+    """Lines of the head's links, by relation, and of flags, such as `fh:archive`."""
     copies: tuple[CheckedCopy, ...]
     identities: frozenset[EntryId]
     tombstones: frozenset[EntryId]
     findings: tuple[Finding, ...]
-    """What is to be said of it alone."""
+    """Findings about this document alone."""
 
     def leads(self, relation: str) -> str | None:
         return self.navigation.links.get(relation)
 
     def finding(self, name: str, relation: str = "", **facts: object) -> Finding:
-        """Make one of this document, in the line where a link of its head stands."""
         return finding(name, self.url, self.lines.get(relation), relation=relation, **facts)
 
 
@@ -236,15 +223,11 @@ def examine(
 ) -> ExaminedDocument:
     """Read a document for `check`.
 
-    Args:
-        body: Without content coding.
-        sender: What came with it.
-        headers: Its header fields, in lower case.
-        urls: Those that it was had by, before redirects.
-        max_depth: As for `parse`.
+    `body` has no content coding, `headers` have lower-case names, `urls` led to the document before
+    redirects.
 
     Raises:
-        ParseError: It is no feed, or not readable as one.
+        ParseError: Not a readable feed.
     """
     document = parse(body, sender.url, sender.media_type, max_depth=max_depth)
     reading = _DocumentReading(document, body, sender)
@@ -268,7 +251,7 @@ def examine(
 
 
 CLOCK_SECONDS: Final = 600
-"""For so much may the clocks of two machines differ."""
+"""Tolerated difference between two clocks."""
 _MOST_ID_CHARACTERS: Final = 200
 _MARK_BYTES: Final = 4
 _MOST_MARKS: Final = 20_000
@@ -278,8 +261,6 @@ _LINE: Final = re.compile(r"\bline (\d{1,9})\b")
 
 
 class _DocumentReading:
-    """A document, and the lines of what stands in it."""
-
     def __init__(self, document: FeedDocument, body: bytes, sender: Sender) -> None:
         self._document = document
         self._sender = sender
@@ -298,9 +279,10 @@ class _DocumentReading:
                 self.heads.setdefault(name, self._at(child.start))
 
     def _at(self, offset: int) -> int | None:
-        """Return the line of an offset, soon where they ascend; None where a repair has moved the lines."""
+        # A repair has moved the lines.
         if not self._is_exact:
             return None
+        # Ascending offsets are fast: counting goes on from the last one.
         if offset < self._offset:
             self._offset, self._line = 0, 1
         self._line += self._document.text.count(b"\n", self._offset, offset)
@@ -326,7 +308,6 @@ class _DocumentReading:
             yield CheckedCopy(entry.identity, own_id, self._at(entry.start), entry.order_at, sames)
 
     def notes(self) -> Iterator[Finding]:
-        """What was noted as it was read, and as its links and its response were."""
         if repairs := self._sender.repairs:
             what = str(ResponseRepaired(self._document.url, repairs=repairs))
             yield self._say("not-well-formed", what=what.removesuffix(f": {self._document.url}"))
@@ -349,7 +330,7 @@ class _DocumentReading:
                 yield self._say(name, what=what)
 
     def _ill_line(self) -> int | None:
-        """Return where the document is not well-formed any more."""
+        """Return the line of the first fault."""
         try:
             Guard().read(self._sent)
         except ParseError as exc:
@@ -398,29 +379,25 @@ class _DocumentReading:
 
 
 def line_in(message: str) -> int | None:
-    """Return the line that an error of a parser names."""
     found = _LINE.search(message)
     return int(found[1]) if found else None
 
 
-# What came of two looks
+# Two looks at a feed
 
 
 @dataclass(frozen=True, slots=True)
 class CheckLook:
-    """A feed as it was read."""
-
     kind: Kind
     documents: Sequence[ExaminedDocument]
-    """The subscription document, then the others from the newest to the oldest; never empty."""
+    """The subscription document, then newest to oldest; never empty."""
     gaps: Sequence[Finding] = ()
-    """What could not be had or read."""
+    """Findings about missing or unreadable documents."""
     remarks: Mapping[str, str] = field(default_factory=dict)
-    """What was noted of the walk, in words by code."""
+    """Notes on the walk: words by code."""
 
     @property
     def feed(self) -> ExaminedDocument:
-        """The subscription document."""
         return self.documents[0]
 
     @property
@@ -429,20 +406,16 @@ class CheckLook:
 
     @property
     def relation(self) -> str:
-        """Ties the documents together, from the newest to the oldest."""
+        """Relation to the next older document."""
         return Relation.NEXT if self.kind is Kind.PAGED else self.feed.navigation.older_relation
 
 
 def check(
     first: CheckLook, second: CheckLook, *, leads: Mapping[str, str | None], now: float
 ) -> list[Finding]:
-    """Judge a feed by two looks at it, the second a moment later.
+    """Judge a feed by two looks, the second a moment later.
 
-    Args:
-        first: What was read.
-        second: The same, read again.
-        leads: Where the targets of `foreign_currents` lead; None: nowhere.
-        now: Epoch seconds.
+    `leads` maps `foreign_currents` to their final URLs; None: unavailable.
     """
     lost = {each.document for each in first.gaps}
     found = chain(
@@ -461,7 +434,7 @@ def check(
 
 
 def in_order(findings: Iterable[Finding]) -> Iterator[Finding]:
-    """Give findings in the order of the rules, each once, and of one rule not too many."""
+    """Yield findings once, in the order of rules, up to `MOST_FINDINGS` per rule."""
     grouped: dict[str, dict[Finding, None]] = defaultdict(dict)
     for each in findings:
         grouped[each.rule.name].setdefault(each)
@@ -473,7 +446,6 @@ def in_order(findings: Iterable[Finding]) -> Iterator[Finding]:
 
 
 def _of_walk(look: CheckLook) -> Iterator[Finding]:
-    """Find a loop, and why a walk ended early."""
     by_key = {key: each for each in reversed(look.documents) for key in each.keys}
     at, met = look.feed, set[str]()
     while (target := at.leads(look.relation)) is not None:
@@ -489,11 +461,10 @@ def _of_walk(look: CheckLook) -> Iterator[Finding]:
 
 
 UNFINISHED: Final = "unfinished"
-"""Among the remarks: the walk took longer than it may."""
+"""Remark on a walk that took too long."""
 
 
 def _of_changes(first: CheckLook, second: CheckLook) -> Iterator[Finding]:
-    """Find archives that changed, and other documents whose entries left for nowhere."""
     later = {key: each for each in second.documents for key in each.keys}
     archived = frozenset[EntryId]().union(*(each.identities for each in second.archives))
     for before in first.archives:
@@ -520,7 +491,7 @@ def _each_mark(marks: bytes) -> Iterator[bytes]:
 
 
 def foreign_currents(look: CheckLook) -> list[str]:
-    """Return the targets of `current` that are not the subscription document's URL, to be looked up."""
+    """Return `current` targets other than the subscription document's URL."""
     targets = dict.fromkeys(filter(None, (each.navigation.current_url for each in look.documents)))
     return [target for target in targets if document_key(target) not in look.feed.keys]
 
@@ -538,21 +509,18 @@ def _of_currents(look: CheckLook, leads: Mapping[str, str | None]) -> Iterator[F
 
 
 def _of_ids(first: CheckLook, second: CheckLook) -> Iterator[Finding]:
-    """Find copies of one entry under several ids: the same link, and the same title or date.
-
-    What stands in one document are two entries, whatever they have in common; so are entries of two dates,
-    as the notices of a status page are that all lead to it.
-    """
     first_of: dict[bytes, tuple[ExaminedDocument, CheckedCopy]] = {}
     documents = {(each.url, each.digest): each for each in (*first.documents, *second.documents)}
     for each in documents.values():
         times = Counter(same for copy in each.copies for same in copy.sames)
         for copy in each.copies:
             for same in copy.sames if copy.id else ():
+                # Two entries of one document are different entries, even if they share link and title.
                 if times[same] > 1:
                     continue
                 where, other = first_of.setdefault(same, (each, copy))
                 are_two = other.identity in each.identities or copy.identity in where.identities
+                # So are entries of different dates, such as notices that all link to one status page.
                 are_two = are_two or len({copy.order_at, other.order_at} - {None}) > 1
                 if not are_two:
                     facts = {"this": copy.id, "that": other.id, "where": where.url + in_line(other.line)}
@@ -602,9 +570,9 @@ def _of_archives(look: CheckLook, now: float) -> Iterator[Finding]:
 
 
 def _why_growing(newest: ExaminedDocument, others: Sequence[ExaminedDocument], now: float) -> str:
-    """Say why the newest archive seems to be unfinished; empty where it does not.
+    """Return why the newest archive seems unfinished; empty: it does not.
 
-    What shows is how the others were cut: all of one size, or each of a month or year of its own.
+    The others show how archives are cut: by size, by month or by year.
     """
     sizes = {len(each.copies) for each in others}
     if sizes == {len(newest.copies)}:

@@ -1,13 +1,7 @@
-"""Readers that have limits of their own, and what is added to a feed's URL for their sake.
+"""Known readers' limits, and parameters for feed URLs that respect them.
 
-A table of facts and nothing else: the page of a feed offers its rows, `wholefeed url --for NAME` takes one.
-
-    reader = reader_named("CommaFeed")
-    reader.parameters(now)              # {"answer_bytes": "5000000"}
-
-Sizes are those of the body without content coding, which is how these readers count. What is asked for
-stays a little below: some may read "at most" as "less than", and of what is too long for them they show
-nothing at all.
+Sizes are without content coding, as readers count. Requested sizes stay a little below: of a longer feed, a
+reader shows nothing.
 """
 
 from __future__ import annotations
@@ -22,33 +16,26 @@ _MIB: Final = 1 << 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReaderLimits:
-    """What one reader takes."""
-
     name: str
-    """As its makers write it."""
+    """Its makers' spelling."""
     max_bytes: int | None = None
-    """The largest feed that it reads; None: no limit was found."""
+    """None: no known limit."""
     max_entries: int | None = None
-    """The longest one."""
     patience_seconds: int | None = None
-    """How long it waits for an answer; None: as long as it takes."""
+    """Longest wait for an answer; None: unlimited."""
     answer_bytes: int | None = None
-    """What its URLs ask for at most."""
+    """Requested maximum."""
     limit: int | None = None
-    """The entries that they ask for at most."""
+    """Requested maximum of entries."""
     pages: int | None = None
-    """The entries of a page, where it is better off with pages: it follows them."""
+    """Entries per page, for a reader that follows pages."""
     starts_now: bool = False
-    """Whether it should be given only what comes from now on, because it passes each entry on to people."""
+    """Whether to send only new entries, because it forwards each to people."""
     hint: str
-    """What its user should know or set, in a sentence."""
+    """Advice for its user, one sentence."""
 
     def parameters(self, now: float) -> dict[str, str]:
-        """Return the parameters to add to a feed's URL.
-
-        Args:
-            now: Epoch seconds.
-        """
+        """Return parameters for a feed's URL; `now` is epoch seconds."""
         added = {}
         if self.starts_now:
             added["since"] = format_rfc3339(now)
@@ -156,16 +143,15 @@ READERS: Final = (
         hint="Refuses feeds above 16 MiB, loopback, and private addresses on ports other than 80 and 443.",
     ),
 )
-"""By name."""
 
 _BY_NAME: Final = {reader.name.casefold(): reader for reader in READERS}
 
 
 def reader_named(name: str) -> ReaderLimits | None:
-    """Return the row of a reader, however its name is capitalised; None where there is none."""
+    """Find a reader by its name, in any case."""
     return _BY_NAME.get(" ".join(name.split()).casefold())
 
 
 def refusing(size_bytes: int) -> list[str]:
-    """Return the names of the readers that refuse a document of this size."""
+    """List the readers that refuse a document of this size."""
     return [each.name for each in READERS if each.max_bytes is not None and size_bytes > each.max_bytes]

@@ -1,19 +1,13 @@
-"""A feed from its beginning, at a pace: which of its entries are out, and since when (P1, P2).
+"""Replays: a feed from its beginning, at a chosen pace (P1, P2).
 
-A feed that is asked for in this way has *lines*, one for each entry that it ever had: numbered in the order
-in which they came, never renumbered. When each is released depends on what a reader's owner chose
-(`ReplayPace`), on its own line and on the lines before it, and on nothing else: so what was released never
-changes its date or its place, whatever comes later.
+A replayed feed has numbered *lines*, one per entry ever seen, in order of arrival. A release depends only on
+the pace, the line and earlier lines, so released entries never change date or place.
 
-    pace = Pace.read("1/day", "2026-11-01T06:00:00+01:00")
-    instants = releases(lines, begun, pace)         # of each line, in their order
-    [line for line, at in zip(lines, instants) if at <= now]
+*Backlog* lines existed when numbering began, or arrived before the pace began: they take slots, oldest first.
+*Late* lines arrived later with an entry older than the pace: they take slots behind the backlog. Others are
+*live*: they are released on arrival, once backlog and earlier live lines are out.
 
-*Backlog* are the lines that the feed had when they were begun, and those that came before the pace began.
-They take the slots of the pace, oldest first. A later line is *late* if its entry is older than the pace: it
-takes a slot behind those. Any other is *live*: it is released when it comes, once all before it are out.
-
-All instants are whole seconds since the epoch: so they are written in feeds.
+Instants are whole epoch seconds, as in feeds.
 """
 
 from __future__ import annotations
@@ -29,45 +23,43 @@ from wholefeed.core.text.dates import DAY_SECONDS, WEEK_SECONDS
 
 
 class Line(NamedTuple):
-    """An entry that a feed has or had. Its number is its place among them, from 1 on: as entries came."""
+    """An entry that a feed has or had; its number is its place, from 1."""
 
     arrived_at: int
-    """When it was first published; never before the line in front of it."""
+    """Its first publication by the proxy; never before the previous line's."""
     sorted_at: float
-    """When its entry says that it was published; of one without a date, when its older neighbour was."""
+    """The entry's date; without one, its older neighbour's."""
     is_dated: bool
 
 
 class PaceError(ValueError):
-    """A pace that cannot be: the message says what was expected, and what came."""
+    """An impossible pace."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplayPace:
-    """How many entries are released in which time, and since when."""
+    """A number of entries per period, from an instant on."""
 
     count: int
     """1 to 50."""
     period_seconds: int
     """A day or a week."""
     from_at: int
-    """Of the first slot, epoch seconds."""
+    """The first slot, epoch seconds."""
     offset_seconds: int = 0
-    """Of the clock by which days are counted, east of UTC. It stays the same in summer and winter."""
+    """East of UTC, to count days; the same all year."""
     weekdays: frozenset[int] = frozenset()
-    """With a day as period: those on which entries are released, 0 is Monday; none: on all of them."""
+    """Days of release, 0 is Monday; empty: all. Only with a daily period."""
 
     @classmethod
     def read(cls, rate: str, since: str, weekdays: str | None = None) -> Self:
-        """Return the pace that parameters of a URL name.
+        """Parse parameters of a URL.
 
-        Args:
-            rate: `N/day` or `N/week`.
-            since: An RFC 3339 instant with its offset.
-            weekdays: As `mon,wed,fri`, for `N/day` alone.
+        `rate` is `N/day` or `N/week`, `since` an RFC 3339 instant with offset, `weekdays` such as
+        `mon,wed,fri`.
 
         Raises:
-            PaceError: One of them is something else.
+            PaceError: An invalid parameter.
         """
         match = _RATE.fullmatch(rate)
         if match is None:
@@ -90,16 +82,16 @@ class ReplayPace:
         )
 
     def __str__(self) -> str:
-        """As it stands in the ids of replays: what is written otherwise is another feed to readers."""
+        """Format for ids of replays; any other form is another feed to readers."""
         rate = f"{self.count}/{'day' if self.period_seconds == DAY_SECONDS else 'week'}"
         days = ",".join(WEEKDAYS[day] for day in sorted(self.weekdays))
         return f"{rate} from {self.from_at} at {self.offset_seconds} on {days or 'all'}"
 
     def slot(self, place: int) -> int:
-        """Return when an entry is released that stands at a place in the line of those that wait, from 0.
+        """Return the instant of a slot; places count from 0.
 
         Raises:
-            PaceError: Behind the year 9999.
+            PaceError: After the year 9999.
         """
         at = self._at(place)
         if at > _LAST_AT:
@@ -119,36 +111,34 @@ class ReplayPace:
         return self.from_at + step * self.period_seconds // self.count + (begins_with_two and place == 1)
 
     def clock(self, at: int) -> datetime:
-        """Return what the clock of the pace shows at an instant, in 9999 at most, without its offset."""
+        """Return the pace's local time, without offset, in 9999 at most."""
         return datetime(1970, 1, 1) + timedelta(seconds=min(at + self.offset_seconds, _LAST_AT))  # noqa: DTZ001
 
     def first_from(self, at: int) -> int:
-        """Return the place of the first slot at an instant or behind it."""
+        """Return the place of the first slot at or after an instant."""
         most = max(0, _LAST_AT - self.from_at) * self.count // self.period_seconds + 2
         return bisect_left(range(most), at, key=self._at)
 
     def step_from(self, at: int) -> int:
-        """Return the instant one step behind another one."""
         if self.weekdays:
             return self.slot(self.first_from(at + 1))
         return at + self.period_seconds // self.count
 
 
 MOST: Final = 50
-"""Entries in a day, or in a week."""
+"""Largest number of entries per period."""
 WEEKDAYS: Final = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
 _RATE: Final = re.compile(rf"(?P<count>[1-9]|[1-4][0-9]|{MOST})/(?P<period>day|week)", re.ASCII)
 _FROM: Final = re.compile(
     r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]([01]\d|2[0-3]):[0-5]\d)", re.ASCII | re.IGNORECASE
 )
+# 1 January 1970 was a Thursday.
 _FIRST_WEEKDAY: Final = 3
-"""Of the first of January 1970: a Thursday."""
 _FIRST_AT: Final = int(datetime(1, 1, 1, tzinfo=UTC).timestamp())
 _LAST_AT: Final = int(datetime(9999, 12, 31, 23, 59, 59, tzinfo=UTC).timestamp())
 
 
 def _instant(text: str) -> tuple[int, int]:
-    """Return an instant, epoch seconds, and the offset that it is written with."""
     # A "+" that was not encoded means a blank in a query, and no blank stands in an instant.
     written = text.replace(" ", "+")
     try:
@@ -163,14 +153,13 @@ def _instant(text: str) -> tuple[int, int]:
 
 
 FIRST_HOUR: Final = 6
-"""When entries are released each day, where nobody chooses another time."""
+"""Default hour of release."""
 
 
 def last_beginning(clock: datetime, weekdays: Collection[int] = ()) -> datetime:
-    """Return the last 6:00 of a clock, of one of these weekdays where there are any (0 is Monday).
+    """Return the last 6:00 of a clock, on one of `weekdays` if any (0 is Monday).
 
-    What begins then has its first entries out at once. Neither instant has an offset: whose clock it is knows
-    which one holds on that day.
+    A replay from then has its first entries at once. The result has no offset: the clock's owner knows it.
     """
     at = clock.replace(hour=FIRST_HOUR, minute=0, second=0, microsecond=0, tzinfo=None)
     if at > clock.replace(tzinfo=None):
@@ -180,22 +169,19 @@ def last_beginning(clock: datetime, weekdays: Collection[int] = ()) -> datetime:
     return at
 
 
-# When each line is released
+# Releases
 
 LATE_SECONDS: Final = 60
-"""So long behind its slot a late line is released: the slot may be a live one's, too."""
+"""Delay of a late line behind its slot, which a live line may share."""
 
 
 def releases(lines: Sequence[Line], begun: int, pace: ReplayPace) -> list[int]:
     """Return when each line is released, epoch seconds.
 
-    Args:
-        lines: In the order of their numbers.
-        begun: How many there were when they were begun.
-        pace: What was chosen.
+    `begun` is the number of lines when numbering began.
 
     Raises:
-        PaceError: The last one would be released behind the year 9999.
+        PaceError: After the year 9999.
     """
     size = _backlog(lines, begun, pace)
     instants = [0] * len(lines)
@@ -216,10 +202,8 @@ def releases(lines: Sequence[Line], begun: int, pace: ReplayPace) -> list[int]:
 
 
 def _take(taken: dict[int, int], at: int) -> int:
-    """Take an instant, or the first one behind it that is free; `taken` says where to look next.
-
-    Thousands of entries may come at once: what was passed by leads to the end of them from then on.
-    """
+    # Take `at` or the first free instant behind it. Thousands of entries may arrive at once, so each passed
+    # instant points behind them all.
     passed = []
     while (further := taken.get(at)) is not None:
         passed.append(at)
@@ -229,7 +213,6 @@ def _take(taken: dict[int, int], at: int) -> int:
 
 
 def _backlog(lines: Sequence[Line], begun: int, pace: ReplayPace) -> int:
-    """Return how many lines, from the first on, wait for slots: no later one came before them."""
     size = begun
     while size < len(lines) and lines[size].arrived_at <= pace.from_at:
         size += 1

@@ -1,11 +1,6 @@
-"""Every public reason: what it answers with, its words, and whether it passes by itself.
+"""All public reasons: their HTTP statuses, their words, and whether they pass by themselves.
 
-A slug is the end of a problem document's type, the `reason` of what `/status` lists as missing, and stands in
-the log. It never changes its meaning. `wholefeed.errors` and the notes give them out.
-
-    SLUGS["timeout"].answers         # (504,)
-    slug_in_words("timeout")         # "the publisher did not answer in time"
-    failure_in_words("publisher-failed", 503)   # "the publisher answered with status 503"
+A slug ends a problem document's type, and is the `reason` in `/status`. Its meaning never changes.
 """
 
 from __future__ import annotations
@@ -16,19 +11,15 @@ from typing import Final
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Slug:
-    """What is fixed about one reason: what it answers with, its words, whether it passes by itself."""
-
     answers: tuple[int, ...] = ()
-    """HTTP statuses of the answers that say it, the usual one first; none: start-up, or missing documents."""
+    """HTTP statuses, the usual one first; empty: start-up, or missing documents."""
     words: str = ""
-    """Why a document is missing, for the people who read the feed (R16; PaceFeedState). What stands in a feed
-    must not churn, so they hold no status and no count. Several slugs may mean the same to a reader."""
+    """For readers of the feed (R16; PaceFeedState). Entries must not churn: no status, no count."""
     lasts: bool = False
-    """Whether it does not pass by itself within minutes, unlike a network that fails."""
+    """Whether it does not pass by itself within minutes."""
 
     @property
     def status(self) -> int:
-        """The HTTP status of the answer, where the reason alone decides it."""
         return self.answers[0] if self.answers else 500
 
 
@@ -126,19 +117,17 @@ SLUGS: Final = {
 
 
 def slug_in_words(slug: str) -> str:
-    """Return the reason in words; the slug itself where there are none."""
+    """Return the words, or else the slug."""
     found = SLUGS.get(slug)
     return found.words if found is not None and found.words else slug
 
 
 def failure_in_words(slug: str, status: int | None) -> str:
-    """Return what happened when a document was asked for, more exactly than `slug_in_words`.
-
-    `status` is what the publisher sent; None: it sent none. Who sent one was reached.
-    """
+    """Return the words for a failure; `status` is the publisher's, and makes them more exact."""
     words = slug_in_words(slug)
     if status is not None and words == _FAILED:
         return f"the publisher answered with status {status}"
+    # A publisher with a status was reached.
     return f"{words}: {_EXACTLY[slug]}" if slug in _EXACTLY else words
 
 
@@ -151,7 +140,7 @@ _EXACTLY: Final = {
 
 
 def may_pass(slug: str, status: int | None) -> bool:
-    """Whether a failure may pass by itself within minutes; `status` as for `failure_in_words`."""
+    """Return whether a failure may pass by itself within minutes; `status` is the publisher's."""
     return not lasts(slug) if status is None else status in _TRANSIENT_STATUSES
 
 

@@ -1,27 +1,10 @@
-"""What people are told of a feed: what its state means, what can be done, and why.
+"""Words for people about a feed: its state, advice, reasons and the next step.
 
-    STATES[State.REMEMBERED].meaning        # one sentence
-    said = words_of(status, now)            # all that is to be said of one feed
-    said.state.advice, said.next, said.remarks
+The feed's page and `wholefeed explain` use one status object.
 
-The feed's page and `wholefeed explain` say the same, from the same status object. The words of reasons
-stand in `core/slugs.py`, those of how walks end in `core/notes.py`.
-
-What is promised has to come. These go on by themselves once somebody has asked for a feed:
-
-    a refresh that is under way, its walk included      `refreshing`; a restart takes it up again
-    polls, where history.poll_seconds is set            `next_refresh`
-    looks at the publisher's pages (H8)                 `listing.next_look`
-    copies of a web archive (R33)                       nobody is told when
-
-All else waits until somebody asks: the publisher is asked when a reader asks for the feed, from `fresh_until`
-on, or at once by a refresh that somebody wants. What is missing, and the pages that an adapter asks for, are
-tried again with that, each in its time. `next_step` alone says which it is.
-
-    counted(12_000, "entry", "entries")     # "12,000 entries"
-    duration(90)                            # "1 minute"
-    ago(then, now)                          # "2 hours ago"
-    replay_in_words(302, pace)              # "302 entries, one a day: until September 2027"
+Promises must hold: only `next_step` makes them. Without a reader, only these continue: a refresh
+(`refreshing`), polls (`next_refresh`), looks at listings (H8, `listing.next_look`) and web archives (R33).
+All else waits for the next refresh.
 """
 
 from __future__ import annotations
@@ -42,15 +25,10 @@ from wholefeed.core.text.dates import DAY_SECONDS
 
 
 def words_of(status: Mapping[str, Any], now: float) -> StatedText:
-    """Return what is said of a feed.
-
-    Args:
-        status: As GET /status answers, with or without its chain.
-        now: Epoch seconds.
-    """
+    """Describe a feed by its answer of GET /status, with or without the chain."""
     stale = _stale(status, now)
     state = state_words(status)
-    if stale is not None and status["state"] != State.PARTIAL:  # what is to be done is another thing now
+    if stale is not None and status["state"] != State.PARTIAL:  # the state's advice does not help then
         state = state._replace(advice="")
     return StatedText(
         state=state,
@@ -65,34 +43,29 @@ def words_of(status: Mapping[str, Any], now: float) -> StatedText:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StatedText:
-    """All that is said of a feed beside its numbers."""
-
     state: Words
     stale: Words | None
-    """When it was tried last, why in vain, and when it was heard of; None: it has answered since."""
+    """The last attempt, why it failed, and the last response; None: it succeeded."""
     pause: str
-    """For how long its publisher's site is left alone; empty where it is not."""
+    """How long the publisher's site is left alone; empty: not at all."""
     heard: str
-    """When the publisher was heard of; empty where `stale` says so."""
+    """When the publisher last responded; empty if `stale` says so."""
     next: str
     """When the publisher is asked next."""
     ending: str
-    """Why nothing older was looked for, or could be; empty while that goes on."""
+    """Why nothing older was found; empty during a walk."""
     remarks: tuple[str, ...]
-    """How a history was found that nothing links, and what else is to be known."""
+    """The way to an unlinked history, and other remarks."""
 
 
-# The state: what it is, and what can be done
+# The state: meaning and advice
 
 
 class Words(NamedTuple):
-    """What people are told of one state."""
-
     title: str
     meaning: str
-    """One sentence: what it is."""
     advice: str
-    """One sentence: what can be done. It promises nothing: that is for `next_step`."""
+    """One sentence without promises, unlike `next_step`."""
 
 
 _WITH_THE_NEXT: Final = "What is missing is tried again when the publisher is asked the next time."
@@ -148,7 +121,7 @@ STALE: Final = Words(
     "The publisher did not give the feed when it was asked last, or not in time; this is what is stored.",
     _MEANWHILE,
 )
-"""What is said where nobody knows why."""
+"""For an unknown failure."""
 
 _BROKE_OFF: Final = Words(
     "Partial",
@@ -168,7 +141,7 @@ _DELAYED: Final = f"The publisher's site allows no more requests for now. {_WITH
 
 
 def state_words(status: Mapping[str, Any]) -> Words:
-    """Return what the state of a feed means and what can be done, by what is missing of it."""
+    """Return the words of a feed's state, by its missing documents."""
     state = State(status["state"])
     if state is State.REMEMBERED:
         return _remembered(status)
@@ -187,10 +160,10 @@ def state_words(status: Mapping[str, Any]) -> Words:
 
 
 def _remembered(status: Mapping[str, Any]) -> Words:
-    """Name the publisher if it is known to have more: that it does not answer may pass."""
     known, found = status.get("collection"), STATES[State.REMEMBERED]
     if known is None or not known["reason"]:
         return found
+    # The publisher is known to have more, and its failure may pass.
     meaning = (
         f"The site looks like one of {_publisher(known)}, which has older entries,"
         f" but {slug_in_words(known['reason'])}: here is what this proxy has seen since it first asked."
@@ -203,7 +176,7 @@ def _remembered(status: Mapping[str, Any]) -> Words:
 
 
 def _advice(reasons: Sequence[str], otherwise: str) -> str:
-    """Return what helps against most of what is missing: a limit before what the publisher must repair."""
+    # A limit first: a proxy's owner can raise it, but not repair a publisher.
     if "limit" in reasons:
         return _LIMITED
     if any(reason in ("host-backoff", "history-unfinished") for reason in reasons):
@@ -211,7 +184,7 @@ def _advice(reasons: Sequence[str], otherwise: str) -> str:
     return otherwise
 
 
-# Why: what went wrong, how the walk ended, how its history was found
+# Reasons: failures, endings, and the origins of histories
 
 
 def _ending(status: Mapping[str, Any]) -> str:
@@ -224,27 +197,21 @@ def _ending(status: Mapping[str, Any]) -> str:
 
 
 def ending_in_words(ending: Mapping[str, str]) -> str:
-    """Return why a walk ended: the ending's own text where there are no other words for its code."""
     code = ending["code"]
     found = _AT_END.get(code) or slug_in_words(code)
     return ending["text"] if found == code else found
 
 
+# Ending codes that are no true end, and whose slug has other words.
 _AT_END: Final = {
     "unavailable": "one document could not be had, and what is older can only be found through it",
     "pages-repeat": "several pages in a row brought nothing new",
     "page-gone": "the last page links to one that is not there",
 }
-"""Why a walk ended, by the ending's code, where that is no true end nor a reason with words of its own."""
 
 
 def describe_attempt(failure: Mapping[str, Any], now: float) -> str:
-    """Return when a document that is missing was tried, and when it may be again.
-
-    Args:
-        failure: As /status lists it.
-        now: Epoch seconds.
-    """
+    """Return the times of the past and the next attempts at a missing document."""
     number, last = failure["attempts"], ago(instant_of(failure["last_attempt"]), now)
     tried = f"tried {last}" if number == 1 else f"tried {number} times, last {last}"
     return f"{tried}; again with the next refresh{_or_later(_left(failure['next_attempt'], now))}"
@@ -275,7 +242,6 @@ def _remarks(status: Mapping[str, Any], now: float) -> Iterable[str]:
 
 
 def _collected(known: Mapping[str, Any] | None) -> Iterable[str]:
-    """Say how a history was found that the publisher does not link (R31)."""
     if known is None:
         return
     publisher = _publisher(known)
@@ -299,7 +265,6 @@ def _collected(known: Mapping[str, Any] | None) -> Iterable[str]:
 
 
 def _listed(known: Mapping[str, Any] | None, now: float) -> Iterable[str]:
-    """Say what was found in the publisher's pages (H7), or where it was looked for."""
     if known is None:
         return
     looked_next = _next_look(known["next_look"], now)
@@ -334,19 +299,17 @@ def _passed_over(pages: Sequence[Mapping[str, Any]], on: str) -> str:
 
 
 def passed_over_in_words(page: Mapping[str, Any]) -> str:
-    """Return why a page that was looked at is none of a list."""
+    """Return why a page is not part of a list."""
     return f"{page['text']} (status {page['status']})" if page["status"] else str(page["text"])
 
 
 def _next_look(at: str | None, now: float) -> str:
-    """Return when the pages are looked at next; empty: never."""
     if at is None:
         return ""
     return f"on {day_of(at)}" if instant_of(at) - now >= DAY_SECONDS else "soon"
 
 
 def _imported(known: Mapping[str, Any] | None) -> Iterable[str]:
-    """Say what people have put into the feed (I1)."""
     if known is None:
         return
     documents = count_noun(known["documents"], "imported document", "imported documents")
@@ -381,10 +344,10 @@ PUBLISHERS: Final = {
     "squarespace": "Squarespace",
     "redmine": "Redmine",
 }
-"""What publishers are called whose history is asked for though they do not link it (R26), by adapter."""
+"""Names of publishing systems, by adapter (R26)."""
 
 
-# What was asked, and what comes next
+# Past and next requests
 
 
 def _heard(status: Mapping[str, Any], now: float) -> str:
@@ -395,7 +358,6 @@ def _heard(status: Mapping[str, Any], now: float) -> str:
 
 
 def _stale(status: Mapping[str, Any], now: float) -> Words | None:
-    """Say when the feed was tried in vain and why, and beside it of when it is."""
     failure, heard = status["failure"], status["last_refresh"]
     if failure is None:
         return STALE if status["stale"] else None
@@ -423,7 +385,7 @@ def _pause(status: Mapping[str, Any], now: float) -> str:
 
 
 def next_step(status: Mapping[str, Any], now: float) -> str:
-    """Return when the publisher is asked next, and whether that takes anybody's doing."""
+    """Return when the publisher is asked next, and whether somebody must act."""
     if status["refreshing"]:
         what = "Older documents are being fetched" if status["walking"] else "The publisher is being asked"
         return f"{what} now, whether anybody waits for it or not."
@@ -432,11 +394,9 @@ def next_step(status: Mapping[str, Any], now: float) -> str:
 
 
 def asked_next(status: Mapping[str, Any], now: float) -> str:
-    """Return when the publisher of a feed that is not being refreshed is asked next.
+    """Return when the publisher is asked next, if no refresh runs.
 
-    Args:
-        status: As GET /status answers, or an object of GET /feeds.
-        now: Epoch seconds.
+    `status` is an answer of GET /status, or an object of GET /feeds.
     """
     fresh = max(_left(status["fresh_until"], now), _left(status.get("paused_until"), now))
     if status["next_refresh"] is None:
@@ -451,38 +411,33 @@ def _or_later(seconds: float) -> str:
 
 
 def _left(at: str | None, now: float) -> float:
-    """Return the seconds until an instant of a status object; 0 or less: it has passed, or there is none."""
     return 0.0 if at is None else instant_of(at) - now
 
 
-# When
+# Times
 
 
 def time_left(progress: Mapping[str, Any]) -> str:
-    """Return how long a walk will probably go on; empty where nobody knows, or has seen too little of it.
-
-    Args:
-        progress: That of a status object.
-    """
+    """Estimate the rest of a walk from its progress in a status object; empty: unknown."""
     left, seconds, fetched = progress["left"], progress["seconds"], progress["fetched"]
     if not left or not seconds or fetched < _SEEN:
         return ""
     return duration(max(1.0, left * seconds / fetched))
 
 
+# Documents to fetch before an estimate.
 _SEEN: Final = 3
-"""Documents that must have been fetched before it is said how long the others will take."""
 
 
-# A replay: at which pace, and until when (the page's `replay.js` says the same while it is chosen)
+# Replays (the page's `replay.js` says the same while a pace is chosen)
 
 _DAYS: Final = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
+# A later end is given by its month.
 _LONG_SECONDS: Final = 60 * DAY_SECONDS
-"""What ends later is told by its month."""
 
 
 def pace_in_words(pace: ReplayPace) -> str:
-    """Return a pace: `one a day`, `3 a week`, `2 each Monday and Friday`."""
+    """Return a pace in words: `one a day`, `2 each Monday and Friday`."""
     count = "one" if pace.count == 1 else str(pace.count)
     if pace.weekdays:
         *days, last = (_DAYS[day] for day in sorted(pace.weekdays))
@@ -492,10 +447,10 @@ def pace_in_words(pace: ReplayPace) -> str:
 
 
 def replay_in_words(entries: int, pace: ReplayPace) -> str:
-    """Return how long so many entries take: `302 entries, one a day: until September 2027`.
+    """Return how long entries take: `302 entries, one a day: until September 2027`.
 
     Raises:
-        PaceError: Longer than there are years of four digits.
+        PaceError: After the year 9999.
     """
     said = f"{count_noun(entries, 'entry', 'entries')}, {pace_in_words(pace)}"
     if not entries:
@@ -507,17 +462,17 @@ def replay_in_words(entries: int, pace: ReplayPace) -> str:
 
 
 def instant_of(text: str) -> float:
-    """Return an instant of a status object as epoch seconds."""
+    """Convert an instant of a status object to epoch seconds."""
     return datetime.fromisoformat(text).timestamp()
 
 
 def day_of(text: str) -> str:
-    """Return an instant of a status object as a day: `3 March 2019`."""
+    """Format an instant of a status object: `3 March 2019`."""
     at = datetime.fromisoformat(text)
     return f"{at.day} {at:%B} {at.year}"
 
 
-# How a document of a feed stands
+# Standings of documents
 
 STANDINGS: Final = {
     "kept": "stored, and asked for again when it is due",
@@ -526,25 +481,24 @@ STANDINGS: Final = {
     "missing": "linked to, and could not be had",
     "detached": "stored, and no longer part of the feed",
 }
-"""By the word in the status object."""
 
 
-# What others wrote
+# Text of strangers
 
 
 def printable(text: str, stand_in: str = "?") -> str:
-    """Return a stranger's text without what breaks a line, moves a cursor or turns text around."""
+    """Replace characters that break lines, move a cursor or turn text around."""
     return _UNPRINTABLE.sub(stand_in, text)
 
 
 def escape_lines(text: str) -> str:
-    """Return what is to be printed, in lines, with escapes of JSON for what `printable` leaves out."""
+    """Escape as JSON does the characters that `printable` replaces, but not line breaks and tabs."""
     return _UNPRINTABLE.sub(
         lambda found: found[0] if found[0] in "\n\t" else json.dumps(found[0])[1:-1], text
     )
 
 
-# Controls, separators of lines, surrogates, tags, and what turns the direction of text (Unicode TR 36, 3.3).
+# Controls, separators of lines, surrogates, tags, and changes of text direction (Unicode TR 36, 3.3).
 _UNPRINTABLE: Final = re.compile(
     "[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\ud800-\udfff"
     "\U000e0000-\U000e0fff]"
@@ -555,12 +509,12 @@ _UNPRINTABLE: Final = re.compile(
 
 
 def count_noun(number: int, one: str, many: str) -> str:
-    """Return a number with its noun, its thousands apart: `1 entry`, `12,000 entries`."""
+    """Return a number and its noun: `1 entry`, `12,000 entries`."""
     return f"{number:,} {one if number == 1 else many}"
 
 
 def duration(seconds: float) -> str:
-    """Return a duration in its largest unit, rounded down; one below zero as none."""
+    """Return a duration in its largest unit, rounded down; negative ones as 0."""
     left = max(int(seconds), 0)
     found = next((each for each in _SPAN_UNITS if left >= each[2]), _SPAN_UNITS[-1])
     return count_noun(left // found[2], found[0], found[1])
