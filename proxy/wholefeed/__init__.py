@@ -3,8 +3,7 @@
     import wholefeed
     feed = wholefeed.reconstruct("https://example.org/feed.atom")
 
-The names below are imported when they are first used, so that a program that uses one part loads no other.
-`__init__.pyi` says the same to type checkers.
+Public names load at their first use. `__init__.pyi` repeats them for type checkers.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ __all__ = [*_HOMES]  # noqa: PLE0604 - strings
 
 
 def __getattr__(name: str) -> object:
-    """Import a public name from its home (PEP 562)."""
+    """Import a public name (PEP 562)."""
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     value: object = getattr(importlib.import_module(_HOMES[name]), name)

@@ -1,4 +1,4 @@
-"""`python -m wholefeed`: the same as the command `wholefeed`."""
+"""The command `wholefeed` as `python -m wholefeed`."""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""The only place where the parts meet: the server's life, the application, the service on its own.
-
-await serve(config)                                             # until SIGTERM
-async with open_service(config) as (store, service): ...        # no server: commands, the library
-"""
+"""The only place where the parts meet: `serve`, the application, the service without a server."""
 
 from __future__ import annotations
 
@@ -61,27 +57,25 @@ log = get_logger()
 
 # The server's life
 
+# How long a parsing thread may block others. A transaction needs its turn after each statement; at Python's
+# own 5 ms, a large document stretches it to a second.
 _SWITCH_SECONDS: Final = 0.0005
-"""How long a thread that parses may keep the others from running. A transaction needs its turn again after
-each statement; at Python's own 5 ms a large document that is being parsed makes it last for a second."""
 
+# Thresholds of the garbage collector. Python's 700 costs a refresh 2 to 3 % of its CPU. Full collections are
+# as frequent as with Python's (700, 10, 10), so errors and their tracebacks do not wait longer.
 _COLLECTING: Final = (10_000, 3, 2)
-"""How many objects are made before the collector looks for cycles among them, and how often it does before it
-looks at older ones, and at all. At Python's own 700 it looks through those of a refresh some ten times while
-they are in use: 2 to 3 % of its CPU. At all it looks as often as Python's own (700, 10, 10) makes it: what an
-error holds, which is a cycle with its traceback, does not wait for longer."""
 
 
 async def serve(
     config: Config, *, on_started: Callable[[str, int], None] | None = None, supervisor: Supervisor = NOBODY
 ) -> None:
-    """Listen until SIGTERM or SIGINT; then let answers finish and stop within the configured grace.
+    """Listen until SIGTERM or SIGINT; then finish answers within the configured grace.
 
-    `on_started` is told the address and the port once the server listens there, in a thread of its own.
+    `on_started` gets address and port once the server listens, in a thread of its own.
 
     Raises:
         StoreError: The database cannot be used.
-        OSError: The address cannot be listened on.
+        OSError: The address is not available.
     """
     sys.setswitchinterval(_SWITCH_SECONDS)
     most_connections = allow_open_files()
@@ -116,7 +110,6 @@ async def serve(
 
 
 async def _listen(server: web.Server, app: web.Application, stack: AsyncExitStack) -> tuple[str, int]:
-    """Listen where the configuration says until the stack is closed; return the address and the port."""
     config = app[keys.CONFIG].server
     accept = partial(accepting, server, app[keys.CONNECTIONS])
     listener = await stack.enter_async_context(accept(host=config.host, port=config.port))
@@ -140,15 +133,12 @@ _LOGINS_PER_MINUTE: Final = 10
 """Tokens that one client may try."""
 
 _UPLOADED_BYTES: Final = 1 << 26
-"""Subscription lists, and documents to import, that are being sent, together: eight of the longest lists."""
+"""All concurrent uploads together: eight subscription lists of the largest size."""
 _UPLOAD_WAIT_SECONDS: Final = 5.0
-"""How long one waits for room before it is read."""
 
 
 def make_app(config: Config, **parts: Any) -> web.Application:
-    """Build the application. Opens nothing: resources are opened at start-up, closed in reverse.
-
-    `parts` are passed to `open_service`.
+    """Build the application, without opening anything yet; `parts` go to `open_service`.
 
     Raises:
         ConfigError: Everybody could read the feeds of a private publisher (A4).
@@ -208,7 +198,6 @@ def _require_closed(config: Config) -> None:
 
 
 async def _log_failure(counts: Counts, name: str, work: Coroutine[Any, Any, None]) -> None:
-    """Log a failure of background work that nobody awaits."""
     try:
         await work
     except Exception:  # the last resort: readers are answered all the same
@@ -223,7 +212,6 @@ async def _stop_waiting(app: web.Application) -> None:
 # The service on its own
 
 _MAX_WALKS: Final = 16
-"""Walks that use the network at once."""
 _MAX_WALKS_PER_SITE: Final = 8
 
 
@@ -238,10 +226,9 @@ async def open_service(
     walks: WalkTurns | None = None,
     archive_turns: Turns | None = None,
 ) -> AsyncIterator[tuple[Store, FeedService]]:
-    """Migrate and open the store, open the fetcher, and put the service on top of them.
+    """Migrate and open the store, open the fetcher, and build the service.
 
-    What listens at one of the `own_addresses` is never fetched. Freshness and attempts are counted by `now`,
-    in epoch seconds. The last three are parts that a test gives in place of the usual ones.
+    The fetcher refuses `own_addresses`. `now` returns epoch seconds. Only tests pass the last three.
 
     Raises:
         StoreError: The database cannot be used.

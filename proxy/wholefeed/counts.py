@@ -1,12 +1,6 @@
-"""What happens, counted: each part adds where it logs the event, and `/metrics` shows the sums.
+"""Counters of events, incremented where the event is logged, for `/metrics`.
 
-    counts = Counts()                       # one an application; `wholefeed.app` hands it down
-    counts.documents["not-modified"] += 1
-    counts.failed("timeout")
-
-Plain numbers, so that counting costs less than a microsecond and needs no library, and does not depend on
-which events a level of the log lets through. The keys of a table are few: routes, states, slugs; never a text
-of a publisher or a reader.
+Plain numbers cost less than a microsecond. Keys never contain text of a publisher or a reader.
 """
 
 from __future__ import annotations
@@ -18,27 +12,22 @@ from typing import Final
 
 from wholefeed.core.slugs import SLUGS
 
+# From a fresh 304 out of memory to the patience of readers; 8: limits.respond_within_seconds.
 ANSWER_SECONDS: Final = (
     *(0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5),
     *(1.0, 2.5, 5.0, 8.0, 10.0, 30.0),
 )
-"""From a fresh 304 out of memory to what readers bear; limits.respond_within_seconds is 8 by default."""
 FETCH_SECONDS: Final = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 15.0, 30.0, 60.0)
 WALK_SECONDS: Final = (0.1, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0, 900.0, 3600.0)
 
 TASKS: Final = ("house-keeping", "polling", "archive", "lists", "hosts", "taking-over")
-"""What goes on in the background. A sum that is not shown as 0 first has no increase to be seen."""
+"""Background tasks; a sum needs a first 0 to show an increase."""
 
 NONE: Final = "none"
-"""Stands for a state, a status or a reason where there is none."""
 
 
 class Durations:
-    """How long something took, counted by how long.
-
-    Args:
-        bounds: The upper ends of the ranges, in seconds, ascending; the last range has none.
-    """
+    """Counts of durations by range; `bounds` are the ranges' ascending upper ends in seconds."""
 
     __slots__ = ("bounds", "numbers", "total_seconds")
 
@@ -54,51 +43,43 @@ class Durations:
 
 @dataclass(slots=True)
 class Counts:
-    """All sums since the start. The methods add under a slug, or to several sums."""
+    """All sums since the start."""
 
     answers: Counter[tuple[str, str, int]] = field(default_factory=Counter)
-    """By route, state and status; a status of 0 is none: the reader left before."""
+    """By route, state and status; 0: the reader left before."""
     answer_seconds: dict[str, Durations] = field(default_factory=dict)
     """By route."""
     answer_bytes: int = 0
     aborted: int = 0
-    """Answers that were cut off."""
     problems: Counter[str] = field(default_factory=Counter)
     """Error answers, by slug."""
     sources: Counter[str] = field(default_factory=lambda: Counter(memory=0, store=0, publisher=0))
-    """Answers with a feed: `memory`, `store`, or `publisher` where one had to be waited for."""
+    """Answers with a feed from memory, the store, or a publisher waited for."""
     pages: Counter[str] = field(default_factory=lambda: Counter(first=0, other=0))
-    """Pages of feeds that were asked for: the `first`, with the newest entries, and others by number."""
+    """Requests for pages of feeds: the `first` has the newest entries."""
     documents: Counter[str] = field(default_factory=lambda: Counter({"fetched": 0, "not-modified": 0}))
-    """Fetched, by outcome."""
     failures: Counter[str] = field(default_factory=Counter)
-    """Documents that were needed and could not be had, by slug."""
+    """Failed fetches of needed documents, by slug."""
     failed_guesses: int = 0
     unshared: int = 0
-    """Requests to publishers that this replica alone knew of, while the shared database did not answer."""
+    """Requests to publishers while the shared database did not respond."""
     fetch_seconds: Durations = field(default_factory=lambda: Durations(FETCH_SECONDS))
     wire_bytes: int = 0
     body_bytes: int = 0
     look_ahead: Counter[str] = field(default_factory=lambda: Counter(hit=0, miss=0))
-    """Documents asked for before the path of a walk came to them: `hit` when it did, else `miss`."""
+    """Fetches ahead of a walk: `hit` if its path came to them."""
     walks_begun: int = 0
     walks: Counter[str] = field(default_factory=Counter)
-    """By what ended them: `end`, or the slug of what is missing first."""
+    """By ending: `end`, or the first missing document's slug."""
     walk_seconds: Durations = field(default_factory=lambda: Durations(WALK_SECONDS))
     publications: Counter[tuple[str, str]] = field(default_factory=Counter)
-    """Of refreshes that brought something to say of their feed, by state and reason; a quiet one is none."""
+    """By state and reason; refreshes without a change do not count."""
     failed_refreshes: Counter[str] = field(default_factory=Counter)
-    """By slug."""
     replays: int = 0
-    """Requests for a feed from its beginning, at a pace."""
     imports: Counter[str] = field(default_factory=lambda: Counter(taken=0, known=0, refused=0))
-    """Documents that people had kept (I1), by what came of them."""
     looks: Counter[str] = field(default_factory=lambda: Counter(listed=0, nothing=0))
-    """At publishers' pages (H1), by whether they list the history of the feed."""
     evicted: int = 0
-    """Feeds that were forgotten because the store was too large."""
     troubles: Counter[str] = field(default_factory=lambda: Counter(dict.fromkeys(TASKS, 0)))
-    """What goes on in the background and failed, by name."""
 
     def count_answer(self, route: str, state: str, status: int, seconds: float, body_bytes: int) -> None:
         self.answers[route, state, status] += 1
@@ -113,14 +94,12 @@ class Counts:
         self.problems[_known(slug)] += 1
 
     def count_failure(self, slug: str, *, is_guess: bool = False) -> None:
-        """Count a document that could not be had; a guess that leads nowhere is counted apart."""
         if is_guess:
             self.failed_guesses += 1
         else:
             self.failures[_known(slug)] += 1
 
     def count_transfer(self, wire_bytes: int, body_bytes: int, seconds: float) -> None:
-        """Count what a fetch took, whatever came of it."""
         self.wire_bytes += wire_bytes
         self.body_bytes += body_bytes
         self.fetch_seconds.add(seconds)

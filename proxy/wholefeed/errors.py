@@ -36,8 +36,8 @@ WholefeedError
     `-- UnreadableError       422 malformed-xml, malformed-json, dtd-forbidden, xml-limit,
                               not-a-feed, unsupported-format, unsupported-encoding
 
-Raise the most precise class. A `DocumentError` of an archive document becomes a note (its `slug` is the
-reason); of a subscription document it becomes the answer where nothing is stored.
+A `DocumentError` of an archive document becomes a note; of a subscription document, it becomes the answer
+where nothing is stored.
 """
 
 from __future__ import annotations
@@ -47,15 +47,15 @@ from typing import Any, ClassVar, Final
 from wholefeed.core.slugs import SLUGS
 
 REMEMBERED_SECONDS: Final = 60.0
-"""For so long at most a failure counts for those who ask next (docs/faults.md row 21)."""
+"""The most that a failure counts for later requests (docs/faults.md row 21)."""
 
 
 class WholefeedError(Exception):
-    """The message is for people, `slug` for programs. A class without a slug has that of its base."""
+    """An error with a message for people and a slug for programs."""
 
     default_slug: ClassVar[str] = "internal"
     status: ClassVar[int] = SLUGS["internal"].status
-    """That of the class's own slug; `answer_status` is what is answered."""
+    """By the class's own slug; answers use `answer_status`."""
 
     def __init_subclass__(cls, *, slug: str = "") -> None:
         cls.default_slug = slug or cls.default_slug
@@ -71,43 +71,43 @@ class WholefeedError(Exception):
 
 
 class ConfigError(WholefeedError, slug="config"):
-    """The configuration cannot be used; the message names the key, the value and what is allowed."""
+    """An unusable configuration; the message names key, value and allowed values."""
 
 
 class StoreError(WholefeedError, slug="store"):
-    """The database cannot do what was asked."""
+    """A failed database operation."""
 
 
 class StoreUnusableError(StoreError, slug="store-unusable"):
-    """The database file is foreign, corrupt or newer than this program. Nothing was changed in it."""
+    """A foreign, corrupt or newer database file, left unchanged."""
 
 
 class StorageFullError(StoreError, slug="storage-full"):
-    """The volume of the database is full or cannot be written."""
+    """A full or read-only volume."""
 
 
 class StoreDamagedError(StoreError, slug="store-damaged"):
-    """SQLite found the database file malformed while it was in use. What can be read is still served."""
+    """A database file found malformed in use; readable parts are still served."""
 
 
 class RequestError(WholefeedError, slug="bad-request"):
-    """Something is wrong with the request itself; the message says what was expected."""
+    """A faulty request; the message states the requirement."""
 
 
 class InvalidUrlError(RequestError, slug="invalid-url"):
-    """The URL of a feed is not one that can be fetched."""
+    """A feed URL that no fetch can use."""
 
 
 class UnauthorizedError(RequestError, slug="unauthorized"):
-    """The token is missing or wrong."""
+    """A missing or wrong token."""
 
 
 class AccessDeniedError(RequestError, slug="signature-required"):
-    """The client may not do that, and no token that is set could help."""
+    """An action that no configured token permits."""
 
 
 class TooManyRequestsError(RequestError, slug="too-many-requests"):
-    """The client asks more often than `server.client_requests_per_minute`; again in `retry_after_seconds`."""
+    """More requests than `server.client_requests_per_minute`."""
 
     def __init__(self, message: str, *, retry_after_seconds: int) -> None:
         super().__init__(message)
@@ -115,23 +115,23 @@ class TooManyRequestsError(RequestError, slug="too-many-requests"):
 
 
 class UsageError(RequestError, RuntimeError):
-    """The library was called where that cannot work: after a session's end, or in the wrong event loop."""
+    """A library call after the session's end, or in the wrong event loop."""
 
 
 class MisdirectedError(RequestError, slug="misdirected"):
-    """The Host of the request is not one that links may be made from (RFC 9110, 7.4)."""
+    """A Host field that links must not use (RFC 9110, 7.4)."""
 
 
 class UnknownFeedError(RequestError, slug="unknown-feed"):
-    """Nothing is stored for that URL."""
+    """A URL without a stored feed."""
 
 
 class NoSuchEntryError(RequestError, slug="no-such-entry"):
-    """The feed has no entry of that id."""
+    """An identity without an entry."""
 
 
 class NoSuchPageError(RequestError, slug="no-such-page"):
-    """The feed has no page of that number: at all, or until `retry_after_seconds` have passed."""
+    """A page number without a page, at all or for `retry_after_seconds`."""
 
     def __init__(self, message: str, *, retry_after_seconds: int | None = None) -> None:
         super().__init__(message)
@@ -139,15 +139,15 @@ class NoSuchPageError(RequestError, slug="no-such-page"):
 
 
 class UploadError(RequestError, slug="not-opml"):
-    """What was sent is no subscription list, or not readable as one."""
+    """An upload that is no readable subscription list."""
 
 
 class ImportRefusedError(RequestError, slug="another-feed"):
-    """A document that was sent is not taken into the feed (I1), or none was taken by that name."""
+    """A document refused for import (I1), or an unknown name."""
 
 
 class OverloadedError(WholefeedError, slug="overloaded"):
-    """No capacity now, or shutting down; try again after `retry_after_seconds`."""
+    """No capacity now, or shutting down."""
 
     def __init__(self, message: str, *, slug: str = "", retry_after_seconds: int = 10) -> None:
         super().__init__(message, slug=slug)
@@ -155,34 +155,31 @@ class OverloadedError(WholefeedError, slug="overloaded"):
 
 
 class LeaseLostError(OverloadedError):
-    """Another replica may have taken over this work: nothing more of it is written here."""
+    """Another replica may own this work, so nothing more is written."""
 
 
 class WorkError(WholefeedError, slug="work-failed"):
-    """The process that worked on a document ended in the middle of it. The next document gets a new one."""
+    """A worker process that ended in the middle of a document."""
 
 
 class WorkTooLongError(WorkError, slug="too-costly"):
-    """A document takes more work than one may."""
+    """A document that needs too much work."""
 
 
 class WorkTooLargeError(WorkError, slug="memory-short"):
-    """There is not enough memory now to work on a document."""
+    """Too little memory for a document now."""
 
     retry_after_seconds: ClassVar[int] = 10
-    """When there may be."""
 
 
 class DocumentError(WholefeedError, slug="publisher-failed"):
-    """One document could not be had, or could not be used.
+    """A failure to get or use one document.
 
     Args:
-        message: What was expected and what came.
-        url: The document concerned, without credentials.
-        slug: The public reason; the class's own when empty.
-        publisher_status: The HTTP status that the publisher sent, where there was one.
-        retry_after_seconds: When to ask again, where that is known: the publisher said so (RFC 9110, 10.2.3;
-            clamped), or its host is left alone for so long.
+        url: Without credentials.
+        slug: The class's own when empty.
+        publisher_status: None without a response.
+        retry_after_seconds: Of the publisher (RFC 9110, 10.2.3; clamped) or its host's rest; None: unknown.
     """
 
     def __init__(
@@ -204,13 +201,12 @@ class DocumentError(WholefeedError, slug="publisher-failed"):
 
     @property
     def remembered_seconds(self) -> float:
-        """For so long what could not be opened is not tried again, by what was said of when to ask again."""
         return min(self.retry_after_seconds or REMEMBERED_SECONDS, REMEMBERED_SECONDS)
 
     def fresh_copy(self, *, retry_after_seconds: float = 0.0) -> DocumentError:
-        """Return the same error to be raised once more, without traceback, cause and the objects they hold.
+        """Return the error without traceback, cause and the objects they hold.
 
-        It says to ask again after `retry_after_seconds` at the earliest.
+        Its `retry_after_seconds` is at least the argument.
         """
         return type(self)(
             self.args[0],
@@ -222,30 +218,27 @@ class DocumentError(WholefeedError, slug="publisher-failed"):
 
 
 class ForbiddenTargetError(DocumentError, slug="destination-forbidden"):
-    """The target's address or port is refused, and the message never says which rule refused it.
-
-    So is a URL that leads to the feed of a private publisher, and is not that publisher's (A3).
-    """
+    """A refused address or port, or a foreign URL that leads to a private feed (A3)."""
 
 
 class LoopDetectedError(DocumentError, slug="loop-detected"):
-    """The target is this proxy."""
+    """The proxy itself as target."""
 
 
 class QueueFullError(DocumentError, slug="overloaded"):
-    """Too many requests wait already, for the publisher's host or in all; nothing was asked of it."""
+    """Too many waiting requests; the publisher was not asked."""
 
 
 class PublisherError(DocumentError):
-    """The publisher's answer could not be had or is broken as HTTP."""
+    """A missing response, or one broken as HTTP."""
 
 
 class PublisherStatusError(PublisherError, slug="publisher-status"):
-    """The publisher answered with a status that is no document."""
+    """A response without a document, by its status."""
 
     @property
     def answer_status(self) -> int:
-        """404 and 410 are passed on; everything else is a failure of the publisher's."""
+        """The publisher's 404 or 410; for others the slug's status."""
         status = self.publisher_status
         if status is not None and status in SLUGS[self.slug].answers:
             return status
@@ -253,19 +246,18 @@ class PublisherStatusError(PublisherError, slug="publisher-status"):
 
 
 class PublisherTimeoutError(PublisherError, slug="timeout"):
-    """The publisher did not answer in the time allowed."""
+    """No response in time."""
 
 
 class NothingYetError(PublisherTimeoutError):
-    """The publisher is still being asked, and the caller did not wait for the end."""
+    """A fetch still under way when the caller's wait ended."""
 
     def __init__(self, message: str, *, retry_after_seconds: float | None = None, **facts: Any) -> None:
         super().__init__(message, retry_after_seconds=retry_after_seconds or _NOTHING_YET_SECONDS, **facts)
 
 
 _NOTHING_YET_SECONDS: Final = 5.0
-"""After that, who did not wait long enough may ask again."""
 
 
 class UnreadableError(DocumentError, slug="not-a-feed"):
-    """The publisher's answer is no feed, or not readable as one."""
+    """A response that is no readable feed."""

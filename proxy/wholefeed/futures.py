@@ -1,4 +1,4 @@
-"""What asyncio leaves to its users: failures that nobody waits for, and waits with more than one end."""
+"""Helpers for asyncio: failures that nobody awaits, and waits with more than one end."""
 
 from __future__ import annotations
 
@@ -13,17 +13,14 @@ _T = TypeVar("_T")
 
 
 def retrieve_failure(done: asyncio.Future[Any]) -> None:
-    """Retrieve a future's failure, as its done callback: nobody waiting is no reason for a warning."""
+    """Retrieve a future's failure as its done callback, so that asyncio does not warn."""
     if not done.cancelled():
         done.exception()
 
 
 def clear_tracebacks(error: BaseException) -> None:
-    """Empty the frames of an error's traceback, and of those it came from, where they have ended.
-
-    Who waits for a task that failed forms a cycle with the error. Until the collector comes by, that would
-    keep what the frames hold: the body of the document, above all.
-    """
+    """Clear the frames of an error and its causes."""
+    # The error and its awaiting frame form a cycle, which would keep a document's body until collection.
     cause: BaseException | None = error
     while cause is not None:
         traceback.clear_frames(cause.__traceback__)
@@ -31,10 +28,8 @@ def clear_tracebacks(error: BaseException) -> None:
 
 
 async def either_done(one: asyncio.Future[Any], other: asyncio.Future[Any], seconds: float) -> None:
-    """Wait until one of two futures is done, for at most so long; never cancel them.
-
-    As `asyncio.wait` does, which takes more than twice as long: every reader of a stale feed waits so.
-    """
+    """Wait until one of two futures is done, for at most so long; never cancel them."""
+    # `asyncio.wait` takes more than twice as long, and every reader of a stale feed waits here.
     if one.done() or other.done():
         return
     loop = asyncio.get_running_loop()
@@ -57,7 +52,7 @@ async def either_done(one: asyncio.Future[Any], other: asyncio.Future[Any], seco
 
 @asynccontextmanager
 async def within(seconds: float, error: Exception) -> AsyncIterator[None]:
-    """Give what is inside so long; then raise this error, from the timeout."""
+    """Limit the block to so many seconds; then raise `error`."""
     timeout = asyncio.timeout(seconds)
     try:
         async with timeout:
@@ -69,10 +64,7 @@ async def within(seconds: float, error: Exception) -> AsyncIterator[None]:
 
 
 async def in_daemon(work: Callable[[], _T], *, name: str | None = None) -> _T:
-    """Run a function in a thread of its own, which the end of the program does not wait for.
-
-    For what nobody can end: whoever leaves leaves it behind, and it ends with the process.
-    """
+    """Run an uninterruptible function in a thread that does not delay the program's end."""
     loop = asyncio.get_running_loop()
     done: asyncio.Future[_T] = loop.create_future()
     done.add_done_callback(retrieve_failure)
@@ -96,7 +88,7 @@ async def in_daemon(work: Callable[[], _T], *, name: str | None = None) -> _T:
 
 @asynccontextmanager
 async def unless(stopping: asyncio.Event) -> AsyncIterator[None]:
-    """End what is under way in here when the program is to stop; that is no error."""
+    """End the block without an error when the program is to stop."""
     beginning = asyncio.timeout(None)
 
     async def watch() -> None:
@@ -116,7 +108,7 @@ async def unless(stopping: asyncio.Event) -> AsyncIterator[None]:
 
 
 async def to_the_end(close: Callable[[], Coroutine[Any, Any, None]]) -> None:
-    """Close, also when cancelled meanwhile: what stays open hangs the process."""
+    """Close completely even if cancelled: an open resource hangs the process."""
     task = asyncio.create_task(close())
     cancelled: asyncio.CancelledError | None = None
     while not task.done():
@@ -130,7 +122,7 @@ async def to_the_end(close: Callable[[], Coroutine[Any, Any, None]]) -> None:
 
 
 async def cancel(task: asyncio.Task[None]) -> None:
-    """Cancel a task and wait for its end; raise what it failed with, if it did before."""
+    """Cancel a task and wait for its end; raise its earlier failure."""
     task.cancel()
     await asyncio.wait({task})  # to await the task itself would hide that its owner is cancelled
     if not task.cancelled():

@@ -1,19 +1,7 @@
-"""wholefeed as a library: feeds' whole histories as objects (docs/library.md has examples).
+"""wholefeed as a library: feeds' whole histories as objects (docs/library.md).
 
-    feed = wholefeed.reconstruct("https://example.org/feed.atom")
-    for entry in feed.entries:
-        print(entry.updated, entry.title)
-
-    async with wholefeed.open("feeds.db") as library:
-        feeds = await asyncio.gather(*map(library.reconstruct, urls))
-
-Rules and store are those of the proxy. The store is temporary, or a database that is kept: then a later call
-fetches only what has changed. Nothing is printed, nothing is logged unless the caller has configured
-structlog, and no setting of the process is changed.
-
-All that have one store open at once share what works on it (`_Shared`): a database file has one writer.
-
-`__init__.pyi` repeats the signatures: imported there, this module would make one circle of the whole package.
+The library prints nothing, changes no setting of the process, and logs only if the caller has configured
+structlog. A database file has one writer, so all users of one store share its service (`_Shared`).
 """
 
 from __future__ import annotations
@@ -52,9 +40,9 @@ from wholefeed.web.answer import Representation, prepare
 from wholefeed.web.request import feed_url
 
 _LOOK_SECONDS: Final = 0.5
-"""Between two looks at how far a walk is, for who wants to be told."""
 
 
+# `__init__.pyi` repeats the signatures: an import of this module there would be circular.
 def reconstruct(
     url: str,
     *,
@@ -66,28 +54,25 @@ def reconstruct(
     """Return a feed with its whole history, as far as its publisher offers one.
 
     Args:
-        url: The feed's URL, as a reader would take it: the scheme may be missing or `feed:`, and a page that
-            announces a feed leads to it.
+        url: A feed's or page's URL; the scheme may be missing or `feed:`.
         config: As for `open`.
-        store: The same.
-        wait_seconds: When to take what is there, in seconds. None waits for the end of the walk, at most
-            `limits.walk_seconds`. With a kept store a later call takes an unfinished walk up.
-        progress: Told how far the walk is, about twice a second while that changes, in this thread. What it
-            raises ends the call.
+        store: As for `open`.
+        wait_seconds: None waits for the end of the walk, at most `limits.walk_seconds`. With a kept store,
+            a later call continues an unfinished walk.
+        progress: Called in this thread about twice a second while the progress changes; may raise to end
+            the call.
 
     Returns:
-        The feed. What is missing of it is no error: `state` and `missing` tell.
+        The feed, perhaps incomplete: see `state` and `missing`.
 
     Raises:
-        InvalidUrlError: The URL is none that can be fetched.
-        ConfigError: A setting is not allowed; the message names it and what is.
-        DocumentError: There is no feed to be had; its subclasses and `slug` say why.
-        StoreUnusableError: The database is in use, of a newer version, no database, or cannot be made.
+        InvalidUrlError: No fetch can use the URL.
+        ConfigError: A setting is not allowed.
+        DocumentError: There is no feed; subclass and `slug` say why.
+        StoreUnusableError: The database is in use, of a newer version, no database, or cannot be created.
         StoreError: The database failed, or its volume is full.
-        UsageError: An event loop runs in this thread: `areconstruct` is for there.
-        OSError: There is no room for a temporary store.
-
-    All but the last are `wholefeed.WholefeedError`: `slug` is for programs, the message for people.
+        UsageError: An event loop runs in this thread: use `areconstruct`.
+        OSError: No room for a temporary store. All other errors are `WholefeedError`s.
     """
     if _running_loop() is not None:
         raise UsageError(
@@ -107,10 +92,9 @@ async def areconstruct(
     wait_seconds: float | None = None,
     progress: Callable[[Progress], object] | None = None,
 ) -> Feed:
-    """Return a feed with its whole history: `reconstruct` for code that runs in an event loop.
+    """Return a feed as `reconstruct` does, for code in an event loop.
 
-    Arguments, result and errors are the same. Large documents are worked on in threads; cancelling it closes
-    everything that it has opened.
+    Threads process large documents. A cancellation closes all that the call opened.
     """
     _canonical(url)  # refused before anything is opened
     async with open(store, config=config) as library:
@@ -120,31 +104,21 @@ async def areconstruct(
 def open(  # noqa: A001 - always called as `wholefeed.open`
     store: str | PathLike[str] | None = None, *, config: Config | Mapping[str, object] | None = None
 ) -> AbstractAsyncContextManager[Library]:
-    """Open a store for as long as the block of `async with` lasts.
+    """Open a store for the duration of an `async with` block, with errors as for `reconstruct`.
 
     Args:
-        store: Path of a database to keep, made when it is not there; `store.path` and `store.url` of the
-            settings do not count. One process uses it at a time, and in it one event loop, with the same
-            settings each time. None: a temporary one.
-        config: Settings with the sections and keys of the TOML file, e.g.
-            `{"history": {"paged": False}}`; those of the server and the log mean nothing here. None: the
-            defaults. Neither `config.toml` nor the environment counts.
-
-    Raises:
-        ConfigError: When the block begins: a setting is not allowed; the message names it and what is.
-        StoreUnusableError: When the block begins: the database is in use, of a newer version, no database, or
-            cannot be made.
-        OSError: When the block begins: there is no room for a temporary store.
+        store: Path of a database, created if missing, instead of `store.path` and `store.url`. One event loop
+            at a time uses it, always with the same settings. None: a temporary one.
+        config: Settings by the sections and keys of the TOML file, such as `{"history": {"paged": False}}`.
+            None: the defaults, without `config.toml` and the environment.
     """
     return Library.on(store, config or {})
 
 
 class Library:
-    """A store that is open, and the feeds that are reconstructed in it; `wholefeed.open` gives it.
+    """An open store, and the feeds reconstructed in it; belongs to one event loop.
 
-    It belongs to the event loop in which it was opened. Several calls may be under way at once: they keep to
-    the limits of each publisher's host together, and two that are for the same feed share its walk. A walk
-    goes on, whoever leaves, until the block of the session ends.
+    Concurrent calls share each host's limits, and a feed's walk. A walk goes on until the session ends.
     """
 
     def __init__(self, config: Config, opened: _Opened) -> None:
@@ -159,7 +133,7 @@ class Library:
     async def on(
         cls, store: str | PathLike[str] | None, config: Config | Mapping[str, object]
     ) -> AsyncIterator[Self]:
-        """Yield a session; at exit its calls that are under way end with an error."""
+        """Yield a session; its exit ends calls under way with an error."""
         # It may name files of credentials.
         given = config if isinstance(config, Config) else await asyncio.to_thread(config_of, config)
         async with stored(given, store) as own, _open_shared(own) as opened:
@@ -177,13 +151,10 @@ class Library:
         wait_seconds: float | None = None,
         progress: Callable[[Progress], object] | None = None,
     ) -> Feed:
-        """Return a feed with its whole history.
-
-        Arguments, result and errors are those of the function `reconstruct`; `progress` is called in the
-        event loop, so it must not take long.
+        """Return a feed as the function `reconstruct` does; `progress` runs in the event loop.
 
         Raises:
-            UsageError: The session has ended, perhaps meanwhile; or it belongs to another event loop.
+            UsageError: The session has ended, perhaps meanwhile, or belongs to another event loop.
         """
         canonical = _canonical(url)
         self._require_open()
@@ -200,21 +171,13 @@ class Library:
             await _end_tasks({work})
 
     async def forget_entry(self, url: str, identity: str) -> None:
-        """Remove one entry of a feed from the store, until its publisher updates it.
-
-        Later calls of `reconstruct` on the store return the feed without it.
-
-        Args:
-            url: The feed's URL, as for `reconstruct`.
-            identity: As `Entry.identity` gives it.
+        """Remove one entry of a feed from the store until its publisher updates it.
 
         Raises:
-            InvalidUrlError: The URL is none that can be fetched.
-            UnknownFeedError: The store has no feed of that URL; `slug` is `unknown-feed`.
-            NoSuchEntryError: The feed has no entry of that identity; `slug` is `no-such-entry`.
-            OverloadedError: The feed is being refreshed; `slug` is `overloaded`.
-            StoreError: The database failed, or its volume is full.
-            UsageError: The session has ended, or it belongs to another event loop.
+            UnknownFeedError: The store has no such feed.
+            NoSuchEntryError: The feed has no entry of that `Entry.identity`.
+            OverloadedError: The feed is being refreshed.
+            InvalidUrlError, StoreError, UsageError: As for `reconstruct`.
         """
         canonical = _canonical(url)
         self._require_open()
@@ -239,7 +202,6 @@ class Library:
                 progress(now)
 
     async def _progress(self, url: str) -> Progress | None:
-        """Return how far a feed is; None where nothing is known of it."""
         with suppress(StoreError, OverloadedError):
             if await self._service.is_known(url):
                 status = await self._service.status(url)
@@ -259,11 +221,8 @@ class Library:
                     return await _feed(reconstruction, kept, self._store, url, self._config)
 
     async def _is_outdated(self, reconstruction: Reconstruction, kept: _FeedSnapshot, url: str) -> bool:
-        """Whether another call has refreshed the feed since it was published so, or is at it.
-
-        What is stored of a feed that is `loading` is ahead of what is published.
-        """
         published = reconstruction.feed.published_revision
+        # While a feed is loading, the stored documents are ahead of the published ones.
         if reconstruction.state is State.LOADING or kept.revision == published:
             return False
         if await self._service.is_awaited(url):
@@ -286,17 +245,13 @@ _Opened = tuple[Store, FeedService]
 
 
 class _Shared:
-    """A store that is open in this program, for all who use it at once; it is closed when nobody does.
-
-    A task of its own holds it open: whoever opened it may leave first.
-    """
+    """An open store for all its users; a task holds it open, since its opener may leave."""
 
     def __init__(self, path: str, config: Config) -> None:
         self.loop = asyncio.get_running_loop()
         self.config = config
         self.users = 0
         self.is_unused = asyncio.Event()
-        """Whether it is being closed."""
         self.opened: asyncio.Future[_Opened] = self.loop.create_future()
         self.opened.add_done_callback(retrieve_failure)
         self.task = asyncio.create_task(self._hold(path))
@@ -315,7 +270,6 @@ class _Shared:
                 del _SHARED[path]
 
     async def leave(self) -> None:
-        """Close it where nobody else uses it."""
         self.users -= 1
         if not self.users:
             self.is_unused.set()
@@ -323,16 +277,15 @@ class _Shared:
 
 
 _SHARED: Final[dict[str, _Shared]] = {}
-"""By the database's file."""
 _SHARING: Final = threading.Lock()
 
 
 @asynccontextmanager
 async def _open_shared(config: Config) -> AsyncIterator[_Opened]:
-    """Yield what works on the store of a configuration, the same for all who have it open at once.
+    """Yield a configuration's store and service, shared by all users.
 
     Raises:
-        StoreUnusableError: It cannot be opened; or it is open in another event loop, or with other settings.
+        StoreUnusableError: Unusable, or open in another event loop or with other settings.
     """
     path = await asyncio.to_thread(os.path.realpath, config.store.path)
     config = replace(config, store=replace(config.store, path=path))
@@ -357,7 +310,7 @@ async def _open_shared(config: Config) -> AsyncIterator[_Opened]:
 
 @asynccontextmanager
 async def stored(config: Config, path: str | PathLike[str] | None = None) -> AsyncIterator[Config]:
-    """Yield the configuration with its store in this file, else in a temporary one, removed at exit."""
+    """Yield the configuration with this store file, or with a temporary one."""
     if path is not None:
         yield replace(config, store=replace(config.store, path=fspath(path), url=""))
         return
@@ -370,10 +323,7 @@ async def stored(config: Config, path: str | PathLike[str] | None = None) -> Asy
 
 
 async def search_further(config: Config, service: FeedService, url: str, *, wait_seconds: float) -> None:
-    """Have looked for what the publisher does not link: in a web archive and in its pages, as configured.
-
-    A server does that in the background; without one there is nobody else to.
-    """
+    """Search web archives and pages as configured, which a server does in the background."""
     if config.history.memento or config.history.list != "off":
         with suppress(TimeoutError):
             async with asyncio.timeout(wait_seconds):
@@ -400,16 +350,12 @@ def _running_loop() -> asyncio.AbstractEventLoop | None:
 
 
 class _FeedSnapshot(NamedTuple):
-    """What is stored of a feed, all of it of one moment."""
-
     revision: int
     documents: list[tuple[DocumentRow, documents_table.EncodedBody]]
     live: dict[int, tuple[int, ...]]
-    """Which entries of each document are the feed's."""
     ambiguous: frozenset[EntryId]
-    """The keys of no entry (R9)."""
     order: list[tuple[int, int | None]]
-    """As `segment_table.contents`, where entries stand elsewhere than in their documents; else empty."""
+    """Rows of `segment_table.contents`; empty: entries stand as in their documents."""
 
 
 def _kept(db: Database, feed: int) -> _FeedSnapshot:
@@ -453,7 +399,6 @@ async def _feed(
 
 
 def _read(kept: _FeedSnapshot) -> tuple[str, tuple[Link, ...], Entries]:
-    """Return a feed's title, its links and its entries."""
     title, links = "", tuple[Link, ...]()
     documents: list[SegmentTexts] = []
     order: dict[int, dict[int | None, int]] = {row.id: {} for row, _ in kept.documents}
@@ -475,7 +420,6 @@ def _read(kept: _FeedSnapshot) -> tuple[str, tuple[Link, ...], Entries]:
 
 
 def _head(row: DocumentRow, body: bytes) -> tuple[str, tuple[Link, ...]]:
-    """Return title and links of the subscription document; the channel's link of RSS is one, too."""
     document = make_stored(row, body).parse()
     head = document.head
     links = [
@@ -484,6 +428,7 @@ def _head(row: DocumentRow, body: bytes) -> tuple[str, tuple[Link, ...]]:
         if link.target
     ]
     site = resolve_or_empty(head.scope.base, head.site_id)
+    # The link of an RSS channel counts as one of the feed's links.
     if site and document.family in (Family.RSS, Family.JSON):
         links.insert(0, Link(relation="alternate", url=site, media_type=""))
     return " ".join(head.title.split()), tuple(links)

@@ -1,87 +1,79 @@
 """Logging: one line per event, JSON or console.
 
-A module has `log = get_logger()`, and calls `log.info("feed.published", feed=1)`. Only the command line
-configures where that goes (`configure_logging`). A program that imports the library may configure structlog,
-and then the events go where its own do; until then the loggers are silent, since structlog by default prints
-to standard output, which is the caller's.
+A module calls `log.info("feed.published", feed=1)` on its `get_logger()`. Only the command line calls
+`configure_logging`. For programs with the library, events go to their own structlog. Unless they configure
+structlog, the loggers are silent, because its default prints to standard output.
 
-Event names are `noun.past_participle`, fixed strings, never formatted; every variable part is a field, with
-its unit in the name. Neither credentials nor the query of a publisher's URL are fields.
+Event names are fixed `noun.past_participle`s; every variable part is a field, with its unit in the name.
+Fields contain neither credentials nor the query of a publisher's URL.
 
 Events
-    server.started      host, port, version; socket where it listens on one as well
+    server.started      host, port, version; socket if configured
     server.stopped
-    supervisor.unreachable  error: systemd could not be told something
-    token.created       path: an access token was made (docs/faults.md row 81); its value is never logged
-    token.tightened     path: others could read the token's file; now they cannot
-    migration.applied   name of the last, and migrations: how many were, all that there are on a first start
-    store.tightened     path: others could use this file of the database; now they cannot
-    store.exposed       path, reason: others can use it, and that could not be changed
+    supervisor.unreachable  error: systemd gets no messages
+    token.created       path; never the token itself (docs/faults.md row 81)
+    token.tightened     path: until now, other users could read the file
+    migration.applied   name of the last, migrations: their number
+    store.tightened     path: until now, other users could use the file
+    store.exposed       path, reason: other users can use the file
     store.failed        the database refused a write
-    store.unpurged      reason: old rows could not be deleted this time
-    store.unfinished    writes: how many were given up at the end, since the database took too long
-    store.full          the volume is full or cannot be written
-    store.damaged       error: the file is malformed; it is not written to any more until a restart
-    store.recovered     it can be written again
-    notices.lost        reason: no notices of replicas until the database answers again
-    notices.resumed     notices arrive again
+    store.unpurged      reason: old rows stay for now
+    store.unfinished    writes: given up at the end of a slow database
+    store.full          the volume is full or read-only
+    store.damaged       error: malformed file; no writes until a restart
+    store.recovered
+    notices.lost        reason: no notices of replicas until the database responds
+    notices.resumed
     request.answered    method, path, url, client (address, IPv6 network or "unix"), user_agent, status,
-                        duration_s, request_id; for a feed also feed, state, documents, entries; of a
-                        subscription list opml: what became of how many; slug when it
-                        is an error; aborted when it was cut off
-    answer.cut          feed, slug: what was being sent could not be read to its end, and the connection was
-                        broken off: the reader sees that it is not whole
-    request.failed      an error of the proxy's own, with its traceback
-    request.rejected    error, status: it is not HTTP; no part of it is shown, it may hold a token
+                        duration_s, request_id; feed, state, documents, entries for feeds; opml: outcome
+                        counts of a subscription list; slug of an error; aborted if broken off
+    answer.cut          feed, slug: a read failed during the answer, so the connection was broken off
+    request.failed      an error of the proxy, with traceback
+    request.rejected    error, status: invalid HTTP; its text may hold a token and is not logged
     document.fetched    outcome, url, host, hops, status, wire_bytes, body_bytes, duration_s
-    document.failed     the same, and slug: it could not be had, or is not readable as a feed; a warning, but
-                        for what was guessed, or asked for to learn whether it is there
-    target.refused      the same, instead: the guard refused what a reader, a redirect or a link named; with
-                        feed, as both others, when it is for a known feed: its publisher leads there
-    document.unreadable feed, document, slug: a newer parser cannot read a stored body
+    document.failed     the same, slug: no usable document; info level for guesses and probes
+    target.refused      the same: the guard refused the URL; all three have feed if it is known
+    document.unreadable feed, document, slug: a newer parser fails on a stored body
     walk.started        feed
     walk.ended          feed, ending, documents, fetched, duration_s
-    refresh.failed      feed: an error of the proxy's own, with its traceback
+    refresh.failed      feed: an error of the proxy, with traceback
     feed.published      feed, state, documents, entries, notes
-    feed.stale          feed, slug: the publisher did not give the feed; what is stored is served
-    feed.unkept         feed, slug: the store could not keep what a refresh brought
-    feed.unpublished    feed, slug: the store could not keep a publication while a walk runs; the next one may
-    feed.evicted        feed, used_bytes: the store was larger than store.max_bytes
+    feed.stale          feed, slug: the publisher failed; the stored feed is served
+    feed.unkept         feed, slug: the store refused a refresh's result
+    feed.unpublished    feed, slug: the store refused a publication during a walk
+    feed.evicted        feed, used_bytes: the store exceeded store.max_bytes
     entry.forgotten     feed
-    feed.continued      feed, entries, new: it has those of another feed
+    feed.continued      feed, entries, new
     feed.forgotten      feed
-    import.taken        feed, outcome (taken, or known), entries, new: a document that somebody had kept
-    import.refused      feed, slug: it is not readable, or not this feed's
-    import.removed      feed, documents: they were taken back
-    host.rested         host, port, slug, seconds: it failed so often in a row that it is left alone
-    host.recovered      host, port: it answers again
-    hosts.unshared      reason: replicas cannot tell each other what they ask of hosts; each goes on by itself
-    hosts.shared        seconds: they can again, so long after the last time that they could not
-    feed.polled         feed, duration_s: it was refreshed unasked; slug when that failed
-    feed.adopted        feed: the replica that refreshed it has ended; this one goes on
-    replay.begun        feed: it was asked for from its beginning for the first time; its entries are numbered
-    replay.failed       feed, reason: they could not be numbered; at the next request it is tried again
-    replica.unheard     replica, reason: the others could not be told that this one is alive
-    replica.isolated    replica, stopped: they may take it for dead; it has stopped so many things, and begins
-                        again under another name
-    replica.forgotten   replica: the database has lost its leases, and every replica begins again
-    background.failed   name: house-keeping, polling, archive, lists, hosts or taking-over ended by an error,
-                        with its traceback
-    polling.paused      reason: the store could not say which feeds are due
-    archive.failed      slug: the web archive could not be asked; seconds for which it is left alone
-    archive.paused      slug: the store could not say, or keep, what the archive is asked for
-    lists.looked        feed, pages, entries, missing, requests, duration_s: its publisher's pages were looked
-                        at; pages are those of the list that was found
-    lists.unkept        feed, slug: what they list could not be kept; it is looked for again in an hour
-    lists.failed        feed: a look ended by an error, with its traceback
-    lists.paused        slug: the store could not say whose pages are due
-    memento.unusable    slug: a copy in it that cannot be read, or does not say that it is of the feed
-    connections.reaped  connections: how many idle ones were closed
-    connections.crowded closed: how many idle and half-open ones had to make room within a second; unaccepted:
-                        times that the system had no room for one
-    library.logged      logger, message: what a library says through the standard library's logging
-    worker.unstarted    reason: large documents are worked on in the server's own process
-    log.lost            lines: how many could not be written before this one
+    import.taken        feed, outcome (taken, or known), entries, new
+    import.refused      feed, slug
+    import.removed      feed, documents
+    host.rested         host, port, slug, seconds: a pause after failures in a row
+    host.recovered      host, port
+    hosts.unshared      reason: replicas cannot share their knowledge of hosts
+    hosts.shared        seconds since the last failure
+    feed.polled         feed, duration_s: a refresh without a request; slug of a failure
+    feed.adopted        feed: the refresh of an ended replica goes on here
+    replay.begun        feed: a first replay
+    replay.failed       feed, reason: not numbered; the next request tries again
+    replica.unheard     replica, reason: the others get no sign of life
+    replica.isolated    replica, stopped: seemingly dead to the others, it ended so many tasks, begins anew
+    replica.forgotten   replica: the database lost its leases; every replica begins again
+    background.failed   name: an error of the proxy, with traceback
+    polling.paused      reason: the store failed
+    archive.failed      slug, seconds: a pause for the web archive
+    archive.paused      slug: the store failed
+    lists.looked        feed, pages, entries, missing, requests, duration_s: a search of the publisher's pages
+    lists.unkept        feed, slug: the store failed; next attempt in an hour
+    lists.failed        feed: an error of the proxy, with traceback
+    lists.paused        slug: the store failed
+    memento.unusable    slug: unreadable, or not surely of the feed
+    connections.reaped  connections: idle ones closed
+    connections.crowded closed: idle and half-open ones that made room within a second; unaccepted: times
+                        without room in the system
+    library.logged      logger, message: from standard logging
+    worker.unstarted    reason: the server itself handles large documents
+    log.lost            lines: lines not written before this one
 """
 
 from __future__ import annotations
@@ -111,17 +103,15 @@ from wholefeed.config.tables import LogConfig
 
 
 def get_logger() -> Any:
-    """Return a logger that looks, each time that it is used, whether structlog has been configured."""
+    """Return a logger that follows later configurations of structlog."""
     return _PackageLogger()
 
 
 class _PackageLogger:
-    """Hands what is asked of it to a logger of structlog's, which is made anew when the configuration is.
-
-    structlog's own proxy makes one for each line, which costs more than half of what the line does.
-    """
+    """A proxy for a structlog logger, renewed with the configuration."""
 
     def __init__(self) -> None:
+        # structlog's own proxy makes a logger for each line, more than half of the line's cost.
         self._made_for: dict[str, Any] = {}
         self._made: Any = _SILENT
 
@@ -129,10 +119,9 @@ class _PackageLogger:
         return getattr(self._current(), name)
 
     def laid_out(self, event: str, facts: str) -> None:
-        """Log an event of level info whose facts are the members of a JSON object, laid out by the caller.
+        """Log an info event with facts laid out as members of a JSON object.
 
-        A logger whose lines are JSON has a `log_json` that takes them as they are, and says whether it did.
-        For any other they are read again.
+        JSON loggers have `log_json`, which takes them unparsed.
         """
         logger = self._current()
         log_json = getattr(type(logger), "log_json", None)  # of the class: some loggers have any method
@@ -155,20 +144,16 @@ def _drop(_logger: WrappedLogger, _method: str, _event: EventDict) -> NoReturn:
 
 _SILENT: Final = structlog.BoundLogger(None, [_drop], {})
 
+# Logged with each line of a request; structlog's `bind_contextvars` takes ten times as long.
 REQUEST_ID: Final[ContextVar[str]] = ContextVar(f"{STRUCTLOG_KEY_PREFIX}request_id")
-"""Of the request that something is done for: a field of its lines, as if it were bound by structlog's
-`bind_contextvars`, which takes ten times as long."""
 
 # How lines are made, and where they go
 
 
 def configure_logging(config: LogConfig, stream: TextIO | None = None) -> None:
-    """Set structlog and the standard library's logging up for the process. Call once, before anything logs.
+    """Set up structlog and standard logging for the process, once, before the first event.
 
-    Args:
-        config: The format (`auto` is console on a terminal and JSON otherwise) and the least level.
-        stream: Where the lines go; None is standard output. One that cannot be written costs lines and
-            nothing else: they are counted, and `log.lost` tells of them when it can be written again.
+    Lines that `stream` (default: standard output) refuses are lost; `log.lost` counts them.
     """
     stream = sys.stdout if stream is None else stream
     level = logging.getLevelNamesMapping()[config.level.upper()]
@@ -207,7 +192,6 @@ def _console(is_terminal: bool) -> list[Processor]:
 
 
 def _render_json(logger: WrappedLogger, method: str, event: EventDict) -> str:
-    """Return the line, as structlog's last processor."""
     level = "warning" if method == "warn" else method
     what = event.pop("event", "")
     event.pop("level", None)
@@ -222,12 +206,9 @@ _RENDER_EXCEPTION: Final = structlog.processors.ExceptionRenderer(
 
 
 def _json_logger(level: int) -> Any:
-    """Return the class of the loggers whose lines `_render_json` makes.
-
-    What every request writes goes the short way: each of structlog's steps is a call and a copy of the facts.
-    """
     ordinary: Any = structlog.make_filtering_bound_logger(level)
 
+    # Frequent events go a short way: each of structlog's steps is a call and a copy of the facts.
     class JsonLogger(ordinary):  # type: ignore[misc]
         def info(self, event: str, *args: object, **facts: object) -> None:
             is_plain = not (args or self._context or "exc_info" in facts)
@@ -252,15 +233,7 @@ def _json_logger(level: int) -> Any:
 
 
 class LineLogger:
-    """Writes rendered lines, and never raises: whoever logs has something else to do.
-
-    It writes past the stream's buffer where there is a descriptor. A buffer would keep what could not be
-    written, and with it the error, until the interpreter's end.
-
-    Args:
-        stream: Where the lines go; None is nowhere.
-        tell_lost: Makes the line that tells how many were lost.
-    """
+    """A writer of lines that never raises; without a `stream`, all lines are lost."""
 
     def __init__(self, stream: TextIO | None, tell_lost: Callable[[int], str]) -> None:
         self._stream = stream
@@ -270,13 +243,13 @@ class LineLogger:
         self._lost = 0
         self._is_torn = False
         try:
+            # A buffer would keep refused lines, and with them their error, until the interpreter's end.
             self._descriptor = -1 if stream is None else stream.fileno()
         except (OSError, ValueError):
             self._descriptor = -1
         self._write = self._write_bytes if self._descriptor >= 0 else self._write_text
 
     def msg(self, line: str) -> None:
-        """Write one line; when lines were lost before it, say so first."""
         with self._lock:
             if self._lost and self._write(self._tell_lost(self._lost)):
                 self._lost = 0
@@ -296,7 +269,7 @@ class LineLogger:
         return True
 
     def _write_bytes(self, line: str) -> bool:
-        """Write all of it, or remember that part of a line stands there, for the next not to continue it."""
+        """Write a line, or remember its torn end, lest the next line continue it."""
         data = f"{line}\n".encode(self._encoding, "backslashreplace")
         if self._is_torn:
             data = b"\n" + data
@@ -313,7 +286,7 @@ class LineLogger:
 
 
 def _relay_standard_logging(level: int) -> None:
-    """Route aiohttp, asyncio and warnings through structlog; the access log is `request.answered`'s job."""
+    # aiohttp, asyncio and warnings go through structlog; `request.answered` replaces access logs.
     root = logging.getLogger()
     for handler in [handler for handler in root.handlers if isinstance(handler, _Relay)]:
         root.removeHandler(handler)
@@ -325,12 +298,10 @@ def _relay_standard_logging(level: int) -> None:
 
 
 class _Relay(logging.Handler):
-    """Hands the records of libraries to structlog, so that every line has one form.
+    """A handler that passes library records to structlog.
 
-    Of a request that is no HTTP only the kind of error is handed on: the message and the traceback quote the
-    request line, and with it the token and the publisher's query. That a reader has left is handed on not at
-    all: its `request.answered` says so, and whoever opens connections would fill the log with tracebacks
-    (docs/faults.md row 95a).
+    For an invalid request it passes the error's class only: message and traceback quote the token and the
+    publisher's query. It drops lost connections, which could flood the log (docs/faults.md row 95a).
     """
 
     def emit(self, record: logging.LogRecord) -> None:
@@ -351,7 +322,6 @@ class _Relay(logging.Handler):
 
 
 def _is_of_request(error: BaseException | None) -> bool:
-    """Whether a request was no HTTP, or its body was not what its head promised."""
     # Whoever logs such an error has imported these; loggers are also for those who have no use for aiohttp.
     from aiohttp.http_exceptions import HttpProcessingError  # noqa: PLC0415
     from aiohttp.web import RequestPayloadError  # noqa: PLC0415
@@ -363,21 +333,12 @@ def _is_of_request(error: BaseException | None) -> bool:
 
 
 def json_line(level: str, event: str, facts: EventDict) -> str:
-    """Return the line of an event that happens now.
-
-    json_line("info", "feed.stale", {"feed": 1, "slug": "timeout"})
-    """
+    """Return the JSON line of an event that happens now."""
     return json_line_of(level, event, members(facts))
 
 
 def json_line_of(level: str, event: str, text: str) -> str:
-    """Return the line of an event whose facts are laid out already, as `members` does it.
-
-        json_line_of("info", "feed.stale", '"feed": 1, "slug": "timeout"')
-
-    When, how grave, what, then the facts, so that a line reads from its left. Whatever password stands in a
-    URL is taken out of it.
-    """
+    """Return the JSON line of an event with facts laid out by `members`; hide passwords in URLs."""
     if "@" in text:
         text = _without_userinfo(text)
     seconds, microseconds = divmod(time.time_ns() // 1000, 1_000_000)
@@ -388,15 +349,12 @@ def json_line_of(level: str, event: str, text: str) -> str:
 
 @lru_cache(maxsize=1)
 def _second(seconds: int) -> str:
-    """Return a second of the epoch as RFC 3339 writes it, without its fraction: the same for many lines."""
+    # Cached, since many lines share a second.
     return time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(seconds))
 
 
 def members(facts: Mapping[str, Any]) -> str:
-    """Return what the encoder would between its braces, which takes half as long again.
-
-    A name of a fact needs no escapes.
-    """
+    """Lay facts out as JSON members; names must need no escapes."""
     if type(facts) is LaidOut:
         return facts.text
     members = []
@@ -415,12 +373,12 @@ def members(facts: Mapping[str, Any]) -> str:
     return ", ".join(members)
 
 
+# `json.dumps` with `default` makes one for each line.
 _ENCODER: Final = JSONEncoder(default=repr)
-"""Made once: `json.dumps` makes one for each line that has a `default`."""
 
 
 class LaidOut(dict[str, object]):
-    """Facts of many lines, laid out once. Nobody changes them."""
+    """Immutable facts of many lines, laid out once."""
 
     __slots__ = ("text",)
 
@@ -435,12 +393,10 @@ _USERINFO: Final = re.compile(r"(?<=://)[^/?#@\s]*@")
 
 
 def _hide_credentials(_logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:
-    """Take what `_without_userinfo` does out of the event, however deep it stands."""
     return {key: _each_text(value, _without_userinfo) for key, value in event.items()}
 
 
 def _without_userinfo(text: str) -> str:
-    """Take `user:password@` out of every URL in a text: of a value, or of the JSON of many."""
     return _USERINFO.sub("", text)
 
 
@@ -453,7 +409,7 @@ _ESCAPES_IN_TRACEBACKS: Final = {code: text for code, text in _ESCAPES.items() i
 
 
 def _escape_controls(_logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:
-    """Escape what steers a terminal or breaks a line (docs/faults.md row 79). A traceback keeps its lines."""
+    """Escape control characters (docs/faults.md row 79), except line breaks in tracebacks."""
 
     def escaped(key: str, value: object) -> Any:
         escapes = _ESCAPES_IN_TRACEBACKS if key == "exception" else _ESCAPES

@@ -1,1 +1,1 @@
-"""The command line: `wholefeed COMMAND`, the same as `python -m wholefeed COMMAND`."""
+"""The command line: `wholefeed COMMAND`."""

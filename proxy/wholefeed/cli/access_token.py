@@ -1,10 +1,7 @@
 """The access token of a proxy that others can reach (docs/faults.md row 81).
 
-A proxy that listens on a public address, and that nobody closed or declared open, must not be an open proxy:
-a random token is made at its first start, kept beside the database, and used again at every later start.
-
-    found = ensure_token(config)
-    config = replace(config, server=replace(config.server, access_token=found.token))
+Such a proxy is open only if its operator says so. Otherwise its first start makes a random token and
+keeps it beside the database.
 """
 
 from __future__ import annotations
@@ -28,23 +25,21 @@ _MODE: Final = 0o600
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TokenResult:
-    """The token that readers must know."""
-
     token: str
-    """Empty when none is wanted."""
+    """Empty: no token needed."""
     path: Path | None = None
-    """The file that it is kept in; None when it comes from the configuration, or none is wanted."""
+    """The token's file; None: no token, or a configured one."""
     is_new: bool = False
-    """It was made just now, and should be shown to the operator, once."""
+    """Whether to show the token to the operator, this once."""
     was_exposed: bool = False
-    """Others than the owner could read the file; that was changed."""
+    """Whether other users could read the file until now."""
 
 
 def ensure_token(config: Config) -> TokenResult:
-    """The configured token, or the kept one, or a new one where others can reach the proxy.
+    """Return the configured token, or a kept or new one if others can reach the proxy.
 
     Raises:
-        StoreError: The token's file cannot be read or written, or does not hold a token.
+        StoreError: The token's file is unusable.
     """
     if not needs_token(config.server):
         return TokenResult(token=config.server.access_token)
@@ -68,10 +63,10 @@ def ensure_token(config: Config) -> TokenResult:
 
 
 def known_token(config: Config) -> str:
-    """The token that a proxy with this configuration wants; empty when it wants none or none was made yet.
+    """Return the token that a proxy of this configuration needs; empty: none so far.
 
     Raises:
-        StoreError: The token's file cannot be read, or does not hold a token.
+        StoreError: The token's file is unusable.
     """
     path = _file_of(config)
     is_kept = needs_token(config.server) and path.exists()
@@ -79,7 +74,6 @@ def known_token(config: Config) -> str:
 
 
 def notice(found: TokenResult, base: str) -> str:
-    """What the operator is told of a new token, once; `base` is the URL that readers reach the proxy by."""
     return (
         "others can reach this address, so readers need a token. It was made now, is kept in\n"
         f"{found.path}, and is not shown again. Subscribe to\n"
@@ -88,19 +82,19 @@ def notice(found: TokenResult, base: str) -> str:
 
 
 def forget_unseen(found: TokenResult) -> None:
-    """Remove the file of a new token that nobody was shown, so that the next start makes and shows one."""
+    """Remove a new token that nobody saw, so that the next start shows another."""
     if found.is_new and found.path is not None:
         with suppress(OSError):
             found.path.unlink()
 
 
 def needs_token(server: ServerConfig) -> bool:
-    """Whether others could use this proxy without any of the configured ways to keep them out."""
+    """Return whether others could use this proxy without protection and without `server.open`."""
     return not (server.access_token or server.signing_keys or server.open or is_loopback(server.host))
 
 
 def is_loopback(host: str) -> bool:
-    """Whether only this machine reaches `host`; a name counts as public unless it is a localhost name."""
+    """Return whether only this machine reaches `host`; names count as public, except localhost."""
     try:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:

@@ -1,13 +1,7 @@
-"""Where the proxy is: `serve` notes its address beside its database, and commands look there.
+"""The running proxy's address: `serve` notes it beside its database for other commands.
 
-    note(config, port)              # `serve --port 9000` listens
-    config = with_running(config)   # `list`, with the same store.path: server.port is 9000
-    withdraw(config)
-
-A note is believed where this user or root wrote it (root also believes whoever owns the folder), on this
-machine (in a container: in the same one), by a process that still runs, and wholefeed answers at the address;
-it may be sent the token. Else the configured address counts. In a folder that others may write to, a note of
-theirs is not even read. Of several replicas in one folder the last to start is noted.
+A command may send the token there, so it trusts a note only if this user or root wrote it (root also trusts
+the folder's owner), and if its process still runs on this machine. Otherwise the configured address counts.
 """
 
 from __future__ import annotations
@@ -24,27 +18,23 @@ if TYPE_CHECKING:
     from wholefeed.config.tables import Config
 
 EVERYWHERE: Final = ("0.0.0.0", "::")  # noqa: S104
-"""To listen on all addresses of the machine."""
 
 
 def http_url(host: str, port: int) -> str:
-    """Return the URL of a server by plain http, without a final slash."""
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
 
 def url_here(config: Config) -> str:
-    """Return the URL by which this machine reaches the proxy, without a final slash."""
     return http_url(*server_address(config))
 
 
 def server_address(config: Config) -> tuple[str, int]:
-    """Where a proxy of this configuration is reached from the same machine."""
+    """Return the proxy's host and port for this machine."""
     host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(config.server.host, config.server.host)  # noqa: S104
     return host, config.server.port
 
 
 def where_looked(config: Config) -> str:
-    """Return where a proxy and a database were looked for."""
     host, port = server_address(config)
     stored = "in store.url" if config.store.url else f"for {Path(config.store.path).absolute()} (store.path)"
     return f"looked on {host}, port {port} (server.host, server.port), and {stored}"
@@ -57,10 +47,10 @@ _HEALTH_BYTES: Final = 128
 
 
 def ask_for_health(config: Config) -> tuple[int, bytes]:
-    """Return what /healthz answers, status and body.
+    """Return status and body of /healthz.
 
     Raises:
-        OSError: Nobody does; with a reason in words, whatever went wrong.
+        OSError: No proxy answers; the reason in words.
     """
     from http.client import HTTPConnection, HTTPException
 
@@ -74,7 +64,6 @@ def ask_for_health(config: Config) -> tuple[int, bytes]:
 
 
 def answers(config: Config) -> bool:
-    """Whether a proxy answers at the configured address."""
     with suppress(OSError, ValueError):
         status, body = ask_for_health(config)
         return status == 200 and json.loads(body) == {"status": "ok"}  # noqa: PLR2004
@@ -85,8 +74,9 @@ def answers(config: Config) -> bool:
 
 
 def note(config: Config, port: int) -> None:
-    """Say where the proxy listens; where its folder cannot be written, commands go by their configuration."""
+    """Note the proxy's port and address; an unwritable folder is no error."""
     path = _file_of(config)
+    # Of several replicas in one folder, the last start counts.
     told = {"host": config.server.host, "port": port, "process": os.getpid(), "machine": os.uname().nodename}
     written = path.with_name(f"{path.name}.{os.getpid()}")
     with suppress(OSError):
@@ -97,7 +87,6 @@ def note(config: Config, port: int) -> None:
 
 
 def withdraw(config: Config) -> None:
-    """Remove the note of this process."""
     path = _file_of(config)
     with suppress(*_UNREADABLE):
         if _told(path)["process"] == os.getpid():
@@ -105,7 +94,7 @@ def withdraw(config: Config) -> None:
 
 
 def with_running(config: Config) -> Config:
-    """Return the configuration with the address of the running proxy where that is known."""
+    """Return the configuration with the running proxy's address, if it is known."""
     noted = _read_notice(config)
     if noted is None or not noted.is_running:
         return config
@@ -116,7 +105,7 @@ def with_running(config: Config) -> Config:
 
 
 def has_vanished(config: Config) -> bool:
-    """Whether the proxy that noted its address has ended without a word: who answers may be another one."""
+    """Return whether the noted process died, so that another proxy may answer."""
     noted = _read_notice(config)
     return noted is not None and not noted.is_running
 
@@ -129,11 +118,9 @@ class _Noted(NamedTuple):
     host: str
     port: int
     is_running: bool
-    """Whether the process that noted it still runs."""
 
 
 def _read_notice(config: Config) -> _Noted | None:
-    """Return what was noted by a process of this machine; None: nothing that can be believed."""
     with suppress(*_UNREADABLE):
         told = _told(_file_of(config))
         if told["machine"] == os.uname().nodename:
@@ -156,11 +143,11 @@ _NOTE_BYTES: Final = 1024
 
 
 def _told(path: Path) -> Any:
-    """Return what a note says.
+    """Return the parsed note.
 
     Raises:
-        OSError: There is none, or none of somebody who is believed.
-        ValueError, RecursionError: It is garbage.
+        OSError: No note, or an untrusted one.
+        ValueError, RecursionError: No valid JSON.
     """
     # What is there may be anybody's, and anything: a pipe to wait for, a device to read for ever, a link.
     with os.fdopen(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK), "rb") as file:

@@ -1,12 +1,7 @@
-"""Where commands about feeds get their answers: the running proxy, else the database itself.
+"""The source of answers for commands about feeds: the running proxy, else the database.
 
-    ask(config, lambda feeds: feeds.account(url))       # the status object, as GET /status gives it
-
-A running proxy holds the database's lock, so it is asked over HTTP, at the address in the configuration
-(`load_for_result` has put the running proxy's there); where nothing listens, the database is opened. Both
-take canonical URLs, give the JSON objects of the HTTP interface, and raise `UnknownFeedError` where nothing
-is stored for a feed. What is stored nowhere is reconstructed in a store of its own, which is then removed:
-`fetch_once`, `explain_once`.
+A running proxy holds the database's lock, so commands ask it over HTTP. Both backends take canonical URLs
+and raise `UnknownFeedError`. Functions with `_once` use a temporary store.
 """
 
 from __future__ import annotations
@@ -55,11 +50,10 @@ from wholefeed.web.opml_routes import export
 
 _T = TypeVar("_T")
 JsonObject = dict[str, Any]
-"""A JSON object of the HTTP interface (docs/design.md#the-interface)."""
+"""An object of the HTTP interface (docs/design.md#the-interface)."""
 ShowProgress = Callable[[Mapping[str, Any]], None]
-"""Is told the status object about twice a second."""
+"""Called with the status object about twice a second."""
 _LOOK_SECONDS: Final = 0.5
-"""Between two looks at a refresh that is under way."""
 
 
 def ask(
@@ -67,10 +61,10 @@ def ask(
     question: Callable[[ServerBackend | DatabaseBackend], Awaitable[_T]],
     progress: ShowProgress | None = None,
 ) -> _T:
-    """Ask the running proxy, or the database where none listens.
+    """Run a question on the running proxy, or on the database.
 
     Raises:
-        StrangerError: Something else listens at the configured address.
+        StrangerError: Another program listens at the configured address.
     """
     server, database = ServerBackend(config, progress), DatabaseBackend(config, progress)
 
@@ -81,11 +75,11 @@ def ask(
 
 
 class StrangerError(WholefeedError):
-    """What listens at the configured address is no wholefeed, or one that does not let this command in."""
+    """Another program at the configured address, or a proxy that refuses this command."""
 
 
 class GoneError(StrangerError):
-    """Nothing listens at the configured address, or what did has ended."""
+    """No program at the configured address any more."""
 
 
 _ANSWER_SECONDS: Final = 30
@@ -100,8 +94,6 @@ _KEPT_OUT: Final = (
 
 
 class ServerBackend:
-    """The proxy at the configured address."""
-
     def __init__(self, config: Config, progress: ShowProgress | None) -> None:
         self._progress = progress
         self._walk_seconds = config.limits.walk_seconds
@@ -114,10 +106,10 @@ class ServerBackend:
             self._headers["Authorization"] = f"Bearer {token}"
 
     async def is_there(self) -> bool:
-        """Whether a proxy listens.
+        """Return whether a proxy listens.
 
         Raises:
-            StrangerError: Something else does.
+            StrangerError: Another program listens.
         """
         try:
             async with self._ask("GET", "/healthz") as response:
@@ -136,16 +128,14 @@ class ServerBackend:
         return found
 
     async def export(self) -> bytes:
-        """Return the known feeds as a subscription list, through the proxy as this machine reaches it."""
         return await self._answer("GET", "/opml")
 
     async def account(self, url: str) -> JsonObject:
-        """Return the status object with the chain."""
         found: JsonObject = _json(await self._answer("GET", "/status", url))
         return found
 
     async def refresh(self, url: str, *, is_full: bool) -> JsonObject:
-        """Refetch now, retry what is missing, wait for the end, and return the status object."""
+        """Refresh a feed unconditionally, and return its status object at the end."""
         status: JsonObject = _json(
             await self._answer("POST", "/refresh?full=1" if is_full else "/refresh", url)
         )
@@ -160,10 +150,10 @@ class ServerBackend:
         await self._answer("DELETE", "/feed", url)
 
     async def forget_entry(self, url: str, entry: str) -> None:
-        """Have one entry of a feed removed (I2), once the feed is not being refreshed.
+        """Remove one entry of a feed (I2), after a refresh under way.
 
         Raises:
-            NoSuchEntryError: The feed has no entry of that id.
+            NoSuchEntryError: Unknown entry.
         """
         name, deadline = sent_name(entry), time.monotonic() + self._walk_seconds
         path = "/feed?" + urlencode({"entry": name})
@@ -171,10 +161,10 @@ class ServerBackend:
             await self._wait_for_refresh(url)
 
     async def continue_feed(self, old_url: str, new_url: str) -> JsonObject:
-        """Let a feed continue another one (I3), and return what came of it.
+        """Let a feed continue another one (I3).
 
         Raises:
-            ImportRefusedError: It cannot.
+            ImportRefusedError: Impossible for these feeds.
         """
         path, deadline = "/continue?" + urlencode({"old": old_url}), time.monotonic() + self._walk_seconds
         while (answer := await self._sent("POST", path, new_url, deadline)) is None:
@@ -183,10 +173,10 @@ class ServerBackend:
         return said
 
     async def put_in(self, url: str, kept: SuppliedDocument) -> JsonObject:
-        """Have a document put into the feed that somebody has kept (I1), and return what came of it.
+        """Import a document into a feed (I1).
 
         Raises:
-            ImportRefusedError: It is not taken.
+            ImportRefusedError: Refused document.
         """
         query = {"name": kept.name, "at": _instant(kept.at), "force": "1" if kept.is_forced else ""}
         path = "/import?" + urlencode({name: value for name, value in query.items() if value})
@@ -200,9 +190,9 @@ class ServerBackend:
         return said
 
     async def _sent(self, method: str, path: str, url: str, deadline: float, **options: Any) -> bytes | None:
-        """Send what waits for the refresh of a feed under way, and return the answer.
+        """Send a request that no refresh may overlap; return the answer.
 
-        None: the feed is being refreshed, which may go on until the deadline by the monotonic clock.
+        None: a refresh is under way. After `deadline` by the monotonic clock, it is an error.
         """
         async with self._ask(method, path, url, **options) as response:
             answered = await response.read()
@@ -215,21 +205,19 @@ class ServerBackend:
             return answered
 
     async def _wait_for_refresh(self, url: str) -> None:
-        """Wait a moment for the refresh of a feed to end."""
         await asyncio.sleep(_LOOK_SECONDS)
         status = await self.account(url)
         if self._progress is not None:
             self._progress(status)
 
     async def take_out(self, url: str, name: str) -> int:
-        """Have what was imported by a name taken back; return how many documents went."""
         path = "/import?" + urlencode({"name": name})
         return int(_json(await self._answer("DELETE", path, url))["removed"])
 
     async def fetch(self, url: str, output: BinaryIO, *, wait_seconds: float) -> State:
-        """Write the feed, uncompressed, refreshed when its time has come, and return its state.
+        """Write the feed, refreshed if due, and return its state.
 
-        What is there of a feed that is being refreshed is taken after `wait_seconds`.
+        After `wait_seconds`, write the stored feed even during a refresh.
         """
         deadline = time.monotonic() + wait_seconds
         await self.account(url)
@@ -259,12 +247,12 @@ class ServerBackend:
         return state
 
     def _state(self, response: aiohttp.ClientResponse) -> State:
-        """Return what the answer says that it is; of a feed that is cut, partial."""
         told, *parameters = response.headers.get("Feed-Reconstruction", "").split(";")
         try:
             state = State(told)
         except ValueError as exc:
             raise StrangerError(f"the answer of {self._where} has no Feed-Reconstruction") from exc
+        # A feed that `limits.answer_bytes` cuts is partial.
         if "cut" not in parameters:
             return state
         tell(f"limits.answer_bytes of the proxy on {self._where} cuts the feed: older entries are left out")
@@ -276,7 +264,6 @@ class ServerBackend:
             return await response.read()
 
     async def _check(self, response: aiohttp.ClientResponse) -> None:
-        """Raise what an answer refuses with."""
         if response.status < HTTPStatus.BAD_REQUEST:
             return
         answered = await response.read()
@@ -293,7 +280,6 @@ class ServerBackend:
     async def _ask(
         self, method: str, path: str, url: str = "", **options: Any
     ) -> AsyncIterator[aiohttp.ClientResponse]:
-        """Ask, and say in one way whatever a connection fails with; `options` as aiohttp takes them."""
         if url:
             path = f"{path}{'&' if '?' in path else '?'}url={quote(url, safe='')}"
         opening = aiohttp.ClientSession(
@@ -327,14 +313,12 @@ class ServerBackend:
 
 
 def _json(body: bytes) -> Any:
-    """Return what an answer says; None where it is no JSON."""
     with suppress(ValueError):
         return json.loads(body)
     return None
 
 
 def _said(body: bytes, name: str) -> str:
-    """Return what a problem document says."""
     told = _json(body)
     return str(told.get(name, "")) if isinstance(told, dict) else ""
 
@@ -344,7 +328,7 @@ def _instant(at: float | None) -> str:
 
 
 class DatabaseBackend:
-    """The configured database, opened for each question; its methods are those of `ServerBackend`."""
+    """The configured database, opened for each question, with the methods of `ServerBackend`."""
 
     def __init__(self, config: Config, progress: ShowProgress | None) -> None:
         self._config = config
@@ -434,7 +418,6 @@ class DatabaseBackend:
 async def fetch_once(
     config: Config, url: str, output: BinaryIO, *, wait_seconds: float, progress: ShowProgress | None
 ) -> State:
-    """Reconstruct one feed with a store of its own, write it as `Server.fetch` does, and return its state."""
     async with stored(config) as own:
         database = DatabaseBackend(own, progress)
         return await database.fetch(url, output, wait_seconds=wait_seconds, must_be_known=False)
@@ -443,7 +426,7 @@ async def fetch_once(
 async def explain_once(
     config: Config, url: str, *, wait_seconds: float, progress: ShowProgress | None
 ) -> JsonObject:
-    """Reconstruct one feed with a store of its own, and return the status object with its chain."""
+    """Reconstruct one feed and return its account."""
     async with stored(config) as own, open_service(own) as (_, service), following(service, url, progress):
         await search_further(own, service, url, wait_seconds=wait_seconds)
         async with service.answer(url, wait_seconds=wait_seconds):
@@ -452,7 +435,6 @@ async def explain_once(
 
 @asynccontextmanager
 async def following(service: FeedService, url: str, progress: ShowProgress | None) -> AsyncIterator[None]:
-    """Tell how far the refresh of a feed is while the block runs, where there is anybody to tell."""
     watching = None if progress is None else asyncio.create_task(_watch(service, url, progress))
     try:
         yield

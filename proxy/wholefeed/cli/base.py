@@ -1,6 +1,6 @@
-"""What the commands share: how one is described, its configuration, event loop, arguments and messages.
+"""Shared parts of the commands: description, configuration, event loop, arguments and messages.
 
-Imported for `--help` too, so whatever is heavy is imported where it is used.
+`--help` imports it too, so functions import heavy modules themselves.
 """
 
 from __future__ import annotations
@@ -32,12 +32,11 @@ class Command:
     summary: str
     examples: str
     run: Callable[[argparse.Namespace], int]
-    """Returns the exit code."""
     add_arguments: Callable[[argparse.ArgumentParser], None] = lambda parser: None
 
 
 def load(options: argparse.Namespace, **flags: object) -> Config:
-    """The configuration; a flag that was not given is None and sets nothing."""
+    """Return the configuration, with the flags that are not None."""
     from wholefeed.config.tables import load_config
 
     overrides = {name.replace("_", ".", 1): value for name, value in flags.items() if value is not None}
@@ -45,9 +44,9 @@ def load(options: argparse.Namespace, **flags: object) -> Config:
 
 
 def load_for_result(options: argparse.Namespace) -> Config:
-    """The configuration of a command that prints a result: its log goes to standard error, warnings only.
+    """Return the configuration of a command with a result; its log has warnings only, on standard error.
 
-    The address in it is the running proxy's where that is known.
+    The address in it is the running proxy's, if known.
     """
     from wholefeed.cli.address import answers, has_vanished, url_here, with_running
     from wholefeed.config.tables import ServerConfig
@@ -67,7 +66,7 @@ def load_for_result(options: argparse.Namespace) -> Config:
 
 
 def run(work: Coroutine[Any, Any, _T]) -> _T:
-    """Run to the end on uvloop where it is installed, else on asyncio's own loop."""
+    """Run to the end, on uvloop if installed."""
     import asyncio
 
     loop_factory: Callable[[], asyncio.AbstractEventLoop] = asyncio.new_event_loop
@@ -81,8 +80,6 @@ def run(work: Coroutine[Any, Any, _T]) -> _T:
 
 
 def some(what: str) -> Callable[[str], str]:
-    """Return a reader of an argument that must not be empty."""
-
     def read(text: str) -> str:
         if not text:
             raise argparse.ArgumentTypeError(f"expected {what}, got nothing")
@@ -108,11 +105,11 @@ def seconds(text: str) -> float:
 
 
 def show(text: str) -> None:
-    """Print the result of a command.
+    """Print a command's result.
 
     Raises:
-        WholefeedError: Standard output cannot be written.
-        BrokenPipeError: Whoever was reading it has gone.
+        WholefeedError: Standard output is not writable.
+        BrokenPipeError: Its reader has gone.
     """
     from wholefeed.core.words import escape_lines
     from wholefeed.errors import WholefeedError
@@ -130,14 +127,13 @@ def show(text: str) -> None:
 
 
 def json_text(value: object) -> str:
-    """Return a result as programs want it."""
     import json
 
     return json.dumps(value, indent=2, ensure_ascii=False) + "\n"
 
 
 def tell(message: str) -> None:
-    """Say something on standard error; where that cannot be written there is nobody to tell."""
+    """Print a message on standard error, or drop it if that fails."""
     from wholefeed.core.words import escape_lines
 
     try:
@@ -149,7 +145,6 @@ def tell(message: str) -> None:
 
 
 def fail(message: str, code: int) -> int:
-    """Say what went wrong, and return the exit code."""
     tell(message)
     return code
 
@@ -160,17 +155,16 @@ _HINTS: Final = {
     "dns-error": "is it spelt right, and is there a network?",
     "unauthorized": "is this command's configuration the proxy's (server.access_token, store.path)?",
 }
-"""By slug, what to type next, for errors whose own words do not say it: the HTTP interface has them too."""
+"""By slug: advice that the message itself lacks."""
 
 
 def with_hint(error: WholefeedError) -> str:
-    """Return the message of an error, and what can be done about it where that is known; one line."""
     hint = _HINTS.get(error.slug)
     return f"{error}; {hint}" if hint else str(error)
 
 
 def give_up(stream: TextIO) -> None:
-    """Let what is left in a stream's buffer vanish: the interpreter writes it at exit, and would complain."""
+    # The interpreter would flush the buffer at exit, and complain.
     with suppress(OSError, ValueError):
         sink = os.open(os.devnull, os.O_WRONLY)
         try:

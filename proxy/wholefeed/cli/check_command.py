@@ -1,9 +1,6 @@
-"""Reads a feed twice for `wholefeed check`, as the proxy does, and keeps nothing.
+"""Two readings of a feed for `wholefeed check`, in a temporary store.
 
-    read, findings = await check_once(config, url, progress)
-
-The documents are fetched and the chain is walked by the service, over a store that is removed at the end; a
-fetcher that is listened to gives what rules are about and the store does not keep: header fields, and lines.
+A special fetcher keeps header fields and line numbers, which rules need and the store lacks.
 """
 
 from __future__ import annotations
@@ -44,19 +41,18 @@ from wholefeed.service.account import DocumentStanding
 from wholefeed.web.api import account_object
 
 PAUSE_SECONDS: Final = 1.0
-"""Between the two looks: what writes the time into a document writes another one then."""
+"""Long enough that a timestamp in a document changes between the readings."""
 _LOOK_SECONDS: Final = 0.05
 _MOST_CURRENTS: Final = 5
-"""Targets of `current` that are looked up."""
 
 
 async def check_once(
     config: Config, url: str, progress: ShowProgress | None
 ) -> tuple[CheckLook, list[Finding]]:
-    """Read a feed twice, and judge it; return what was read, too.
+    """Read a feed twice and judge it; return the first reading and the findings.
 
     Raises:
-        DocumentError: There is no feed to be had.
+        DocumentError: There is no feed.
     """
     # Nobody but the publisher is asked, and for nothing but what is linked.
     history = replace(config.history, collect="off", memento=False, look_ahead=False, paged=True)
@@ -83,24 +79,21 @@ async def check_once(
 
 
 class _Heard:
-    """What was fetched, by the keys of the URLs that were asked for."""
+    """Fetched documents and failures, by the requested URLs' keys."""
 
     def __init__(self) -> None:
         self.read: dict[str, ExaminedDocument] = {}
-        """Documents as they came last."""
         self.failures: dict[str, DocumentError] = {}
         self._fetcher: Fetcher | None = None
 
     @asynccontextmanager
     async def open(self, fetch: FetchConfig, limits: LimitsConfig, **parts: Any) -> AsyncIterator[Fetcher]:
-        """Open a fetcher that is listened to."""
         async with _Listening.open(fetch, limits, **parts) as fetcher:
             assert isinstance(fetcher, _Listening), "it makes one of its own kind"
             fetcher.heard, fetcher.max_depth, self._fetcher = self, limits.xml_depth, fetcher
             yield fetcher
 
     def look(self, account: JsonObject) -> CheckLook:
-        """Return the feed as it was read, by the account of its documents."""
         chain = [each for each in account["chain"] if each["role"] != Role.MEMORY]
         attached = [
             each
@@ -122,7 +115,6 @@ class _Heard:
         return CheckLook(Kind(account["kind"]), documents, gaps, remarks)
 
     def _gap(self, document: JsonObject) -> Finding:
-        """Describe a document that is missing: in the words of the error, else of the walk's own reason."""
         error = self.failures.get(document_key(document["url"]))
         reason = "" if document["failure"] is None else document["failure"]["reason"]
         why, line = slug_in_words(reason), None
@@ -136,7 +128,7 @@ class _Heard:
         return finding(name, document["url"], line, why=why)
 
     async def lead(self, target: str, *, feed_url: str) -> str | None:
-        """Return where a feed's link leads, which is to another URL where the same stands; None: nowhere."""
+        """Return a URL with the content of a feed's link, another one if possible; None: no document."""
         assert self._fetcher is not None, "it was opened"
         try:
             fetched = await self._fetcher.fetch(target, manner=Manner(feed_url=feed_url))
@@ -148,8 +140,6 @@ class _Heard:
 
 
 class _Listening(Fetcher):
-    """Has heard what it has fetched, and what it could not."""
-
     heard: _Heard
     max_depth: int
 

@@ -1,12 +1,6 @@
-"""What `wholefeed doctor` looks at, and what it thinks of it.
+"""The checks of `wholefeed doctor`, which run at once, each for seconds at most, and change nothing.
 
-    found = await examined(config, url, this_machine(), is_offline=False)
-    worst(found)                                                    # Verdict.WRONG
-    wrong("database", "/data is not writable", "chown wholefeed /data")     # one Finding, with what to type
-
-`check_…` looks at a subject, `judge_…` takes its facts, so that any machine can be judged in a test. The
-checks run at once, each for some seconds at most, and change nothing: no database is made or migrated, no
-token is made. What blocks is done in threads that nobody waits for at the end (`beside`).
+`check_…` examines a subject, `judge_…` takes facts, so that tests can judge any machine.
 """
 
 from __future__ import annotations
@@ -67,7 +61,7 @@ if TYPE_CHECKING:
 
 
 class CheckVerdict(StrEnum):
-    """How it stands. Only what is wrong keeps wholefeed from doing its work."""
+    """The result of a check; only `WRONG` keeps wholefeed from its work."""
 
     GOOD = "good"
     SKIPPED = "skipped"
@@ -77,14 +71,11 @@ class CheckVerdict(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class CheckFinding:
-    """One thing that was looked at."""
-
     check: str
     verdict: CheckVerdict
     text: str
-    """What was found; a sentence without its full stop."""
+    """A sentence without its full stop."""
     advice: str = ""
-    """What to do; empty where there is nothing to do."""
 
 
 def good(check: str, text: str, advice: str = "") -> CheckFinding:
@@ -104,7 +95,7 @@ def wrong(check: str, text: str, advice: str) -> CheckFinding:
 
 
 def worst(findings: Sequence[CheckFinding]) -> CheckVerdict:
-    """Return the gravest verdict; what was skipped counts as good."""
+    """Return the gravest verdict; skipped counts as good."""
     verdicts = {finding.verdict for finding in findings}
     return next(
         (each for each in (CheckVerdict.WRONG, CheckVerdict.WARNING) if each in verdicts), CheckVerdict.GOOD
@@ -112,7 +103,6 @@ def worst(findings: Sequence[CheckFinding]) -> CheckVerdict:
 
 
 def as_text(findings: Sequence[CheckFinding]) -> str:
-    """Return what is printed: a line each, what to do below it, and the sum at the end."""
     lines = []
     for finding in findings:
         lines.append(f"{finding.verdict:<8} {finding.check:<12} {finding.text}")
@@ -126,20 +116,18 @@ def as_text(findings: Sequence[CheckFinding]) -> str:
 
 
 def as_object(findings: Sequence[CheckFinding]) -> dict[str, Any]:
-    """Return the same for programs."""
     return {"verdict": worst(findings), "checks": [asdict(finding) for finding in findings]}
 
 
 # All checks
 
 CHECK_SECONDS: Final = 9.5
-"""For one check; they run at once."""
 
 
 async def run_checks(config: Config, url: str, machine: Machine, *, is_offline: bool) -> list[CheckFinding]:
-    """Run all checks; return what they found, in an order that does not depend on them.
+    """Run all checks at once; return their findings in a fixed order.
 
-    `url` is a document to fetch, empty for none; offline nothing is asked that is not on this machine.
+    `url` is a document to fetch, empty for none; `is_offline` limits the checks to this machine.
     """
     loop, is_container = type(asyncio.get_running_loop()), machine.is_container
     has_uvloop, named = find_spec("uvloop") is not None, f"{loop.__module__}.{loop.__name__}"
@@ -163,7 +151,6 @@ async def run_checks(config: Config, url: str, machine: Machine, *, is_offline: 
 
 
 async def _check_store(config: Config, url: str, *, is_offline: bool) -> list[CheckFinding]:
-    """Look at the database, at the clock by what is in it, and whether names can be looked up."""
     store = config.store
     found, examined = await beside(
         lambda: (
@@ -183,12 +170,11 @@ _T = TypeVar("_T")
 
 
 async def beside(work: Callable[[], _T]) -> _T:
-    """Do what blocks in a thread that nobody waits for at the end: a dead disk may keep it for ever."""
+    """Run blocking work in a thread that may outlive the command: a dead disk may block for ever."""
     return await in_daemon(work, name="doctor")
 
 
 async def _run_bounded(name: str, check: Awaitable[list[CheckFinding]]) -> list[CheckFinding]:
-    """Let no check take longer than it may, nor stop the others."""
     try:
         async with asyncio.timeout(CHECK_SECONDS):
             return await check
@@ -205,12 +191,10 @@ async def _run_bounded(name: str, check: Awaitable[list[CheckFinding]]) -> list[
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Machine:
-    """What the machine, or the container, gives this process."""
-
     memory_bytes: int
-    """0: not known."""
+    """0: unknown."""
     open_files: int
-    """As many as it may have open; -1: any number."""
+    """Limit of open files; -1: none."""
     is_container: bool
 
 
@@ -224,7 +208,6 @@ def this_machine(root: Path = Path("/")) -> Machine:
 
 
 def check_versions() -> list[CheckFinding]:
-    """Hold what is installed against the bounds of the package."""
     try:
         about = metadata.metadata("wholefeed")
     except metadata.PackageNotFoundError:
@@ -248,7 +231,6 @@ def judge_versions(
     requirements: Sequence[str],
     version_of: Callable[[str], str | None],
 ) -> list[CheckFinding]:
-    """Hold the version of Python, and each library's, against bounds such as ">=3.11"."""
     found = [good("python", f"Python {python}, wholefeed {__version__}")]
     if not _is_within(python, requires_python):
         advice = "install that Python and make the environment anew: make PYTHON=python3.13 setup"
@@ -271,7 +253,6 @@ _PYTHON_BELOW: Final = re.compile(r"python_version < '([0-9.]+)'")
 
 
 def _is_for(marker: str, python: str) -> bool:
-    """Whether a requirement is for this Python and no extra's."""
     if "extra" in marker:
         return False
     below = _PYTHON_BELOW.search(marker.replace('"', "'"))
@@ -288,7 +269,7 @@ def _is_within(version: str, bounds: str) -> bool:
 
 
 def _numbers(version: str) -> tuple[int, ...]:
-    """Return the numbers of a version without zeros at the end: 3.11 is 3.11.0."""
+    """Return a version's numbers without final zeros: 3.11 equals 3.11.0."""
     numbers = [int(each) for each in re.findall(r"\d+", re.split(r"[a-z+-]", version)[0])]
     while numbers and not numbers[-1]:
         numbers.pop()
@@ -299,7 +280,6 @@ _OPEN_FILES: Final = 4096
 
 
 def judge_machine(machine: Machine, *, has_uvloop: bool, loop: str) -> list[CheckFinding]:
-    """Judge the event loop and the limit of open files."""
     sqlite = f"SQLite {sqlite3.sqlite_version}"
     found = [good("event loop", f"{loop}; {sqlite}")]
     if not has_uvloop:
@@ -320,7 +300,6 @@ _SET_TOKEN: Final = "WHOLEFEED_SERVER_ACCESS_TOKEN=$(openssl rand -hex 16)"  # n
 
 
 def judge_settings(config: Config, machine: Machine) -> list[CheckFinding]:
-    """Return what does not fit; one good finding where everything does."""
     found = [
         *_judge_access(config),
         *_judge_names(config),
@@ -411,7 +390,6 @@ def _everyone(networks: tuple[str, ...]) -> bool:
 
 
 _PATIENCE_SECONDS: Final = 10
-"""What the least patient readers wait for an answer."""
 _DOCKER_SECONDS: Final = 10
 
 
@@ -471,7 +449,6 @@ def _judge_history(config: Config) -> Iterator[CheckFinding]:
 
 
 def judge_publishers(config: Config, url: str) -> Iterator[CheckFinding]:
-    """Say what of [[publisher]] counts for a URL, and whether the server takes it; names, and no secrets."""
     server, publishers = config.server, Publishers(config.publisher)
     is_closed = server.access_token or server.signing_keys or needs_token(server)
     if not is_closed and (private := next((each for each in publishers if each.is_private), None)):
@@ -493,7 +470,6 @@ def judge_publishers(config: Config, url: str) -> Iterator[CheckFinding]:
 
 
 def _has_proxy(config: Config, host: str) -> bool:
-    """Whether a host is asked through a proxy: `fetch.proxy`, or its publisher's own."""
     own = Publishers(config.publisher).of_host(host)
     return bool(config.fetch.proxy or (own and own.proxy))
 
@@ -504,7 +480,7 @@ def _has_proxy(config: Config, host: str) -> bool:
 def check_secrets(
     config: Config, environ: Mapping[str, str], *, is_container: bool
 ) -> Iterator[CheckFinding]:
-    """Judge each file; in a container there is nobody but the service. Blocks."""
+    """Judge files with secrets; a container has no other users. Blocks."""
     variables = (key.variable + FILE_SUFFIX for key in KEYS if key.secret)
     files = {Path(environ[name]): name for name in variables if name in environ}
     for each in config.publisher:
@@ -523,7 +499,6 @@ def check_secrets(
 
 
 def _is_open_to_others(path: Path) -> bool:
-    """Whether others may read a file, and enter each folder that it is in."""
     try:
         may_read = path.stat().st_mode & stat.S_IROTH
         return bool(may_read) and all(each.stat().st_mode & stat.S_IXOTH for each in path.parents)
@@ -538,7 +513,7 @@ _EXAMINE_SECONDS: Final = 4.0
 
 
 def check_database(path: Path, max_bytes: int) -> tuple[list[CheckFinding], ExaminedFile | None]:
-    """Look at the database and judge it; also return what was read of it. Blocks, for seconds at most."""
+    """Judge the database; also return its facts. Blocks for seconds at most."""
     folder = path.absolute().parent
     if not folder.is_dir():
         return [wrong(_DATABASE, f"the folder {folder} is not there", f"mkdir -p {folder}")], None
@@ -563,7 +538,6 @@ _MOUNTS: Final = Path("/proc/mounts")
 
 
 def check_place(path: Path, folder: Path, mounts: Path = _MOUNTS) -> Iterator[CheckFinding]:
-    """Judge where the database is, or is to be, and what may be done there."""
     if (kind := _file_system(folder, mounts)) in _REMOTE:
         text = f"{folder} is on {kind}: SQLite's log does not work on network file systems"
         yield wrong(_DATABASE, text, "set store.path to a local disk")
@@ -582,7 +556,7 @@ def _unwritable(check: str, folder: Path) -> CheckFinding:
 
 
 def _file_system(folder: Path, mounts: Path) -> str:
-    """Return the kind of the file system that a folder is on; the last mount over it counts."""
+    """Return the type of a folder's file system; the last mount over it counts."""
     found = (Path("/"), "")
     try:
         lines = mounts.read_text("utf-8", "replace").splitlines()
@@ -623,7 +597,6 @@ _LARGE_LOG_BYTES: Final = _FEW_FREE_BYTES
 
 
 def judge_room(path: Path, free_bytes: int, max_bytes: int) -> Iterator[CheckFinding]:
-    """Judge the size of the database and of its log by what is free on its volume."""
     size, log_size = _bytes_of(path), _bytes_of(Path(f"{path}-wal"))
     free, advice = f"{_size(free_bytes)} are free on its volume", "make room, or set store.max_bytes"
     if free_bytes < _LEAST_FREE_BYTES:
@@ -676,7 +649,7 @@ def _command_of(process: int) -> str:
 
 
 def check_shared(url: str, connections: int) -> tuple[list[CheckFinding], ExaminedDatabase | None]:
-    """Look at the database of `store.url` and judge it; also return what was seen. Blocks, for seconds."""
+    """Judge the database of `store.url`; also return its facts. Blocks for seconds."""
     try:
         from wholefeed.store.postgres_upkeep import examine
     except ImportError:
@@ -757,10 +730,9 @@ def _judge_user(examined: ExaminedDatabase) -> CheckFinding:
 
 
 _BESIDE_CONNECTIONS: Final = 3
-"""Connections of a replica beside store.connections: one listens, one is asked what feeds are now, one gives
-signs of life."""
+"""Connections of a replica for notices, for queries about feeds, and for signs of life."""
 _SLOW_DATABASE_SECONDS: Final = 0.005
-"""An answer that is not in memory needs some round trips, a refresh some dozen."""
+"""Answers outside memory need some round trips, refreshes some dozen."""
 
 
 def _judge_connections(examined: ExaminedDatabase, connections: int) -> Iterator[CheckFinding]:
@@ -785,7 +757,7 @@ _SET_CLOCK: Final = "set the clock: timedatectl set-ntp true"
 
 
 def judge_clock(examined: ExaminedFile | ExaminedDatabase | None, now: float) -> CheckFinding:
-    """Hold the clock against what was stored last, which cannot be of the future."""
+    """Compare the clock with the newest stored fetch."""
     if examined is None or examined.checked_at is None:
         return skip("clock", "nothing is stored that the clock could be held against")
     if is_ahead(examined.checked_at, now=now):
@@ -796,7 +768,7 @@ def judge_clock(examined: ExaminedFile | ExaminedDatabase | None, now: float) ->
 
 
 def judge_date(date: float | None, before: float, after: float) -> CheckFinding:
-    """Hold the clock against the Date of an answer that came between two instants of it."""
+    """Compare the clock with a response's Date; `before` and `after` enclose its arrival."""
     if date is None:
         return skip("clock", "the publisher told no Date to hold the clock against")
     off_seconds = max(before - date, date - after)
@@ -826,7 +798,6 @@ _SLOW_NAMES_SECONDS: Final = 2.0
 
 
 async def check_names(host: str, config: Config, resolver: AbstractResolver | None = None) -> CheckFinding:
-    """Look a name up as the proxy does."""
     if _has_proxy(config, host):
         return skip("dns", f"the proxy that {host} is asked through looks names up")
     names = resolver or DefaultResolver()
@@ -862,12 +833,11 @@ def _name_servers() -> str:
 
 
 _EXAMPLE_HOST: Final = "example.org"
-"""Is asked for where no feed is known whose host could be."""
 FETCH_SECONDS: Final = 8.0
 
 
 async def check_fetch(url: str, config: Config) -> list[CheckFinding]:
-    """Fetch one document as the proxy does, once, and judge what comes; empty: there is none to fetch."""
+    """Fetch one document once, as the proxy does, and judge it."""
     if not url:
         return [skip("fetch", "nothing was fetched", "wholefeed doctor https://example.org/feed.atom")]
     fetch = replace(
@@ -891,7 +861,6 @@ async def check_fetch(url: str, config: Config) -> list[CheckFinding]:
 
 
 def _judge_document(fetched: Fetched, max_depth: int) -> CheckFinding:
-    """Say what came, and whether it is a feed."""
     hops = len(fetched.hops) + (fetched.final_url != fetched.url)
     redirects = f" after {hops} redirect{'s' * (hops > 1)} to {safe_url(fetched.final_url)}" if hops else ""
     came = f"{fetched.status}, {len(fetched.body)} bytes of {fetched.media_type or 'no type'}{redirects}"
@@ -908,8 +877,6 @@ def _judge_document(fetched: Fetched, max_depth: int) -> CheckFinding:
 
 
 class Listener(Enum):
-    """What listens at an address."""
-
     WHOLEFEED = "wholefeed"
     STRANGER = "something else"
     NOBODY = "nobody"
@@ -917,18 +884,14 @@ class Listener(Enum):
 
 @dataclass(frozen=True, slots=True)
 class ProxyAnswer:
-    """What answered at one address."""
-
     base: str
     listener: Listener
     why: str = ""
-    """Where it is not wholefeed."""
+    """Empty for wholefeed."""
     leads_to: str = ""
-    """Where it redirects to."""
 
 
 async def check_server(config: Config, *, is_container: bool, is_offline: bool) -> list[CheckFinding]:
-    """Ask the server by each of its addresses."""
     server = config.server
     host, port = server_address(config)
     outer_host = await beside(lambda: _outer_address(server.host))
@@ -943,11 +906,11 @@ async def check_server(config: Config, *, is_container: bool, is_offline: bool) 
 
 
 _SOMEWHERE: Final = {socket.AF_INET: ("192.0.2.1", 9), socket.AF_INET6: ("2001:db8::1", 9)}
-"""Addresses of documentation: to choose a way to them sends nothing."""
+"""Documentation addresses; choosing a route to them sends nothing."""
 
 
 def _outer_address(host: str) -> str:
-    """Return the address by which other machines see this one; empty where it is not listened on."""
+    """Return this machine's address for other machines; empty: none."""
     if is_loopback(host):
         return ""
     if host not in EVERYWHERE:
@@ -969,7 +932,6 @@ _REDIRECTS: Final = range(300, 400)
 
 
 async def _ask(base: str, unix_socket: str = "") -> ProxyAnswer | None:
-    """Ask for the health; None where there is no address."""
     if not base:
         return None
     timeout = aiohttp.ClientTimeout(total=_ASK_SECONDS)
@@ -1002,10 +964,9 @@ def judge_server(
     *,
     is_container: bool,
 ) -> Iterator[CheckFinding]:
-    """Say whether it runs, and what a reader elsewhere needs.
+    """Judge whether the server runs, and the needs of readers elsewhere.
 
-    It was asked from this machine, by the address that others see, by `server.public_url` and by
-    `server.socket`; None where there is no such address, or it was not to be asked.
+    None: no such address, or not asked.
     """
     server, is_running = config.server, own.listener is Listener.WHOLEFEED
     yield _judge_own(own)
@@ -1046,7 +1007,6 @@ def _judge_socket(found: ProxyAnswer, path: str, *, is_running: bool) -> CheckFi
 
 
 def _judge_new_socket(path: str) -> CheckFinding:
-    """Say whether a server could make it."""
     folder = Path(path).absolute().parent
     if not folder.is_dir():
         return wrong("socket", f"the folder {folder} is not there", f"mkdir -p {folder}")

@@ -1,8 +1,4 @@
-"""The commands about a feed: `wholefeed fetch`, `explain` and `check`, `list`, `refresh` and `forget`.
-
-`fetch` and `explain` take a feed from where it is known, and else reconstruct it without keeping it; `check`
-asks its publisher in any case.
-"""
+"""The commands about a feed: `wholefeed fetch`, `explain`, `check`, `list`, `refresh` and `forget`."""
 
 from __future__ import annotations
 
@@ -118,13 +114,7 @@ EXPLAIN: Final = Command(
 
 
 def explain(status: Mapping[str, Any], now: float, *, is_kept: bool = True) -> str:
-    """Return the status object with its chain as text.
-
-    Args:
-        status: As GET /status answers.
-        now: Epoch seconds.
-        is_kept: Whether it is stored; of what is not nothing follows.
-    """
+    """Return the status object with its chain as text, without future attempts unless `is_kept`."""
     from wholefeed.core.words import STANDINGS, passed_over_in_words, words_of
 
     said = words_of(status, now)
@@ -145,7 +135,6 @@ def explain(status: Mapping[str, Any], now: float, *, is_kept: bool = True) -> s
 
 
 def _passed_over(status: Mapping[str, Any]) -> Iterable[Mapping[str, Any]]:
-    """Return the pages that were looked at where no list was found."""
     known = status.get("listing")
     return known["passed_over"] if known is not None and known["url"] is None else ()
 
@@ -154,7 +143,6 @@ _HEADINGS: Final = ("document", "led to by", "standing", "age", "entries", "dupl
 
 
 def _table(chain: Sequence[Mapping[str, Any]], now: float) -> Iterator[str]:
-    """Lay out a row for each document, with what is remarked on it below."""
     rows = [_HEADINGS, *(_row(document, now) for document in chain)]
     remarks: list[list[str]] = [[], *(_remarks(document, now) for document in chain)]
     widths = [max(len(row[column]) for row in rows) for column in range(len(_HEADINGS))]
@@ -165,7 +153,7 @@ def _table(chain: Sequence[Mapping[str, Any]], now: float) -> Iterator[str]:
 
 _MEMORY: Final = "(copies of what has left the subscription document)"
 _LIST: Final = "list"
-"""What leads to a page that is read for the entries that it names (H7)."""
+"""Relation to a page read as a listing (H7)."""
 
 
 def _row(document: Mapping[str, Any], now: float) -> tuple[str, ...]:
@@ -196,7 +184,7 @@ def _remarks(document: Mapping[str, Any], now: float) -> list[str]:
 
 
 def _beside(status: Mapping[str, Any], ending: str) -> list[str]:
-    """The notes on the feed that are not told with a document of the chain, or as its end, already."""
+    """Return the feed's notes that the text does not show elsewhere."""
     from wholefeed.core.notes import DatesGuessed, IdsChanged, IdsUnstable, ValidatorsDoubted
 
     remarks = [kind.code for kind in (DatesGuessed, IdsChanged, IdsUnstable, ValidatorsDoubted)]
@@ -243,7 +231,6 @@ CHECK: Final = Command(
 
 
 def _format_check(look: CheckLook, errors: Sequence[Finding], warnings: Sequence[Finding]) -> Iterator[str]:
-    """Lay out what was found: errors, warnings, and in a line what there is."""
     from wholefeed.core.words import count_noun
 
     for each in (*errors, *warnings):
@@ -362,7 +349,6 @@ FORGET: Final = Command(
 
 
 def _summary(status: Mapping[str, Any]) -> str:
-    """Return in a line what a feed is."""
     from wholefeed.core.words import count_noun
 
     stale = ", stale" if status["stale"] else ""

@@ -1,7 +1,4 @@
-"""`wholefeed import`: what people have kept of a feed, files and archives of them (I1).
-
-The files are read here, one at a time; whoever answers (`wholefeed.cli.backend`) is given the documents.
-"""
+"""`wholefeed import` (I1): documents of a feed that people have kept, in files and archives."""
 
 from __future__ import annotations
 
@@ -142,7 +139,7 @@ def _told(said: dict[str, Any]) -> str:
 
 
 def _each(options: argparse.Namespace, most_bytes: int) -> Iterator[tuple[str, SuppliedDocument | str]]:
-    """Give each document by its name; a text is why it cannot be read."""
+    """Yield each document with its name; a text explains an unreadable one."""
     from wholefeed.service.imports import SuppliedDocument
 
     for path in map(Path, options.files):
@@ -167,7 +164,7 @@ def _each(options: argparse.Namespace, most_bytes: int) -> Iterator[tuple[str, S
 
 
 def _format_name(path: Path) -> str:
-    """Return the name that a document goes by: where somebody keeps it is nobody else's business."""
+    """Return a document's name; its folders are nobody's business."""
     return path.name if path.is_absolute() or ".." in path.parts else str(path)
 
 
@@ -178,18 +175,15 @@ def _whole(file: IO[bytes], most_bytes: int) -> bytes | str:
 
 _MAX_MEMBERS: Final = 10_000
 _MAX_RATIO: Final = 200
-"""Bytes for one of an archive: feeds come to 5 or 10, and to 50 where they say the same again and again."""
+"""Bytes for each packed byte: feeds reach 5 or 10, very repetitive ones 50."""
 _SMALL_BYTES: Final = 1 << 20
-"""Up to here a ratio says nothing."""
+"""Exempt from the ratio."""
 _MAX_ARCHIVE_BYTES: Final = 1 << 30
-"""Of all members of one archive, as they are read."""
+"""All unpacked members of one archive."""
 
 
 def _in_archive(path: Path, most_bytes: int) -> Iterator[tuple[str, bytes | str, float | None]]:
-    """Give the files of an archive, as far as they are no bomb: what it says of them is not believed.
-
-    Each is read as far as it may go, and none is written anywhere.
-    """
+    """Yield an archive's files; count the bytes really read, since archives may lie."""
     left_bytes = _MAX_ARCHIVE_BYTES
     try:
         with zipfile.ZipFile(path) as archive:
@@ -205,8 +199,8 @@ def _in_archive(path: Path, most_bytes: int) -> Iterator[tuple[str, bytes | str,
         yield "", f"expected an archive that can be read: {exc}", None
 
 
+# Broken, encrypted, or packed by an unknown method.
 _UNREADABLE: Final = (zipfile.BadZipFile, zlib.error, EOFError, OSError, RuntimeError, ValueError)
-"""It is broken, encrypted, or packed in a way that is not known."""
 
 
 def _member(archive: zipfile.ZipFile, member: zipfile.ZipInfo, most_bytes: int) -> bytes | str:
@@ -224,7 +218,7 @@ def _member(archive: zipfile.ZipFile, member: zipfile.ZipInfo, most_bytes: int) 
 
 
 def _change_instant(member: zipfile.ZipInfo) -> float | None:
-    """Return when a member was changed, as its archive says without a zone; None where it says nothing."""
+    # An archive names no zone.
     try:
         return datetime(*member.date_time, tzinfo=UTC).timestamp()
     except ValueError:

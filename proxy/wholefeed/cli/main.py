@@ -1,14 +1,10 @@
-"""The command line: `wholefeed COMMAND`, the same as `python -m wholefeed COMMAND`.
+"""The command line: `wholefeed COMMAND`, also `python -m wholefeed COMMAND`.
 
-The modules of the commands import at their top only what the parser needs. The errors, the configuration, the
-server and its libraries come in when a command runs, so that `--help` and `--version` answer at once.
-Nobody but the command line configures logging.
+Command modules import at the top only the parser's needs, so `--help` answers at once.
 
-Exit codes: 0 done; 1 an error, told in one line on standard error (`check`: or errors of the feed); 2 the
-command line or the configuration is wrong; 3 (`fetch`, `explain`, `refresh`) the feed is partial or still
-loading; 130 and 143 (`fetch`) ended by Ctrl-C and by SIGTERM.
-
-`wholefeed --print-completion SHELL`: what a shell needs to complete commands, flags and file names.
+Exit codes: 0 done; 1 error, one line on standard error (`check`: also a faulty feed); 2 wrong command line
+or configuration; 3 (`fetch`, `explain`, `refresh`) partial or still loading; 130 Ctrl-C; 143 SIGTERM
+(`fetch`).
 """
 
 from __future__ import annotations
@@ -49,7 +45,6 @@ COMMANDS: Final = (
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run a command; `arguments` are those of the process unless given. Returns the exit code."""
     options = make_parser().parse_args(arguments)
     from wholefeed.errors import ConfigError, InvalidUrlError, WholefeedError
 
@@ -70,8 +65,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 class _Parser(argparse.ArgumentParser):
-    """Says where help is; to whoever gives no command at all, all of it."""
-
     def error(self, message: str) -> NoReturn:
         if message.endswith("COMMAND"):
             self.print_help(sys.stderr)
@@ -81,7 +74,6 @@ class _Parser(argparse.ArgumentParser):
 
 
 def make_parser() -> argparse.ArgumentParser:
-    """The parser of the command line; the function of the chosen command stands in `run`."""
     parser = _Parser(
         prog="wholefeed",
         description="An HTTP proxy that gives any feed reader a feed's whole history (RFC 5005).",
@@ -114,11 +106,9 @@ def make_parser() -> argparse.ArgumentParser:
 
 _SHELLS: Final = ("bash", "zsh", "tcsh")
 _FILE: Final = "FILE"
-"""The metavar of arguments whose values are names of files."""
 
 
 def _add_completion(parser: argparse.ArgumentParser) -> None:
-    """Take `--print-completion`; everything is made from the parser itself, when it is asked for."""
     shown_help = "print the completion of a shell, to be sourced: bash, zsh or tcsh"
     parser.add_argument(
         "--print-completion", choices=_SHELLS, metavar="SHELL", action=_Print, help=shown_help
@@ -141,7 +131,6 @@ class _Print(argparse.Action):
 
 
 def _complete_files(parser: argparse.ArgumentParser, how: object) -> None:
-    """Mark the arguments that are files, of this parser and of its commands."""
     for action in parser._actions:  # noqa: SLF001 - argparse has no other way to go through them
         if action.metavar == _FILE:
             action.complete = how  # type: ignore[attr-defined]

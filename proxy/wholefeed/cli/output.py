@@ -1,10 +1,4 @@
-"""Where the result of a command goes, how far it is, and an orderly end of what writes it.
-
-    with Termination() as termination, opened_output(Path("whole.atom")) as output:
-        run(termination.ending(work(output)))
-
-Nothing of the service is imported here: `wholefeed backup` takes its orderly end from here, and nothing more.
-"""
+"""Output of a command's result, its progress, and an orderly end on SIGTERM."""
 
 from __future__ import annotations
 
@@ -30,12 +24,12 @@ _T = TypeVar("_T")
 
 @contextmanager
 def opened_output(path: Path | None) -> Iterator[Output]:
-    """Where the feed goes: standard output, or a file that gets its name only when all of it is there.
+    """Open standard output, or a file that gets its name once complete.
 
-    What is there and is no file (a device, a pipe) is written as it is; of a symbolic link, its target.
+    A device or pipe is written directly, a symbolic link replaced at its target.
 
     Raises:
-        WholefeedError: It cannot be written; a file that stood there before is untouched.
+        WholefeedError: Not writable; an existing file stays unchanged.
     """
     if path is None or _is_standard_output(path):
         if sys.stdout is None:
@@ -65,7 +59,7 @@ def opened_output(path: Path | None) -> Iterator[Output]:
 
 
 def _is_standard_output(path: Path) -> bool:
-    """Whether the path leads to where standard output does already, as /dev/stdout does."""
+    # For example /dev/stdout.
     try:
         return os.path.samestat(path.stat(), os.fstat(sys.stdout.fileno()))
     except (OSError, ValueError, AttributeError):
@@ -83,7 +77,7 @@ _DEFAULT_MODE: Final = 0o666
 
 
 def _put_in_place(draft: Path, target: Path, path: Path) -> None:
-    """Give the new file the usual mode (mkstemp's is private) and its name."""
+    # mkstemp's mode is private.
     umask = os.umask(0)
     os.umask(umask)
     try:
@@ -98,17 +92,12 @@ def _cannot_write(path: Path, exc: OSError) -> WholefeedError:
 
 
 class Output(io.FileIO):
-    """Where the feed goes, unbuffered; `name` is what messages call it."""
-
     def __init__(self, descriptor: int, name: str, *, is_owned: bool = True) -> None:
         super().__init__(descriptor, "wb", closefd=is_owned)
         self._shown_name = name
 
     def write(self, data: Any, /) -> int:
-        """Write all of it, however long whoever reads it takes.
-
-        Raises BrokenPipeError where whoever was reading standard output has gone.
-        """
+        """Write all bytes, for as long as that takes; BrokenPipeError: the reader has gone."""
         rest = memoryview(data).cast("B")
         size = len(rest)
         try:
@@ -135,7 +124,7 @@ class Output(io.FileIO):
 
 @contextmanager
 def watch_progress() -> Iterator[Callable[[Mapping[str, object]], None] | None]:
-    """Show progress on standard error when that is a terminal; else there is nobody to show it to."""
+    """Yield a progress display on standard error; None: no terminal."""
     if sys.stderr is None or not sys.stderr.isatty():
         yield None
         return
@@ -147,11 +136,7 @@ def watch_progress() -> Iterator[Callable[[Mapping[str, object]], None] | None]:
 
 
 class ProgressLine:
-    """One line on a terminal that is written over and over.
-
-    Called with the object that `/status` gives, whenever something changed. A terminal that has gone is
-    no error.
-    """
+    """One overwritten line on a terminal, called with the object of `/status`."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
@@ -170,7 +155,6 @@ class ProgressLine:
         self._shown = len(line[:width])
 
     def close(self) -> None:
-        """Leave the last line standing."""
         if self._shown:
             self._write("\n")
             self._shown = 0
@@ -185,13 +169,10 @@ _EXIT_TERMINATED: Final = 128 + signal.SIGTERM
 
 
 class Termination:
-    """Makes SIGTERM an orderly end: what is open is closed, what is half made is removed; exit code 143.
-
-    Use as `with`, in the main thread. Once is enough: whoever sends the signal to a process and its group
-    sends it twice.
+    """A context manager that turns SIGTERM into an orderly end with exit code 143, in the main thread.
 
     Raises:
-        SystemExit: The signal came; on leaving the block, or where the block is when no work is under way.
+        SystemExit: SIGTERM came; raised after the work's cancellation, or at once without work.
     """
 
     def __init__(self) -> None:
@@ -211,7 +192,6 @@ class Termination:
             raise SystemExit(_EXIT_TERMINATED) from exc
 
     async def ending(self, work: Awaitable[_T]) -> _T:
-        """Do the work; when the signal comes, cancel it."""
         loop, task = asyncio.get_running_loop(), asyncio.current_task()
         assert task is not None, "in a coroutine"
         self._cancel = lambda: loop.call_soon_threadsafe(task.cancel)
@@ -221,6 +201,7 @@ class Termination:
             self._cancel = None
 
     def _end(self, _number: int, _frame: FrameType | None) -> None:
+        # Who sends the signal to a process and its group sends it twice.
         if self._has_come:
             return
         self._has_come = True

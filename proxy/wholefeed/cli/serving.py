@@ -1,4 +1,4 @@
-"""The commands of whoever runs the proxy: `wholefeed serve`, `config`, `doctor` and `healthcheck`."""
+"""The operator's commands: `wholefeed serve`, `config`, `doctor` and `healthcheck`."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def _serve(options: argparse.Namespace) -> int:
 
 @contextmanager
 def _importing() -> Iterator[None]:
-    """Keep the collector from what is imported: it stays, and to look through it is a sixth of the start."""
+    # To scan these lasting objects takes a sixth of the start.
     gc.disable()
     try:
         yield
@@ -95,7 +95,7 @@ def _importing() -> Iterator[None]:
 
 
 def _is_watched(config: Config) -> bool:
-    """Whether people read what is said beside the log; where that is JSON, programs may read both."""
+    """Return whether people read standard error; beside a JSON log, programs may."""
     if config.log.format == "auto":
         return sys.stderr is not None and sys.stderr.isatty()
     return config.log.format == "console"

@@ -1,8 +1,4 @@
-"""The commands about the store as a whole: `wholefeed backup` and `wholefeed migrate`.
-
-`backup` copies the database, also while the server runs. `migrate` brings the configured store to this
-version's schema; with `--to` it copies SQLite's content into PostgreSQL.
-"""
+"""The commands for the whole store: `wholefeed backup` and `wholefeed migrate`."""
 
 from __future__ import annotations
 

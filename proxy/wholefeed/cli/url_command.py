@@ -1,8 +1,4 @@
-"""The commands that make URLs of the proxy's: `wholefeed url`, `sign` and `opml`.
-
-`url` prints the URL to subscribe to, `sign` one that lets whoever has it read one feed; `opml` changes a
-whole subscription list to such URLs, or back.
-"""
+"""The commands that make URLs through the proxy: `wholefeed url`, `sign` and `opml`."""
 
 from __future__ import annotations
 
@@ -71,11 +67,10 @@ def _reader(text: str) -> ReaderLimits:
 
 
 def _base_of(given: str | None, server: ServerConfig) -> str:
-    """Return the URL that readers reach the proxy by, without a final slash.
+    """Return the readers' URL of the proxy, without a final slash.
 
     Raises:
-        ConfigError: Nothing says which it is: the proxy listens on all addresses, or on a port that is not
-            known beforehand.
+        ConfigError: Unknown, since the proxy listens on all addresses or a free port.
     """
     from wholefeed.errors import ConfigError
 
@@ -89,16 +84,15 @@ def _base_of(given: str | None, server: ServerConfig) -> str:
 
 
 def _tell_where_looked(given: str | None, config: Config) -> None:
-    """Say so where nothing answers at an address that the configuration alone names."""
     if not (given or config.server.public_url or answers(config)):
         tell(f"no proxy answers there now: {where_looked(config)}")
 
 
 def _server_with_token(config: Config) -> ServerConfig:
-    """Return what the running proxy has under [server]: with the token, if it made one at its first start.
+    """Return the running proxy's [server] settings, with its token.
 
     Raises:
-        ConfigError: Readers will need a token, and none is made yet.
+        ConfigError: Readers need a token, and none exists yet.
         StoreError: The token's file cannot be read.
     """
     from wholefeed.cli.access_token import known_token, needs_token
@@ -136,8 +130,6 @@ def _add_listed(parser: argparse.ArgumentParser) -> None:
 
 
 def _pace(name: str) -> Callable[[str], str]:
-    """Return what reads one part of a pace, beside others that are good with any."""
-
     def read(text: str) -> str:
         from wholefeed.core.replay import PaceError, ReplayPace
 
@@ -151,10 +143,10 @@ def _pace(name: str) -> Callable[[str], str]:
 
 
 def _parameters(options: argparse.Namespace) -> dict[str, str]:
-    """Return what is added to each URL: what a reader wants, a replay, and what was chosen of the view.
+    """Return the query parameters for the reader, the replay and the view.
 
     Raises:
-        ConfigError: Flags that do not go together.
+        ConfigError: Conflicting flags.
     """
     from wholefeed.core.replay import PaceError, ReplayPace
     from wholefeed.errors import ConfigError, RequestError
@@ -310,7 +302,6 @@ SIGN: Final = Command(
 # `wholefeed opml`
 
 _SHOWN: Final = 20
-"""Subscriptions that were left alone and are named one by one."""
 
 
 def _add_opml(parser: argparse.ArgumentParser) -> None:
@@ -357,15 +348,13 @@ def _opml(options: argparse.Namespace) -> int:
 
 
 def _export(config: Config) -> tuple[Config, bytes]:
-    """Return the known feeds, at their publishers, and the configuration with the proxy's own public URL.
-
-    The command may lack the proxy's configuration: its list says by which URL readers reach it.
-    """
+    """Return the known feeds at their publishers, and the configuration with the proxy's public URL."""
     from wholefeed.cli.backend import ask
     from wholefeed.core.opml import read_opml
     from wholefeed.core.text.urls import UrlPlaces
     from wholefeed.web.list_rewriting import moved_out
 
+    # The command may lack the proxy's configuration, but the list shows the public URL.
     here, listed = url_here(config), read_opml(ask(config, lambda feeds: feeds.export()))
     base = next((each.url.partition("/feed?")[0] for each in listed.subscriptions), here)
     if base != here:
@@ -406,7 +395,6 @@ def _rewrite(options: argparse.Namespace, config: Config, document: OpmlDocument
 
 
 def _tell(moved: RewrittenList, *, is_undone: bool) -> None:
-    """Say what became of the subscriptions, on standard error."""
     from wholefeed.web.list_rewriting import Left
 
     number, all_of_them = moved.rewritten, moved.rewritten + len(moved.left)
@@ -419,7 +407,6 @@ def _tell(moved: RewrittenList, *, is_undone: bool) -> None:
 
 
 def _tell_left(moved: RewrittenList) -> None:
-    """Name the subscriptions that are not what was asked for."""
     from wholefeed.web.list_rewriting import Left
 
     left = [each for each in moved.left if each.why not in (Left.ALREADY, Left.DIRECT)]

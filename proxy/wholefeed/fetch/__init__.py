@@ -1,1 +1,1 @@
-"""One bounded GET: target, guard, host, exchange, decoding, failure."""
+"""Bounded GETs at publishers."""

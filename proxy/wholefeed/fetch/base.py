@@ -1,12 +1,4 @@
-"""The data of one fetch: its target, how it is asked for, and what came.
-
-    target = parse_target("https://Example.org/Feed?a=%2f")     # https://example.org/Feed?a=%2f
-    target = redirect_target(target, "../new.atom")
-    Validators(etag=fetched.validators.etag)                    # for the next request
-    site_of(fetched.final_url)                                  # example.org
-
-Nothing here does a request, and nothing decides whether one may be made.
-"""
+"""The data of one fetch: target, options, result. Pure."""
 
 from __future__ import annotations
 
@@ -41,8 +33,6 @@ from wholefeed.fetch.cookies import ChainCookies
 
 
 class Target(NamedTuple):
-    """An http(s) URL that can be sent, and what the guard needs of it."""
-
     url: str
     host: str
     """Canonical; an IPv6 address without its brackets."""
@@ -57,11 +47,7 @@ _PORT: Final = re.compile(r"(?::([0-9]+))?$")
 
 @lru_cache(maxsize=1024)  # each refresh asks for the same
 def parse_target(text: str) -> Target:
-    """Return the target that a URL names; its fragment is dropped.
-
-    The authority is sent in canonical form, because the address guard judges it; path and query are sent as
-    the publisher wrote them, because some publishers sign them. UrlError: it is none that can be fetched.
-    """
+    """Return the target that a URL names, without its fragment; raises UrlError for an unusable one."""
     canonical = split(canonical_url(text))
     scheme, authority = canonical.scheme, canonical.authority
     assert scheme is not None, "a canonical URL has a scheme"
@@ -69,6 +55,7 @@ def parse_target(text: str) -> Target:
     given = split(text)
     path = quote(without_dot_segments(given.path), safe=_PATH) or "/"
     query = None if given.query is None else quote(given.query, safe=_QUERY)
+    # The guard judges the authority, so it is canonical. Some publishers sign path and query.
     sent = canonical._replace(path=path, query=query, fragment=None)
     port_match = _PORT.search(authority)
     assert port_match is not None, "the empty text matches"
@@ -81,13 +68,12 @@ _UNDECODED: Final = re.compile("[\udc80-\udcff]")
 
 
 def redirect_target(base: Target, location: str, *, allow_downgrade: bool = False) -> Target:
-    """Return where a Location field leads (RFC 9110, section 10.2.2; docs/faults.md rows 13 and 14).
+    """Return the target of a Location field (RFC 9110, section 10.2.2; docs/faults.md rows 13 and 14).
 
-    Octets of the field that are no UTF-8 stand in it as surrogates. A backslash in the path is a slash, as
-    browsers have it (URL Standard, 4.4, "path state").
+    Surrogates stand for octets outside UTF-8.
 
     Raises:
-        PublisherError: `redirect-loop`: it leads nowhere. `bad-redirect`. `downgrade`.
+        PublisherError: `redirect-loop` (no URL), `bad-redirect` or `downgrade`.
     """
     octets = _UNDECODED.sub(lambda match: f"%{ord(match[0]) - 0xDC00:02X}", location)
     try:
@@ -108,7 +94,7 @@ def redirect_target(base: Target, location: str, *, allow_downgrade: bool = Fals
 
 
 def _with_slashes(reference: str) -> str:
-    """Make slashes of the backslashes in a path; those that may be part of an authority stay as they are."""
+    # URL Standard, 4.4: a backslash in a path is a slash; one in a possible authority stays.
     parts = split(reference.strip())
     is_path = not parts.path.startswith(("\\", "/\\")) and (
         parts.scheme is None or parts.authority is not None
@@ -118,11 +104,7 @@ def _with_slashes(reference: str) -> str:
 
 @lru_cache(maxsize=1024)  # each refresh asks for the same
 def site_of(url: str) -> str:
-    """Return the registrable domain of an http(s) URL's host (rule R24); the port plays no part.
-
-    An IP address, a name of one label and a public suffix are sites of their own, and so is a URL that
-    cannot be read: it is returned as it is. The public suffix list comes with a package.
-    """
+    """Return the registrable domain of a URL's host (R24), or an unreadable URL unchanged."""
     try:
         return _site(host_of(url))
     except UrlError:
@@ -131,6 +113,7 @@ def site_of(url: str) -> str:
 
 @lru_cache(maxsize=4096)  # hosts are few and asked for often: each document of a chain asks for its own
 def _site(host: str) -> str:
+    # An IP address, a single label and a public suffix are sites of their own.
     if ":" in host or host.rpartition(".")[2].isdecimal():
         return host
     return _suffixes().privatesuffix(host) or host
@@ -146,23 +129,21 @@ def _suffixes() -> PublicSuffixList:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Manner:
-    """What a fetch asks for, and how."""
+    """Options of a fetch."""
 
     is_new: bool = False
-    """Whether it is for a subscription document that was never seen: as in `Host.rest`."""
+    """Whether the fetch is for a subscription document never seen before."""
     is_head: bool = False
-    """Whether the head of the answer is all that is wanted (RFC 9110, section 9.3.2)."""
     expected: frozenset[int] = frozenset()
-    """Statuses that answer what is asked: a document that is not there then is no failure."""
+    """Error statuses to expect (a guessed URL's 404): raised, but not counted as faults."""
     at_most: int | None = None
-    """Requests at once that the host may get from now on, where that is less than usual (R32)."""
+    """Most requests at once to this host from now on (R32). None: as before."""
     turn: Callable[[], Awaitable[None]] | None = None
-    """Waits until one more request may be made. Awaited before each, redirects and further tries included;
-    takes none of the time."""
+    """Awaited before each request, redirects and retries included; the time limit excludes it."""
     follows_refresh: bool = True
-    """Whether an HTML page that refreshes to another URL at once leads there, like a temporary redirect."""
+    """Whether an immediate HTML refresh counts as a temporary redirect."""
     feed_url: str = ""
-    """Of the feed that it is for: its publisher's secrets go along to that publisher (A2). Empty: none do."""
+    """Decides about the publisher's secrets (A2). Empty: no secrets."""
 
 
 USUAL: Final = Manner()
@@ -170,15 +151,13 @@ USUAL: Final = Manner()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Validators:
-    """What a document was sent with when it was fetched last; makes a request conditional (RFC 9110, 8.8)."""
-
     etag: str | None = None
     last_modified: str | None = None
     url: str | None = None
-    """Who sent them: a validator means nothing to another document. None: whoever answers."""
+    """The only URL that gets these validators. None: any."""
 
     def header_fields(self, url: str) -> dict[str, str]:
-        """Return the fields of a request to a URL (RFC 9110, section 13.1); a broken validator is none."""
+        """Return the valid conditional fields of a request (RFC 9110, section 13.1)."""
         if self.url not in (None, url):
             return {}
         given = {"If-None-Match": self.etag, "If-Modified-Since": self.last_modified}
@@ -192,36 +171,28 @@ class Validators:
 
 @dataclass(slots=True)
 class Transfer:
-    """One fetch under way, and its cost so far, also when it fails."""
+    """One fetch under way."""
 
     url: str
     limit_seconds: float
     share: Share
-    """What its body may take of the memory for all."""
     manner: Manner = USUAL
     validators: Validators = Validators()
     on_chunk: Callable[[str, bytes], None] | None = None
-    """Given the URL and the decoded body of a 200, piece by piece, as it arrives."""
+    """Called with the URL and each decoded piece of a 200 body."""
     spent_seconds: float = 0.0
-    """On requests and pauses; never more than the limit."""
+    """Requests and pauses, up to the limit."""
     seen: list[str] = field(default_factory=list)
-    """Each URL that was asked, in order."""
     cookies: ChainCookies = field(default_factory=ChainCookies)
-    """What redirects have set."""
     asked: set[tuple[str, str]] = field(default_factory=set)
-    """Each URL that was asked, with the Cookie field that went along."""
+    """Each requested URL with its Cookie field."""
     is_permanent: bool = True
-    """Whether all redirects so far were."""
     wire_bytes: int = 0
-    """Of bodies, as they came."""
     body_bytes: int = 0
-    """Decoded."""
     heads: int = 0
-    """Answers that have begun."""
     status: int | None = None
-    """The last one that came."""
     repairs: frozenset[str] = frozenset()
-    """What of the last response was not as HTTP has it (docs/repair.md#responses)."""
+    """See docs/repair.md#responses; only of the last response."""
 
     @property
     def left_seconds(self) -> float:
@@ -231,7 +202,7 @@ class Transfer:
         self.spent_seconds = min(self.spent_seconds + seconds, self.limit_seconds)
 
     def facts(self) -> dict[str, object]:
-        """Return the fields of every event of a fetch: never credentials, never a query string."""
+        """Return the log fields of a fetch, without credentials and query strings."""
         return {
             "url": _format_url(self.url),
             "host": urlsplit(self.seen[-1]).hostname if self.seen else None,
@@ -251,36 +222,31 @@ def _format_url(url: str) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True, weakref_slot=True)
 class Fetched:
-    """A document as its publisher sent it, or that it has not changed."""
+    """A publisher's document, or the fact that it has not changed."""
 
     url: str
-    """As asked for."""
     final_url: str
     hops: tuple[str, ...]
-    """Every URL between the one asked for and the final one."""
     permanent_url: str | None
-    """Where redirects led that were all permanent (301, 308); None where there were none, or others."""
+    """The final URL, if all redirects were permanent (301, 308); else None."""
     not_modified: bool
     body: bytes
     """Decoded; empty when not modified."""
     media_type: str
-    """Content-Type as sent."""
     headers: Mapping[str, str]
-    """Those of `KEPT_HEADERS` that the publisher sent; lower-case names."""
+    """The response's `KEPT_HEADERS`; lower-case names."""
     links: tuple[str, ...]
-    """Values of the Link fields (RFC 8288)."""
     wire_bytes: int
-    """Of the body as it came, before decoding."""
+    """Body bytes before decoding."""
     fetched_at: float
     is_met: bool = False
-    """Whether redirects led to a document that the caller has: it was not asked for, and is not modified."""
+    """Whether a redirect led to a document that the caller has, so the fetch ended there."""
     status: int
     repairs: tuple[str, ...] = ()
-    """What was not as HTTP has it (docs/repair.md#responses)."""
 
     @property
     def validators(self) -> ValidatorPair:
-        """What it can be asked for conditionally with; the only place where they are read."""
+        """The response's validators; no other code reads them."""
         return validators_of(self.headers, now=self.fetched_at)
 
 
@@ -300,4 +266,3 @@ KEPT_HEADERS: Final = (
     "x-discourse-route",
     "x-wp-total",
 )
-"""Fields of an answer that are of use once it is here."""

@@ -1,16 +1,8 @@
 """The memory that large bodies may take at once.
 
-    budget = MemoryBudget(total_bytes=96 << 20)
-    share = Share(budget, url, is_ahead=lambda: False)
-    await share.take(32 << 20)          # waits until there is room
-    share.keep_for(fetched)             # given back when the object is garbage; or share.give_back()
-
-A document that may become large takes its whole share at once: none holds a part while it waits for the
-rest, so every document that has a share can be finished. Documents fetched ahead of a walk's path wait for
-others that are not there yet, so they may have half of the budget at most. Such a document waits for its
-share before the request, by the size of the documents before it (`BudgetSizes`): to wait during the answer
-would keep others from asking the publisher. If that was too little, it takes more as its body comes, without
-waiting; one that finds no room in the middle of its body is fetched again.
+A document takes its whole share at once, so every document with a share can be finished. Documents ahead
+of a walk's path wait for earlier ones, so they get half of the budget at most. They wait before their
+request, lest they occupy a place at the publisher.
 """
 
 from __future__ import annotations
@@ -23,29 +15,24 @@ from typing import Final, NamedTuple
 from wholefeed.errors import QueueFullError
 
 LARGE_BYTES: Final = 1 << 20
-"""Up to here a body needs no share: as many of them as may be fetched at once are no burden."""
+"""Bodies up to this size need no share."""
 
 TOTAL_BYTES: Final = 96 << 20
 _USUAL_RATIO: Final = 4
-"""Decoded bytes for one on the wire, of most feeds: an estimate of what a body will come to."""
+"""Decoded bytes for each wire byte in most feeds."""
+# Processing a body takes nearly five times its size more.
 _SHARE: Final = 6
-"""Of the memory that there is one part is for bodies: the one that is worked on takes nearly five more."""
 WAIT_SECONDS: Final = 20.0
 RETRY_AFTER_SECONDS: Final = 2.0
 _LOOK_SECONDS: Final = 1.0
-"""So often is looked whether what waits ahead of its walk is still ahead."""
 
 
 def budget_bytes(free_bytes: int) -> int:
-    """Return the budget for bodies where so much memory is free at the start."""
     return min(TOTAL_BYTES, free_bytes // _SHARE)
 
 
 class MemoryBudget:
-    """The memory for large bodies in one process; belongs to one event loop.
-
-    A share that is larger than `total_bytes` gets all of it.
-    """
+    """Memory for large bodies in one event loop; larger shares than the total get all of it."""
 
     def __init__(
         self,
@@ -63,13 +50,10 @@ class MemoryBudget:
     async def take(
         self, wanted_bytes: int, *, is_ahead: Callable[[], bool] = lambda: False, waits: bool = True
     ) -> bool:
-        """Take a part, first come first served, and what is fetched ahead after all else.
-
-        What does not wait comes before what does: its body has begun, and is fetched again without room.
-        Return whether there was any: in time, or at once where it does not wait.
-        """
+        """Take memory, first come first served, documents ahead last; return whether there was room."""
         loop = asyncio.get_running_loop()
         granted, until = loop.create_future(), loop.time() + self.wait_seconds
+        # A body that cannot wait has begun, and would be fetched again, so it comes first.
         turn = _BudgetTurn(wanted_bytes, is_ahead, waits, granted)
         self._waiting.append(turn)
         self._hand_out()
@@ -78,6 +62,7 @@ class MemoryBudget:
                 left_seconds = until - loop.time()
                 if left_seconds <= 0:
                     break
+                # The turn of what waits ahead of its walk may come meanwhile.
                 await asyncio.wait({granted}, timeout=min(left_seconds, _LOOK_SECONDS))
                 self._hand_out()
         except BaseException:
@@ -105,8 +90,6 @@ class MemoryBudget:
 
 
 class _BudgetTurn(NamedTuple):
-    """A share that waits for its part."""
-
     wanted_bytes: int
     is_ahead: Callable[[], bool]
     waits: bool
@@ -114,31 +97,27 @@ class _BudgetTurn(NamedTuple):
 
 
 class BudgetSizes:
-    """How large the documents of one walk are, as far as they have come: the next is like them."""
+    """The recent body sizes of one walk, which predict the next."""
 
     def __init__(self) -> None:
         self._usual_bytes = 0
 
     @property
     def expected_bytes(self) -> int:
-        """What the next body takes, a quarter more than usual; 0 where it will not be large."""
+        """The predicted size plus a quarter; 0 below `LARGE_BYTES`."""
         return self._usual_bytes * 5 // 4 if self._usual_bytes > LARGE_BYTES else 0
 
     def add(self, body_bytes: int) -> None:
-        """Take the size of one more; where they are of different sizes, a large one counts for a while."""
+        # Where sizes differ, a large one counts for a while.
         self._usual_bytes = max(body_bytes, self._usual_bytes // 2)
 
     def reach(self, body_bytes: int) -> None:
-        """Take what one more will probably have, while it comes: it may be as large as usual yet."""
+        """Note the likely size of an unfinished body, which only raises the prediction."""
         self._usual_bytes = max(body_bytes, self._usual_bytes)
 
 
 class Share:
-    """The part of the budget that one document has: nothing at first.
-
-    `is_ahead` says whether it is still fetched ahead of its walk, `sizes` are those of the walk, if it is of
-    one. Whoever takes something waits; QueueFullError: there was no room in time.
-    """
+    """The memory that one document holds; QueueFullError: no room in time."""
 
     def __init__(
         self,
@@ -156,15 +135,13 @@ class Share:
         self._most_bytes = 0  # as large as the body may become, once it has begun
 
     async def foresee(self) -> None:
-        """Before a document is asked for ahead, wait for what it will probably need.
-
-        One that is asked for in its turn takes nothing yet: mostly it has not changed, and has no body.
-        """
+        """Wait for the predicted memory before a request ahead of its walk."""
+        # In its turn a document takes nothing yet: mostly it is unchanged and has no body.
         if self._sizes.expected_bytes and self._is_ahead():
             await self._take(self._sizes.expected_bytes, waits=True)
 
     async def begin(self, wire_bytes: int | None, *, is_coded: bool, limit_bytes: int) -> None:
-        """Before a body is read, have what it needs as far as its head tells how long it is."""
+        """Take memory for a body whose header fields tell its length."""
         self._most_bytes = limit_bytes
         if wire_bytes is None:
             return
@@ -181,26 +158,24 @@ class Share:
                 await self.take(likely_bytes)
 
     async def cover(self, body_bytes: int, part: float = 0.0) -> None:
-        """Have what a body needs of which so much has come; up to `LARGE_BYTES` that is nothing.
-
-        In its turn it takes as much as it may need, since none is to hold a part and wait for the rest. Ahead
-        it takes what it will probably come to, for which there is room more often, and more if it needs more.
+        """Take memory for a growing body; none up to `LARGE_BYTES`.
 
         Args:
-            body_bytes: Decoded.
-            part: How much of the body that is on the wire; 0 if its length is not known.
+            body_bytes: Decoded bytes so far.
+            part: The received part of the body, 0 to 1; 0 if its length is unknown.
         """
         if body_bytes > max(LARGE_BYTES, self._held_bytes):
             whole_bytes = min(int(body_bytes / part), self._most_bytes) if part else self._most_bytes
             self._sizes.reach(whole_bytes)
+            # All that it may need, so that none holds a part while it waits for the rest.
             wanted_bytes = self._most_bytes
             if self._is_ahead():
+                # There is room for the likely size more often; more follows if needed.
                 likely_bytes = (whole_bytes if part else body_bytes) + LARGE_BYTES // 2
                 wanted_bytes = max(body_bytes, min(likely_bytes, wanted_bytes))
             await self.take(wanted_bytes)
 
     async def take(self, body_bytes: int) -> None:
-        """Take what a body of at most so many bytes needs, beside what is there already."""
         await self._take(body_bytes, waits=not (self._held_bytes or self._is_ahead()))
 
     async def _take(self, body_bytes: int, *, waits: bool) -> None:
@@ -213,12 +188,11 @@ class Share:
         self._held_bytes += wanted_bytes
 
     def came(self, body_bytes: int) -> None:
-        """Say how large the whole body is: what it does not need is given back."""
+        """Note a body's final size and give back the surplus."""
         self._sizes.add(body_bytes)
         self.shrink(body_bytes)
 
     def shrink(self, body_bytes: int) -> None:
-        """Give back what the body does not need."""
         surplus_bytes = self._held_bytes - body_bytes
         if surplus_bytes > 0:
             self._held_bytes = body_bytes
@@ -228,7 +202,7 @@ class Share:
         self.shrink(0)
 
     def keep_for(self, holder: object) -> None:
-        """Give it back when the object that holds the body is garbage, in whichever thread."""
+        """Give the memory back when the object that holds the body is garbage."""
         if self._held_bytes:
             loop = asyncio.get_running_loop()
             weakref.finalize(holder, self._give_back_in, loop).atexit = False

@@ -1,16 +1,7 @@
-"""Content codings: what a body decodes to, whatever its Content-Encoding says. Without I/O.
+"""Content codings of a body, undone under limits. Without I/O.
 
-    decoder = Decoder(codings_of(response_headers), limit_bytes=32 << 20)
-    for chunk in wire:
-        for piece in decoder.feed(chunk):   # never much more than SLICE_BYTES at once
-            body += piece
-    for piece in decoder.finish():          # DecodeError: a stream had no end
-        body += piece
-    decoder.repairs                         # {"content-coding"}: the field was not true
-
-Publishers name codings that they do not send, and send some that they do not name. So the first bytes of a
-body decide, as far as they tell (docs/faults.md row 152); where they do not, the field does. aiohttp's own
-decoding is not used: it takes a truncated gzip body for a whole one and has no limit on the decoded size
+Publishers misname and omit codings, so a body's first bytes decide where they can, else Content-Encoding
+(docs/faults.md row 152). aiohttp's decoding accepts truncated gzip and has no size limit
 (docs/design.md#fetching).
 """
 
@@ -32,43 +23,37 @@ else:
     from backports import zstd
 
 ACCEPT_ENCODING: Final = "gzip, deflate, br, zstd"
-"""Every coding that `Decoder` knows, as requests ask for them."""
 
 SLICE_BYTES: Final = 65536
-"""What one step of decoding may give; brotli may exceed it by half."""
+"""Most bytes of one decoding step; brotli may exceed them by half."""
 
 MAX_RATIO: Final = 200
 """Decoded bytes for one byte on the wire; real feeds reach 16."""
 MAX_CODED_RATIO: Final = 4
-"""The same where these are coded once more: what is compressed cannot be compressed much again. What makes
-blocks without content of them would else take seconds for each of few bytes."""
+"""The same for bytes under another coding: compressed data hardly compresses again."""
 RATIO_FREE_BYTES: Final = 1 << 20
-"""Decoded bytes from which on the ratio counts."""
+"""Decoded bytes exempt from the ratio."""
 MAX_MEMBERS: Final = 64
-"""gzip members or zstd frames in one body."""
 MAX_CODINGS: Final = 3
-"""Codings that one body may name. One more is undone at most."""
+"""Named codings of a body; an unnamed one may come on top."""
 
 CODING_REPAIR: Final = "content-coding"
-"""The Content-Encoding was not true."""
+"""Content-Encoding was wrong."""
 PADDING_REPAIR: Final = "coding-padding"
-"""Something that is no part of it stood behind the coded stream, and was left out."""
+"""Foreign bytes after the coded stream were dropped."""
 
 _ALIASES: Final = {"x-gzip": "gzip", "x-deflate": "deflate", "brotli": "br"}
 _UNCODED: Final = ("", "identity")
 
 
 def codings_of(fields: Iterable[str]) -> tuple[str, ...]:
-    """Return the content codings that Content-Encoding fields name, in the order of RFC 9110, section 8.4.
-
-    Names that are no codings stand among them; `identity` and empty ones do not.
-    """
+    """Return the codings that Content-Encoding fields name (RFC 9110, section 8.4), unknown ones too."""
     tokens = (token.partition(";")[0].strip(' \t"').lower() for field in fields for token in field.split(","))
     return tuple(_ALIASES.get(token, token) for token in tokens if token not in _UNCODED)
 
 
 class DecodeError(ValueError):
-    """The body is not what its coding says, or is too large. `slug`: content-coding or too-large."""
+    """A broken or too large body; `slug`: content-coding or too-large."""
 
     def __init__(self, message: str, *, slug: str = "content-coding") -> None:
         super().__init__(message)
@@ -76,17 +61,10 @@ class DecodeError(ValueError):
 
 
 class Decoder:
-    """Decodes one body in slices, under limits (RFC 9110, section 8.4; docs/faults.md rows 36, 37 and 152).
+    """A decoder of one body in slices, under limits (RFC 9110, 8.4; docs/faults.md rows 36, 37 and 152).
 
-    As many codings are undone as the body names, and one more that it does not. What each of them gives
-    counts towards the limits.
-
-    Args:
-        named: As `codings_of` returns them.
-        limit_bytes: Of the decoded body.
-
-    Raises:
-        DecodeError: More than `MAX_CODINGS` are named.
+    The decoder undoes the named codings and one more; the limits count the output of each. Raises DecodeError
+    for more than `MAX_CODINGS` names.
     """
 
     def __init__(self, named: Sequence[str], *, limit_bytes: int) -> None:
@@ -107,12 +85,10 @@ class Decoder:
 
     @property
     def is_coded(self) -> bool:
-        """Whether a coding was found by now."""
         return any(layer.coding for layer in self._layers)
 
     @property
     def repairs(self) -> frozenset[str]:
-        """What was not as HTTP has it, once the body has ended."""
         if not self.wire_bytes:
             return frozenset()
         found = tuple(layer.coding for layer in reversed(self._layers) if layer.coding)
@@ -122,16 +98,12 @@ class Decoder:
         return frozenset(repairs)
 
     def feed(self, data: bytes) -> Iterator[bytes]:
-        """Take bytes from the wire and yield what they decode to, in slices; what is not coded, as it came.
-
-        A slice is empty where the work of one has come to nothing. The iterator must be exhausted before the
-        next call.
-        """
+        """Decode wire bytes into slices; exhaust the iterator before the next call."""
         self.wire_bytes += len(data)
         yield from self._pass_through(data, 0)
 
     def finish(self) -> Iterator[bytes]:
-        """Say that the wire has ended, and yield what is left; DecodeError: a stream had not ended."""
+        """Yield the rest; raises DecodeError for a truncated stream."""
         for number, layer in enumerate(self._layers):
             for piece in layer.finish():
                 yield from (piece,) if layer is self._layers[-1] else self._pass_through(piece, number + 1)
@@ -144,13 +116,11 @@ class Decoder:
             before_bytes = self.decoded_bytes
             yield from self._pass_through(piece, number + 1)
             if before_bytes == self.decoded_bytes:
+                # Work without output counts too, so that the reader can yield to the event loop.
                 yield b""
 
     def choose(self, head: bytes, *, is_all: bool) -> str | None:
-        """Return the coding of the next layer, of which these are the first bytes.
-
-        Empty: none. None: more of them have to come, unless that is all.
-        """
+        """Return a layer's coding from its first bytes; empty: none, None: more bytes needed."""
         left, found = self._left, _signature(head)
         is_named = bool(left or self._unknown)
         most_bytes = _HEAD_BYTES if (is_named and not found) or _ZLIB.match(head) else _SIGNATURE_BYTES
@@ -174,10 +144,10 @@ class Decoder:
         return ""
 
     def check(self, number: int, decoded_bytes: int, coding: str) -> None:
-        """Refuse too many decoded bytes of a layer; raises `DecodeError`."""
         if decoded_bytes > self._limit_bytes:
             raise DecodeError(f"expected at most {self._limit_bytes} bytes", slug="too-large")
         is_coded_again = any(layer.coding for layer in self._layers[number + 1 :])
+        # Blocks without content would otherwise take seconds for a few bytes.
         max_ratio = MAX_CODED_RATIO if is_coded_again else MAX_RATIO
         if decoded_bytes > max(RATIO_FREE_BYTES, max_ratio * self.wire_bytes):
             raise DecodeError(
@@ -188,12 +158,7 @@ class Decoder:
 
 
 class _Layer:
-    """One coding of a body, or none: told by its first bytes.
-
-    Args:
-        decoder: Chooses the coding, and refuses too many bytes.
-        number: Of the layer, from the wire on.
-    """
+    """One coding of a body, or none; `number` counts from the wire."""
 
     def __init__(self, decoder: Decoder, number: int) -> None:
         self._decoder = decoder
@@ -204,10 +169,8 @@ class _Layer:
         self.coding: str | None = None
         self.decoded_bytes = 0
         self.is_padded = False
-        """Whether anything stood behind the end."""
 
     def feed(self, data: bytes) -> Iterator[bytes]:
-        """Take coded bytes, and yield decoded ones."""
         if self.coding is None:
             data = self._head + data if self._head else data
             if not self._begin(data, is_all=False):
@@ -216,7 +179,6 @@ class _Layer:
         yield from self._decode_within_limits(data)
 
     def finish(self) -> Iterator[bytes]:
-        """Say that no more will come, and yield what is left."""
         if self.coding is None and (head := self._head):
             self._begin(head, is_all=True)
             yield from self._decode_within_limits(head)
@@ -264,7 +226,6 @@ class _Layer:
             data = self._member.unused_data if self._member.eof else b""
 
     def _has_next_member(self, data: bytes) -> bool:
-        """Begin the member that follows the last one, if one does; what is too short to tell is kept."""
         assert self.coding, "there was a member"
         if self.coding == "br":  # the library refuses that itself where it comes in one chunk with the end
             raise DecodeError("expected nothing behind the br stream")
@@ -289,15 +250,13 @@ class _Layer:
 # How a coding begins
 
 _HEAD_BYTES: Final = 32
-"""So much of a body tells its coding: once in 10^13 compressed bytes are all ASCII by chance."""
+"""One in 10^13 compressed bodies begins with so many ASCII bytes by chance."""
 _SIGNATURE_BYTES: Final = 4
 _SIGNATURES: Final = {
     "gzip": re.compile(rb"\x1f\x8b"),  # RFC 1952, section 2.3.1
     "zstd": re.compile(rb"\x28\xb5\x2f\xfd|[\x50-\x5f]\x2a\x4d\x18"),  # RFC 8878, section 3.1
 }
-"""Of each of their members or frames."""
 _UNSIGNED: Final = ("deflate", "br")
-"""Their streams may begin with any bytes, as far as they are known by those."""
 _ZLIB: Final = re.compile(rb"\x78[\x01\x5e\x9c\xda]")  # RFC 1950, section 2.2; others where deflate is named
 _TEXT_MARKS: Final = (codecs.BOM_UTF8, codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 _NOT_ASCII: Final = re.compile(rb"[^\t\n\f\r\x20-\x7e]")
@@ -312,7 +271,7 @@ def _signature(head: bytes) -> str:
 
 
 def _is_ascii(head: bytes) -> bool:
-    """Whether a body that begins so is surely text: with a byte order mark, or ASCII, perhaps as UTF-16."""
+    """Return whether a body is surely text: a byte order mark or ASCII, perhaps as UTF-16."""
     return _is_text(head, _NOT_ASCII)
 
 
@@ -325,8 +284,6 @@ def _is_text(head: bytes, forbidden: re.Pattern[bytes] = _CONTROLS) -> bool:
 
 
 class _Brotli:
-    """RFC 7932, with the methods of zlib's. The library refuses what follows the end in the same chunk."""
-
     unused_data = b""
 
     def __init__(self) -> None:
@@ -344,13 +301,13 @@ _ZLIB_HEAD_BYTES: Final = 2  # RFC 1950, section 2.2: CMF and FLG
 
 
 def _inflate(head: bytes) -> Any:
-    """RFC 9110, 8.4.1.2: zlib format; servers that send raw deflate under this name are told by its head."""
+    # RFC 9110, 8.4.1.2 demands zlib format; some servers send raw deflate.
     is_zlib = head[0] & 0x0F == zlib.DEFLATED and int.from_bytes(head[:_ZLIB_HEAD_BYTES]) % 31 == 0
     return zlib.decompressobj(15 if is_zlib else -15)
 
 
+# RFC 9659, section 3: windows of at most 8 MiB.
 _ZSTD_LIMITS: Final[dict[int, int]] = {zstd.DecompressionParameter.window_log_max: 23}
-"""RFC 9659, section 3: a window of at most 8 MiB as a content coding."""
 
 _DECOMPRESSORS: Final[dict[str, Callable[[bytes], Any]]] = {
     "gzip": lambda _: zlib.decompressobj(31),
@@ -358,6 +315,6 @@ _DECOMPRESSORS: Final[dict[str, Callable[[bytes], Any]]] = {
     "br": lambda _: _Brotli(),
     "zstd": lambda _: zstd.ZstdDecompressor(options=_ZSTD_LIMITS),
 }
-"""What decodes a member that begins so. zlib checks gzip's CRC-32 and length, and zlib's Adler-32."""
+"""By a member's first bytes. zlib verifies CRC-32, length and Adler-32."""
 
 _CODING_ERRORS: Final = (zlib.error, brotli.error, zstd.ZstdError)

@@ -1,14 +1,7 @@
-"""Cookies of one chain of redirects, which some publishers want back before they give a feed. Pure.
+"""Cookies of one chain of redirects, which some publishers require. Pure.
 
-    cookies = ChainCookies()
-    cookies.store("https://example.org/feed", ["seen=1; Path=/"], now=time.time())
-    cookies.field_for("https://example.org/feed?check")     # "seen=1"
-    cookies.field_for("http://example.org/feed")            # ""
-
-The jar lives for one fetch. A cookie goes back to the host that set it and to no other, not even one of its
-own domain, and one that came by https goes by https alone (docs/security.md). So Domain is not looked at, and
-of the rest of RFC 6265 there is what a chain of a few requests needs: Path, Secure, and the removal of a
-cookie by an instant that has passed.
+A cookie returns only to the exact host that set it, and an https cookie only by https
+(docs/security.md). So Domain is ignored; RFC 6265's Path, Secure and expiry are supported.
 """
 
 from __future__ import annotations
@@ -23,7 +16,7 @@ from wholefeed.core.text.dates import parse_rfc822
 
 MAX_COOKIES: Final = 20
 MAX_COOKIE_BYTES: Final = 4096
-"""All of a chain together, with their names and paths; what is more is not kept."""
+"""All names, values and paths together; more are dropped."""
 
 _PAIR: Final = re.compile(r"([!#$%&'*+\-.^_`|~0-9A-Za-z]+)[ \t]*=[ \t]*([\x20-\x3a\x3c-\x7e]*)")
 _NOT_POSITIVE: Final = re.compile(r"-\d+|0+")
@@ -32,10 +25,10 @@ _NOT_POSITIVE: Final = re.compile(r"-\d+|0+")
 @dataclass(frozen=True, slots=True)
 class _Cookie:
     host: str
-    """With its port, as the URL has it."""
+    """With its port."""
     path: str
     is_secure: bool
-    """Whether it came by https."""
+    """Whether the cookie came by https."""
     name: str
     value: str
 
@@ -57,19 +50,11 @@ class _Cookie:
 
 
 class ChainCookies:
-    """The cookies of one chain of redirects."""
-
     def __init__(self) -> None:
         self._cookies: dict[tuple[str, str, str], _Cookie] = {}
 
     def store(self, url: str, fields: Iterable[str], *, now: float) -> None:
-        """Store the cookies that a response sets, and remove those that it lets expire.
-
-        Args:
-            url: That was asked.
-            fields: Values of its Set-Cookie fields.
-            now: Epoch seconds.
-        """
+        """Store the cookies of Set-Cookie fields, remove expired ones; `now` in epoch seconds."""
         scheme, host, asked_path, *_ = urlsplit(url)
         for field in fields:
             pair, *texts = field.split(";")
@@ -91,7 +76,7 @@ class ChainCookies:
                 self._cookies[cookie.key] = cookie
 
     def find_field(self, url: str) -> str:
-        """Return the Cookie field of a request; empty: it has none."""
+        """Return the Cookie field for a request; empty: none."""
         return "; ".join(
             f"{cookie.name}={cookie.value}" for cookie in self._cookies.values() if cookie.goes_to(url)
         )

@@ -1,15 +1,7 @@
-"""One request and its answer: the HTTP client, the body, its content coding, and the failures.
+"""One request and its response: the HTTP client, the body, and the failures (docs/design.md#fetching).
 
-    async with open_session(config.fetch, policy) as session:
-        exchange = Exchange(session, body_limit_bytes=32 << 20)
-        response = await exchange.ask(transfer, parse_target(url))
-
-Redirects, further tries and politeness are the fetcher's. An answer's body is only ever read in chunks, each
-counted on the wire and again decoded: never the whole of what a publisher chooses to send
-(docs/design.md#fetching). aiohttp speaks HTTP and leaves these things to this module: that a body came to its
-true end (`_whole_body`), that it is decoded under limits (`Decoder`), that everything beside it is bounded
-and as valid as other clients make it (`_PublisherHandler`), and that each way a request can fail has one slug
-(`failure_of`).
+Beyond aiohttp, this module verifies a body's true end (`_whole_body`), decodes under limits (`Decoder`),
+mends and bounds heads and chunk framing (`_PublisherHandler`), and maps failures to slugs (`failure_of`).
 """
 
 from __future__ import annotations
@@ -65,13 +57,12 @@ from wholefeed.futures import retrieve_failure
 
 # The HTTP client
 
+# Content-Security-Policy and Link fields outgrow aiohttp's 8 KiB.
 _HEADER_FIELD_BYTES: Final = 32768
-"""One header field; publishers' Content-Security-Policy and Link fields outgrow aiohttp's own 8 KiB."""
 _HEADER_FIELDS: Final = 256
-"""Fields of one head; aiohttp's own limit is half of that."""
 
 _VIA: Final = "1.1 wholefeed"
-"""Sent with every request, so that one that comes back is known as our own (docs/faults.md row 19)."""
+"""Lets the proxy recognise its own requests (docs/faults.md row 19)."""
 
 _ACCEPT: Final = (
     "application/atom+xml, application/rss+xml, application/rdf+xml, application/feed+json, "
@@ -79,8 +70,8 @@ _ACCEPT: Final = (
 )
 
 _KEEPALIVE_SECONDS: Final = 15.0
+# Look-ups time out before connections do, so that their failure gets its own slug.
 _LOOKUP_SHARE: Final = 0.9
-"""A look-up is given up a little before the whole connection is, so that it is told as what it is."""
 
 
 @contextlib.asynccontextmanager
@@ -92,10 +83,9 @@ async def open_session(
     ssl_context: ssl.SSLContext | None = None,
     make_socket: Callable[[int, int, int], socket.socket] = socket.socket,
 ) -> AsyncIterator[aiohttp.ClientSession]:
-    """Open the HTTP client: guarded, with one fixed set of request header fields (docs/design.md#fetching).
+    """Open the guarded HTTP client with fixed request header fields (docs/design.md#fetching).
 
-    `resolver` is closed with the session. Without `ssl_context` the system's certificates are trusted.
-    One that asks through proxies alone is given `policy.behind_proxy()`.
+    The client closes `resolver`. Default of `ssl_context`: the system's certificates.
     """
     connector = _PublisherConnector(
         resolver=GuardedResolver(
@@ -137,21 +127,18 @@ DOCUMENT_STATUSES: Final = frozenset({200, 203})
 _STATUSES: Final = range(100, 600)
 
 MAX_WIRE_BYTES: Final = 16 << 20
-"""A body before decoding (docs/design.md#limits)."""
+"""Limit of a body before decoding (docs/design.md#limits)."""
 
 _YIELD_BYTES: Final = 1 << 20  # about a millisecond of inflating
 
 
 class Exchange:
-    """Asks with the HTTP clients of `open_session`; a body may decode to so many bytes.
+    """A sender of requests.
 
     Args:
-        session: For what is asked directly.
-        body_limit_bytes: Of a body, decoded.
-        proxied: For what is asked through a proxy: `proxy`, or that of its publisher.
-        proxy: `fetch.proxy`.
-        publishers: What some of them want.
-        is_exempt: Whether an address lies in a network where secrets may go without TLS.
+        body_limit_bytes: Limit of a decoded body.
+        proxied: The client for requests through a proxy: the publisher's own, or `proxy`.
+        is_exempt: Whether secrets may go to an address without TLS.
     """
 
     def __init__(
@@ -172,11 +159,6 @@ class Exchange:
         self.publishers = publishers
 
     async def ask(self, transfer: Transfer, target: Target) -> Response:
-        """Return the answer to one GET, or HEAD (RFC 9110, section 9.3.2); `transfer` counts what arrives.
-
-        Raises:
-            DocumentError: No answer, or a broken one.
-        """
         response: aiohttp.ClientResponse | None = None
         is_head, headers = transfer.manner.is_head, transfer.validators.header_fields(target.url)
         if cookies := transfer.cookies.find_field(target.url):
@@ -213,7 +195,6 @@ class Exchange:
     def _way(
         self, target: Target, feed_url: str, headers: dict[str, str]
     ) -> tuple[aiohttp.ClientSession, dict[str, Any]]:
-        """Return the client that asks a target, and how; what its publisher wants to see is added."""
         own, options, proxy = self.publishers.of_host(target.host), dict[str, Any](), self._proxy
         if own is not None:
             proxy = own.proxy or proxy
@@ -272,14 +253,12 @@ class Exchange:
 
 
 class _Request(aiohttp.ClientRequest):
-    """A request that bears its publisher's secrets for as long as it is being written (A2).
+    """A request that carries its publisher's secrets only while it is being written (A2).
 
-    Before that it is not known what it is written to: a pooled connection, or whichever address of a name has
-    answered. Behind it nothing has them: an error of aiohttp's holds the request's header fields.
+    Before that, its connection is unknown. Afterwards, aiohttp's errors hold the header fields.
     """
 
     secrets: Callable[..., Mapping[str, str]] | None = None
-    """As `Publishers.secrets_for`."""
     is_exempt: Callable[[str], bool]
 
     async def send(self, conn: Connection) -> aiohttp.ClientResponse:
@@ -294,7 +273,6 @@ class _Request(aiohttp.ClientRequest):
                 self.headers.pop(name, None)
 
     def _is_near(self, conn: Connection) -> bool:
-        """Whether it goes straight into a network where secrets may be read on the way."""
         peer = None if conn.transport is None else conn.transport.get_extra_info("peername")
         return not self.proxy and peer is not None and self.is_exempt(peer[0])
 
@@ -306,15 +284,12 @@ async def _bear(
     secrets: Callable[..., Mapping[str, str]],
     is_exempt: Callable[[str], bool],
 ) -> aiohttp.ClientResponse:
-    """Give a request what it may bear (a middleware of aiohttp's client)."""
     assert isinstance(request, _Request), "the session makes no others"
     request.secrets, request.is_exempt = secrets, is_exempt
     return await handler(request)
 
 
 class _Response(aiohttp.ClientResponse):
-    """A response that knows what of it was mended, once it has ended."""
-
     repairs: set[str]
 
     async def start(self, connection: Connection) -> aiohttp.ClientResponse:
@@ -325,21 +300,19 @@ class _Response(aiohttp.ClientResponse):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Response:
-    """One HTTP response. The body is empty where the status is none of `DOCUMENT_STATUSES`."""
+    """One HTTP response; bodies come with `DOCUMENT_STATUSES` only."""
 
     target: Target
     status: int
     headers: CIMultiDictProxy[str]
     body: bytes
     repairs: frozenset[str]
-    """What was not as HTTP has it (docs/repair.md#responses)."""
 
     def fields(self, name: str) -> tuple[str, ...]:
-        """Return all values of a header field; octets that are no UTF-8 are replaced."""
+        """Return all values of a header field, octets outside UTF-8 replaced."""
         return tuple(map(_as_text, self.headers.getall(name, ())))
 
     def kept_headers(self) -> dict[str, str]:
-        """Return the header fields that the proxy uses; those that are lists as one value."""
         kept = {}
         for field, name in _KEPT:
             if name == "transfer-encoding" and CHUNK_REPAIR in self.repairs:
@@ -367,7 +340,7 @@ _DRAIN_SECONDS: Final = 1.0
 
 
 async def _drain(response: aiohttp.ClientResponse) -> None:
-    """Read a small body that is not needed, so that the connection can be used again; else close it."""
+    """Read a small unneeded body to keep the connection; else close it."""
     if response.content.at_eof():
         return
     received = 0
@@ -390,7 +363,7 @@ def _too_large() -> DecodeError:
 
 MIN_BYTES_PER_SECOND: Final = 1024
 RATE_GRACE_SECONDS: Final = 10.0
-"""A body may be slower than the minimum rate for this long (docs/faults.md row 30)."""
+"""Time without a minimum rate (docs/faults.md row 30)."""
 
 
 def is_too_slow(received_bytes: int, elapsed_seconds: float) -> bool:
@@ -399,14 +372,12 @@ def is_too_slow(received_bytes: int, elapsed_seconds: float) -> bool:
 
 @contextlib.contextmanager
 def _whole_body(response: aiohttp.ClientResponse) -> Iterator[None]:
-    """The time in which a body is read up to its true end, before decoding; leave it when enough has come.
+    """Ensure that the body read in this block comes to its true end (docs/faults.md row 32).
 
-    aiohttp does not tell of all the ways in which a body ends (docs/faults.md row 32): behind a broken chunk
-    it leaves its reader waiting, and where no length was given it takes a reset for the end.
+    After a broken chunk, aiohttp leaves the reader waiting; without a length, it takes a reset for the end.
 
     Raises:
-        aiohttp.ClientError: It broke off. What reads it raises so, too, and HttpProcessingError where it is
-            not framed as HTTP has it.
+        aiohttp.ClientError: The body broke off. Reads raise it too, or HttpProcessingError for bad framing.
     """
     content, connection = response.content, response.connection
     protocol = connection.protocol if connection is not None else None
@@ -435,28 +406,22 @@ def _whole_body(response: aiohttp.ClientResponse) -> Iterator[None]:
 # What comes beside the body
 
 _HEADER_BYTES: Final = 256 << 10
-"""All heads of an exchange, and what frames its body; for the latter as much besides as the body has.
-
-What frames a chunk takes five bytes at least: chunks may be of five bytes each, or few.
-"""
+"""All heads of an exchange, or chunk framing beyond the body's size."""
 
 _READ_BYTES: Final = 256 << 10
-"""What asyncio reads at once: it may wait in the parser while the body is not taken."""
 
 _HEAD_SLICE_BYTES: Final = 16 << 10
-"""Of heads, what is parsed between two looks at the count."""
 
 
 CHUNK_REPAIR: Final = "last-chunk"
-"""The connection was closed in place of the last chunk."""
+"""The connection closed in place of the last chunk."""
 _CHUNK_ENDS: Final = (
     (b"\r\n0\r\n", b"\r\n"),
     (b"\r\n0\r", b"\n\r\n"),
     (b"\r\n0", b"\r\n\r\n"),
     (b"\r\n", b"0\r\n\r\n"),
 )
-"""How the bytes end that have come between two chunks or in the last one (RFC 9112, section 7.1), and what is
-missing."""
+"""Received ends of framing (RFC 9112, section 7.1), with the missing rest."""
 _CHUNK_END_BYTES: Final = len(b"\r\n0\r\n")
 
 _HTTP: Final = b"HTTP/"
@@ -473,15 +438,11 @@ class _PublisherConnector(aiohttp.TCPConnector):
 
 
 class _PublisherHandler(ResponseHandler):
-    """The client's end of a connection to a publisher: mends heads, and bounds what comes beside a body.
+    """The client's end of a connection: mends heads, and bounds all bytes beside the body.
 
-    aiohttp limits each header field and their number. It skips interim responses (`103 Early Hints`) and what
-    stands beside the size of a chunk without counting them, so that a response can go on for as long as it
-    has time, and nobody who reads its body gets to know (docs/faults.md row 88).
-
-    Its parser cannot be told which invalid heads to take (docs/faults.md row 152). So it is given heads that
-    are whole, and mended where they need it. Behind such a response the connection is closed, so that it can
-    smuggle in no other one.
+    aiohttp does not count interim responses (`103 Early Hints`) and chunk extensions, which could go on
+    without end (docs/faults.md row 88). aiohttp's parser cannot accept invalid heads, so it gets mended ones
+    (docs/faults.md row 152). Then the connection closes, lest another response be smuggled in.
     """
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
@@ -492,10 +453,8 @@ class _PublisherHandler(ResponseHandler):
         self._ending = b""  # the last bytes that came
         self._is_chunked = False
         self.repairs: set[str] = set()
-        """What of this response was mended."""
 
     def set_response_params(self, **parameters: Any) -> None:
-        """Begin anew: a request is about to be sent."""
         self._received_bytes = 0
         self._former = self._payload
         self._head, self._ending, self._is_chunked = bytearray(), b"", False
@@ -503,7 +462,6 @@ class _PublisherHandler(ResponseHandler):
         super().set_response_params(**parameters)
 
     def data_received(self, data: bytes) -> None:
-        """Count what comes, and end the connection at the limit."""
         self._ending = (self._ending + data[-_CHUNK_END_BYTES:])[-_CHUNK_END_BYTES:]
         if self._head is not None and data:
             data = self._mend_heads(self._head, data)
@@ -523,7 +481,7 @@ class _PublisherHandler(ResponseHandler):
             self._take(rest)
 
     def _mend_heads(self, held: bytearray, data: bytes) -> bytes:
-        """Return what can be parsed by now: whole heads, and all that follows the last; keep the rest."""
+        """Return the bytes ready for the parser; hold back an unfinished head."""
         searched_bytes = max(0, len(held) - 2)
         held += data
         parsable: list[bytes | bytearray] = []
@@ -549,15 +507,11 @@ class _PublisherHandler(ResponseHandler):
         return b"".join((*parsable, held[start:]))
 
     def feed_data(self, data: tuple[RawResponseMessage, aiohttp.StreamReader], size: int = 0) -> None:
-        """Take a head that has been parsed."""
         self._is_chunked = data[0].chunked
         super().feed_data(data, size)
 
     def eof_received(self) -> None:
-        """Supply the last chunk where the publisher closes the connection behind another one, as some do.
-
-        Between two chunks that ends the body; anywhere else it makes no valid chunk, and breaks the body off.
-        """
+        """Supply a missing last chunk; anywhere but between chunks, that breaks the body off."""
         super().eof_received()
         body = self._body()
         if not self._is_chunked or body is None or body.is_eof() or not body.total_bytes:
@@ -574,12 +528,13 @@ class _PublisherHandler(ResponseHandler):
         self._received_bytes += len(data)
         super().data_received(data)
         body = self._body()
+        # Framing takes at least five bytes a chunk, so chunks may be of five bytes each, or few.
+        # What was read at once may wait in the parser while nobody takes the body.
         most_bytes = _HEADER_BYTES if body is None else _HEADER_BYTES + _READ_BYTES + 2 * body.total_bytes
         if self._received_bytes > most_bytes:
             self._end(body)
 
     def _body(self) -> aiohttp.StreamReader | None:
-        """Return the body that the request got, once it has begun."""
         return None if self._payload in (self._former, EMPTY_PAYLOAD) else self._payload
 
     def _end(self, body: aiohttp.StreamReader | None) -> None:
@@ -592,25 +547,23 @@ class _PublisherHandler(ResponseHandler):
 
 
 class _HeaderLimitError(aiohttp.ClientError):
-    """An answer has too much beside its body."""
+    """A response with too many bytes beside its body."""
 
 
 # What went wrong, as the errors of `wholefeed.errors`
 
 TRANSPORT_ERRORS: Final = (aiohttp.ClientError, HttpProcessingError, DecodeError, OSError)
-"""What `failure_of` knows; TimeoutError is an OSError."""
+"""The errors that `failure_of` accepts; TimeoutError is an OSError."""
 
 _NOT_HTTP: Final = (aiohttp.ClientResponseError, HttpProcessingError)
 _IN_CHUNK: Final = re.compile(r"\bchunk\b", re.IGNORECASE)
-"""In the parser's own words, where a broken chunk came together with the head, so that neither is given."""
+"""In the parser's message, if the chunk arrived with the head."""
 
 
 def failure_of(exc: BaseException, url: str, *, in_body: bool = False) -> DocumentError:
-    """Return the error that a failed request becomes (docs/faults.md part C).
+    """Return the error for one of `TRANSPORT_ERRORS` (docs/faults.md part C), without the publisher's text.
 
-    Each way a request can fail has one slug, whatever class aiohttp uses for it. Nothing of the publisher's
-    text gets into a message. `exc` is one of `TRANSPORT_ERRORS`; `in_body` says whether the answer's head had
-    arrived.
+    `in_body` says whether the response's head had arrived.
     """
     cause = exc.os_error if isinstance(exc, aiohttp.ClientConnectorError) else exc
     if isinstance(cause, DecodeError):
@@ -675,16 +628,14 @@ _BUSY_STATUSES: Final = frozenset({502, 503, 504})
 
 
 def is_transient(error: DocumentError) -> bool:
-    """Return whether the same request may work a moment later.
-
-    A connection that broke is not among these: aiohttp has already tried a fresh one (docs/faults.md row 29).
-    """
+    """Return whether the same request may succeed a moment later."""
     if isinstance(error, PublisherStatusError):
         return error.publisher_status in _BUSY_STATUSES and error.retry_after_seconds is None
     cause = error.__cause__
     if error.slug == "timeout":
         return isinstance(cause, aiohttp.ConnectionTimeoutError)
     return (
+        # A connection that broke is none of these: aiohttp has tried a fresh one (docs/faults.md row 29).
         error.slug == "connection-failed"
         and isinstance(cause, aiohttp.ClientConnectorError)
         and not isinstance(cause, ssl.SSLError)
@@ -695,10 +646,7 @@ _FORBIDDEN_STATUSES: Final = frozenset({401, 403})
 
 
 def status_failure(status: int, url: str, retry_after_seconds: float | None = None) -> PublisherStatusError:
-    """Return the error for a status that brings no document (docs/faults.md rows 39, 54 to 56).
-
-    `retry_after_seconds` is what the publisher asked for besides, clamped.
-    """
+    """Return the error for a status without a document (docs/faults.md rows 39, 54 to 56)."""
     slug = ""
     if status in _FORBIDDEN_STATUSES:
         slug = "origin-forbidden"

@@ -1,12 +1,6 @@
-"""One document from its publisher: a bounded GET (docs/design.md#fetching; docs/faults.md parts A and C).
+"""One document from its publisher by a bounded GET (docs/design.md#fetching; docs/faults.md parts A and C).
 
-Redirects are followed by a loop of our own, so that each hop passes the same checks as the first
-(docs/design.md#fetching). Whatever goes wrong is a `DocumentError` with a stable slug.
-
-    async with Fetcher.open(config.fetch, config.limits) as fetcher:
-        fetched = await fetcher.fetch("https://example.org/feed.atom")
-        validators = Validators(etag=fetched.validators.etag)
-        assert (await fetcher.fetch(fetched.url, validators=validators)).not_modified
+The fetcher follows redirects itself, so that each hop passes all checks.
 """
 
 from __future__ import annotations
@@ -71,7 +65,7 @@ _IsMet = Callable[[str], bool]
 
 @dataclass(kw_only=True, eq=False)
 class Fetcher:
-    """Fetches documents, many at once; belongs to one event loop. Made by `open`."""
+    """A fetcher of many documents at once; belongs to one event loop."""
 
     config: FetchConfig
     exchange: Exchange
@@ -102,10 +96,8 @@ class Fetcher:
     ) -> AsyncIterator[Fetcher]:
         """Open the HTTP client, and close it at the end.
 
-        `publishers` are those that want something of their own; `own_addresses` says whether the proxy
-        itself listens at an address and port (docs/faults.md row 19); a gate and a budget may be shared: else
-        that is a part of the memory that is free now; `sleep` and `jitter` (0 to 1) make the pauses between
-        two tries.
+        `own_addresses` recognises the proxy itself (docs/faults.md row 19). The default `budget` is a part of
+        the free memory. `jitter` returns 0 to 1.
         """
         policy = AddressPolicy.from_config(fetch, own_addresses)
         if budget is None:
@@ -136,7 +128,6 @@ class Fetcher:
             )
 
     async def fetch(self, url: str, **options: Any) -> Fetched:
-        """Return the document at a URL; takes the options of `fetching`."""
         async with self.fetching(url, **options) as fetched:
             return fetched
 
@@ -152,18 +143,12 @@ class Fetcher:
         is_met: _IsMet | None = None,
         manner: Manner = USUAL,
     ) -> AsyncIterator[Fetched]:
-        """Give the document at a URL, after redirects; the end of the block logs the fetch, as one event.
+        """Yield the document at a URL, after redirects; log the fetch at the end of the block.
 
-        A DocumentError that is raised in the block (such as: no feed) is the outcome of the fetch.
+        A DocumentError raised in the block (such as: no feed) is the outcome of the fetch.
 
-        Args:
-            url: Absolute http(s) URL.
-            validators: Make the request conditional; the answer may then be `not_modified`.
-            on_chunk: Given the final URL and the decoded body of a 200 answer, piece by piece, as it arrives.
-            is_ahead: Whether it is still fetched before it is needed, and waits in memory until then.
-            sizes: Of the documents of its walk.
-            is_met: Whether the caller has the document of a URL, so that a redirect is not followed there.
-            manner: What is asked for, and how.
+        `on_chunk` gets the final URL and each decoded piece of a 200 body. `is_ahead` says whether the
+        document still waits for its walk. The fetch follows no redirect to a URL with `is_met`.
         """
         plain_url, was_ahead = without_credentials(url), is_ahead()
         share = Share(self.budget, plain_url, is_ahead=is_ahead, sizes=sizes)
@@ -220,7 +205,6 @@ class Fetcher:
                 return replace(_make_fetched(transfer, response, not_modified=True), is_met=True)
 
     async def _ask(self, transfer: Transfer, target: Target) -> Response:
-        """Ask for one hop, again after a moment where that may help."""
         attempt = 0
         while True:
             if transfer.manner.turn is not None:
@@ -248,7 +232,6 @@ class Fetcher:
             await self.sleep(pause_seconds)
 
     async def _ask_once(self, transfer: Transfer, slot: Slot, target: Target) -> Response:
-        """Ask once, and tell the gate how the host answered."""
         heads = transfer.heads
         try:
             response = await self._get(transfer, target)
@@ -264,7 +247,6 @@ class Fetcher:
         return response
 
     async def _get(self, transfer: Transfer, target: Target) -> Response:
-        """Ask once, within the time that is left for the document."""
         started = time.monotonic()
         try:
             async with asyncio.timeout(transfer.left_seconds):
@@ -275,9 +257,9 @@ class Fetcher:
             transfer.spend(time.monotonic() - started)
 
     def _redirect(self, transfer: Transfer, response: Response, location: str) -> Target:
-        """Return where a response leads (RFC 9110, section 15.4; docs/faults.md rows 13, 14, 35, 153, 154).
+        """Return the redirect's target (RFC 9110, section 15.4; docs/faults.md rows 13, 14, 35, 153, 154).
 
-        Where it sets a cookie, the same URL may give something else.
+        After a new cookie, the same URL may return another document.
         """
         base = response.target
         target = redirect_target(base, location, allow_downgrade=self.config.allow_downgrade)
@@ -290,10 +272,6 @@ class Fetcher:
 
 
 def _location_of(transfer: Transfer, response: Response) -> str | None:
-    """Return where a response leads, as it is written; None where it is the document itself.
-
-    A page that leads on has taken its part of the memory for nothing.
-    """
     if response.status in _REDIRECTS:
         return response.headers.get("Location", "")
     if (
@@ -307,12 +285,12 @@ def _location_of(transfer: Transfer, response: Response) -> str | None:
     url = refresh_target(response.body, response.target.url, media_type, field)
     if not url:
         return None
+    # A page that leads on has taken its memory for nothing.
     transfer.share.give_back()
     return url
 
 
 def _conclude(transfer: Transfer, response: Response) -> Fetched:
-    """Return what the last answer of a fetch comes to."""
     not_modified, url = response.status == _NOT_MODIFIED, response.target.url
     if not_modified and not transfer.validators.header_fields(url):  # it was not asked whether it is
         raise status_failure(response.status, url, None)

@@ -1,15 +1,7 @@
-"""Which targets may be connected to (docs/design.md#the-guard; docs/faults.md part A).
+"""The guard: permitted targets (docs/design.md#the-guard; docs/faults.md part A).
 
-The guard stands at the socket: whatever named the target (a literal, a name, a redirect, one leg of
-several addresses), the address that is about to be connected to passes `AddressPolicy.check_address`.
-Names, literals and ports are checked before as well, so that a refused target costs no look-up.
-
-    policy = AddressPolicy.from_config(config.fetch)
-    policy.check_target("feeds.example.org", 443)
-    connector = TCPConnector(
-        resolver=GuardedResolver(resolver, policy, timeout_seconds=10),
-        socket_factory=guarded_socket_factory(policy),
-    )
+`AddressPolicy.check_address` judges each address at the socket, where names, literals and redirects all
+end. An earlier check of the URL saves look-ups.
 """
 
 from __future__ import annotations
@@ -30,12 +22,12 @@ from wholefeed.config.tables import FetchConfig
 IpAddress = ipaddress.IPv4Address | ipaddress.IPv6Address
 IpNetwork = ipaddress.IPv4Network | ipaddress.IPv6Network
 OwnAddresses = Callable[[str, int], bool]
-"""Whether an IP address (as text) and a port are where this proxy itself listens."""
+"""Whether this proxy listens at an IP address (as text) and port."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class AddressPolicy:
-    """The rules of `[fetch]` for targets. Compared by identity, since verdicts are cached by policy."""
+    """The rules of `[fetch]` for targets; compared by identity to cache verdicts."""
 
     exempt: tuple[IpNetwork, ...] = ()
     ports: tuple[range, ...] = (range(80, 81), range(443, 444), range(1024, 65536))
@@ -45,7 +37,6 @@ class AddressPolicy:
 
     @classmethod
     def from_config(cls, fetch: FetchConfig, own_addresses: OwnAddresses | None = None) -> AddressPolicy:
-        """Read ports, networks and host patterns of a configuration that was checked."""
         return cls(
             exempt=tuple(ipaddress.ip_network(network) for network in fetch.allow_networks),
             ports=tuple(map(_port_range, fetch.ports)),
@@ -55,18 +46,16 @@ class AddressPolicy:
         )
 
     def behind_proxy(self) -> AddressPolicy:
-        """Return the policy for connections to a proxy that the operator named: any address will do.
-
-        What lies behind it is then the proxy's to guard; literals in URLs are still judged by this policy.
-        """
+        """Return the policy for connections to the operator's proxy, at any address."""
+        # The proxy guards the targets behind it; this policy still judges literals in URLs.
         everything = (ipaddress.ip_network("0.0.0.0/0"), ipaddress.ip_network("::/0"))
         return AddressPolicy(exempt=everything, own_addresses=self.own_addresses)
 
     def check_target(self, host: str, port: int) -> None:
-        """Judge a URL's canonical host and port before anything is looked up or opened.
+        """Judge a canonical host and port before any look-up.
 
         Raises:
-            OwnAddressError: A literal or localhost, and the proxy listens there.
+            OwnAddressError: The proxy itself.
             TargetRefusedError: A refused port, host or literal.
         """
         if any(self._is_own(address, port) for address in _addresses_of(host)):
@@ -77,11 +66,11 @@ class AddressPolicy:
             raise TargetRefusedError
 
     def check_address(self, address: str, port: int) -> None:
-        """Judge an address that is about to be connected to.
+        """Judge an address just before the connection.
 
         Raises:
-            OwnAddressError: The proxy listens there.
-            TargetRefusedError: The address is refused, or is none.
+            OwnAddressError: The proxy itself.
+            TargetRefusedError: Refused or invalid.
         """
         literal = _literal(address)
         if literal is None:
@@ -92,7 +81,6 @@ class AddressPolicy:
             raise TargetRefusedError
 
     def is_exempt(self, address: str) -> bool:
-        """Whether an address lies in one of `fetch.allow_networks`."""
         literal = _literal(address)
         if literal is None or (isinstance(literal, ipaddress.IPv6Address) and literal.scope_id is not None):
             return False
@@ -103,11 +91,7 @@ class AddressPolicy:
 
 
 class TargetRefusedError(OSError):
-    """The target is refused. The same text whatever is wrong with an address: answers must not map a network.
-
-    Args:
-        port: The port where that alone is refused, which says nothing of the host; else 0.
-    """
+    """A refused target, with one text for all addresses: answers must not map a network."""
 
     def __init__(self, port: int = 0) -> None:
         super().__init__(f"port {port} is not allowed" if port else "this address is not allowed")
@@ -115,15 +99,11 @@ class TargetRefusedError(OSError):
 
 
 class OwnAddressError(OSError):
-    """The target is this proxy."""
-
     def __init__(self) -> None:
         super().__init__("this address is the proxy's own")
 
 
 class NameTimeoutError(OSError):
-    """The look-up of a name took too long."""
-
     def __init__(self) -> None:
         super().__init__("the look-up of the name took too long")
 
@@ -134,22 +114,17 @@ def _port_range(value: int | str) -> range:
 
 
 def host_pattern(pattern: str) -> str:
-    """Return a pattern of the configuration as hosts are compared with it: an address in one spelling."""
     return _in_one_spelling(pattern.strip().lower().rstrip("."))
 
 
 def is_matched(host: str, pattern: str) -> bool:
-    """Return whether a host in canonical form is what a `host_pattern` stands for.
-
-    Below a name are names alone: `*.0.0.7` stands for no address.
-    """
+    """Return whether a canonical host matches a `host_pattern`; wildcards match no addresses."""
     if pattern.startswith("*."):
         return host.endswith(pattern[1:]) and _literal(host) is None
     return _in_one_spelling(host) == pattern
 
 
 def _in_one_spelling(host: str) -> str:
-    """Return a host as it is, but of an address what it reaches: it may be IPv4-mapped."""
     literal = _literal(host)
     return host if literal is None else str(_unmap(literal))
 
@@ -167,7 +142,6 @@ _LOOPBACK: Final = (ipaddress.ip_address("127.0.0.1"), ipaddress.ip_address("::1
 
 @lru_cache(maxsize=1024)
 def _addresses_of(host: str) -> tuple[IpAddress, ...]:
-    """Return the addresses that a host names without a look-up."""
     literal = _literal(host)
     if literal is not None:
         return (literal,)
@@ -176,7 +150,6 @@ def _addresses_of(host: str) -> tuple[IpAddress, ...]:
 
 @lru_cache(maxsize=1024)
 def _is_permitted(policy: AddressPolicy, host: str) -> bool:
-    """Whether a host may be asked, unless the proxy itself listens there (each refresh asks)."""
     addresses = _addresses_of(host)
     return (
         not any(is_matched(host, pattern) for pattern in policy.deny_hosts)
@@ -189,7 +162,7 @@ def _is_permitted(policy: AddressPolicy, host: str) -> bool:
 
 
 class GuardedResolver(AbstractResolver):
-    """Looks names up with `inner` in bounded time (docs/faults.md rows 12, 21)."""
+    """A resolver with a time limit that drops refused addresses (docs/faults.md rows 12, 21)."""
 
     def __init__(self, inner: AbstractResolver, policy: AddressPolicy, *, timeout_seconds: float) -> None:
         self._inner = inner
@@ -199,12 +172,12 @@ class GuardedResolver(AbstractResolver):
     async def resolve(
         self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_UNSPEC
     ) -> list[ResolveResult]:
-        """Return the addresses of a name that may be connected to; OSError: there are none.
+        """Return a name's permitted addresses.
 
         Raises:
-            NameTimeoutError: No answer in time.
-            OwnAddressError: None is left, and one was the proxy's own.
-            TargetRefusedError: None is left.
+            NameTimeoutError: No reply in time.
+            OwnAddressError: None is permitted; one is the proxy's own.
+            TargetRefusedError: None is permitted.
         """
         try:
             async with asyncio.timeout(self._timeout_seconds):
@@ -241,21 +214,16 @@ def _is_dns_timeout(cause: BaseException | None) -> bool:
 
 
 _AddressInfo = tuple[Any, ...]
-"""family, type, protocol, canonical name, socket address; as getaddrinfo gives them."""
 
 
 def guarded_socket_factory(
     policy: AddressPolicy, make_socket: Callable[[int, int, int], socket.socket] = socket.socket
 ) -> Callable[[_AddressInfo], socket.socket]:
-    """Return a socket factory for `aiohttp.TCPConnector` that opens none for a refused address.
-
-    It raises an OSError: aiohttp and aiohappyeyeballs pass that on as the cause of the failed leg.
-    """
-
     def factory(info: _AddressInfo) -> socket.socket:
         family, kind, protocol, _, address = info
         if family not in (socket.AF_INET, socket.AF_INET6):
             raise TargetRefusedError
+        # aiohttp and aiohappyeyeballs pass this OSError on as the cause.
         policy.check_address(address[0], address[1])
         return make_socket(family, kind, protocol)
 
@@ -266,17 +234,16 @@ def guarded_socket_factory(
 
 
 def is_forbidden(address: IpAddress, exempt: Iterable[IpNetwork] = ()) -> bool:
-    """Return whether an address must not be connected to.
+    """Return whether no connection may go to an address outside `exempt`.
 
-    `ipaddress.is_global` alone is not enough: it takes multicast, NAT64, site-local, IPv4-compatible and
-    ISATAP addresses, and a cloud's platform service, for global ones. An IPv4-mapped address is judged by the
-    IPv4 address in it; one with a zone is refused. `exempt` (`fetch.allow_networks`) goes before the table.
+    `ipaddress.is_global` is not enough: see `REFUSED_NETWORKS` and `_ISATAP`.
     """
     if isinstance(address, ipaddress.IPv6Address) and address.scope_id is not None:
         return True
     address = _unmap(address)
     if any(address in network for network in exempt):
         return False
+    # `is_global` accepts multicast, NAT64, site-local, IPv4-compatible and ISATAP addresses.
     if any(address in network for network in _REFUSED):
         return True
     return isinstance(address, ipaddress.IPv6Address) and (
@@ -285,13 +252,13 @@ def is_forbidden(address: IpAddress, exempt: Iterable[IpNetwork] = ()) -> bool:
 
 
 def _unmap(address: IpAddress) -> IpAddress:
-    """Return what an address reaches: of an IPv4-mapped one that is IPv4 (RFC 4291, section 2.5.5.2)."""
+    """Return the IPv4 address inside a mapped one (RFC 4291, section 2.5.5.2), else the address."""
     mapped = address.ipv4_mapped if isinstance(address, ipaddress.IPv6Address) else None
     return mapped or address
 
 
 GLOBAL_IPV6: Final = "2000::/3"
-"""What is not in here is no global unicast address (RFC 4291, section 2.4)."""
+"""All global unicast addresses (RFC 4291, section 2.4)."""
 
 REFUSED_NETWORKS: Final[Mapping[str, str]] = {
     "0.0.0.0/8": "this network; on many systems this machine (RFC 1122)",

@@ -1,9 +1,7 @@
-"""Heads of HTTP responses that curl and browsers take though they are not valid, made valid. Pure.
+"""Repairs of invalid HTTP response heads that curl and browsers accept. Pure.
 
-    mend_head(head)     # without "This is no header", and `Age : 1` as `Age: 1`; and what was mended
-
-Only what can mean one thing is mended (docs/faults.md row 152). What two programs could read in two ways,
-such as two different lengths, stays as it is, and aiohttp's parser refuses it.
+Only unambiguous heads are mended (docs/faults.md row 152). aiohttp's parser refuses the others, such as two
+different lengths.
 """
 
 from __future__ import annotations
@@ -12,19 +10,15 @@ import re
 from typing import Final
 
 STATUS_REPAIR: Final = "status-line"
-"""Blanks, capitals or the version of the status line."""
+"""Blanks, capitals or version of the status line."""
 HEAD_REPAIR: Final = "header-fields"
-"""Lines of the head were mended or left out."""
+"""Lines were mended or dropped."""
 LENGTH_REPAIR: Final = "content-length"
-"""Content-Length was empty, or stood there more than once with one value."""
+"""An empty or repeated Content-Length."""
 
 
 def mend_head(head: bytes) -> tuple[bytes, frozenset[str]]:
-    """Return a head with valid header fields, and what was mended; one that needs nothing as it is.
-
-    Args:
-        head: From the status line to the empty line, which may end with LF alone.
-    """
+    """Return a valid head and its repairs; leave an ambiguous head unchanged."""
     if _SOUND.fullmatch(head) and _has_sound_length(head.lower()):
         return head, frozenset()
     if _AMBIGUOUS.search(head):
@@ -58,13 +52,12 @@ _DIGITS: Final = re.compile(rb"[0-9]+")
 
 
 def _has_sound_length(head: bytes) -> bool:
-    """Whether a head in small letters has no Content-Length, or one number."""
     count = head.count(b"\ncontent-length:")  # a pattern that ignores case takes ten times as long
     return not count or (count == 1 and _SOUND_LENGTH.search(head) is not None)
 
 
 def _mend_status(line: bytes) -> bytes:
-    """Return a status line with the blanks and capitals of RFC 9112, section 4; other versions are 1.1."""
+    """Mend the status line (RFC 9112, section 4); unknown versions become 1.1."""
     match = _STATUS.fullmatch(line)
     if match is None or _SOUND.fullmatch(line + b"\r\n\r\n"):
         return line
@@ -74,7 +67,6 @@ def _mend_status(line: bytes) -> bytes:
 
 
 def _join_folded(lines: list[bytes]) -> list[bytes]:
-    """Return the fields of which these are the lines: a line that begins with a blank continues one."""
     fields: list[list[bytes]] = []
     for line in lines:
         if line.startswith((b" ", b"\t")) and fields:
@@ -85,13 +77,13 @@ def _join_folded(lines: list[bytes]) -> list[bytes]:
 
 
 def _mend_fields(lines: list[bytes]) -> list[bytes]:
-    """Leave out lines that are no field; of the others no blank stands before the colon (RFC 9112, 5.1)."""
+    """Drop lines without a field, and blanks before colons (RFC 9112, 5.1)."""
     matches = map(_FIELD.fullmatch, _join_folded(lines))
     return [match[1] + b":" + match[2] for match in matches if match]
 
 
 def _merge_lengths(fields: list[bytes]) -> list[bytes]:
-    """Put one Content-Length for equal ones (RFC 9110, section 8.6), and none for empty ones."""
+    """Merge equal Content-Lengths (RFC 9110, section 8.6), drop empty ones."""
     lengths = [match[1] for field in fields if (match := _LENGTH.fullmatch(field))]
     values = {value for length in lengths for part in length.split(b",") if (value := part.strip(b" \t"))}
     if not lengths or len(values) > 1 or not all(map(_DIGITS.fullmatch, values)):

@@ -1,20 +1,8 @@
-"""Politeness: how many requests run at once, at one host and in all, and when a host is left alone.
+"""Politeness: limits on requests at once, at one host and in all, and pauses for hosts.
 
-Requests queue at their host. A free place goes to the host that holds the fewest, so a host with a long
-queue, or a slow one, delays no other; within a host it is first come, first served. The outcome of a request
-is told to its slot:
-
-    gate = HostGate(concurrency=32, per_host=4)
-    async with gate.slot("example.org", 443, url=url) as slot:
-        ...
-        slot.answered(is_strained=True, rest_seconds=120)   # or slot.failed("timeout", is_heard=False)
-
-A host is a host name, whatever the port, for requests at once, their spacing and Retry-After (docs/faults.md
-rows 24, 55). Whether it can be reached is known for each port by itself: a closed port says nothing about the
-others, and no link to it stops a feed at another.
-
-`wholefeed.fetch.hosts` decides; this module queues and waits. State is kept of hosts that are busy or of
-which something is known, `MAX_HOSTS` at most, those asked last.
+A free place goes to the host with the fewest requests under way, so a slow host delays no other. A host
+is a name without its port, except that reachability counts by port (docs/faults.md rows 24, 55).
+`wholefeed.fetch.hosts` decides; this module queues and waits.
 """
 
 from __future__ import annotations
@@ -36,16 +24,15 @@ log = get_logger()
 
 MAX_HOSTS: Final = 4096
 MAX_WAITING: Final = 1024
-"""Requests that wait for a place, in all."""
+"""Over all hosts."""
 MAX_WAITING_PER_HOST: Final = 256
 RETRY_AFTER_SECONDS: Final = 10.0
 
 
 class HostGate:
-    """Hands out the places; belongs to one event loop.
+    """A gate that gives requests their places; belongs to one event loop.
 
-    `turns` says whose turn it is where other processes ask the same hosts. `clock` is monotonic, and
-    `call_later` by default the loop's.
+    `turns` arbitrates between processes that ask the same hosts.
     """
 
     def __init__(
@@ -91,11 +78,11 @@ class HostGate:
     async def slot(
         self, name: str, port: int, *, url: str, is_new: bool = False, at_most: int | None = None
     ) -> AsyncIterator[Slot]:
-        """Hold a place at a host, waiting for one if need be; `is_new` and `at_most` as in `Manner`.
+        """Hold a place at a host, after a wait if need be; `is_new` and `at_most` as in `Manner`.
 
         Raises:
-            PublisherError: The host is left alone, be it from a moment on while this request waits.
-            QueueFullError: Too many wait already.
+            PublisherError: The host rests, or begins to while this request waits.
+            QueueFullError: Too many requests wait.
         """
         host = self._host(name)
         host.pace.limit(at_most)
@@ -111,10 +98,7 @@ class HostGate:
                 del self._hosts[name]
 
     def blocked_seconds(self, name: str, port: int = 0) -> float:
-        """Return for how long a host, or a port of it, is left alone; 0 when it is not.
-
-        What other processes have found out counts as of this one's last turn there.
-        """
+        """Return a port's seconds of rest; other processes' knowledge dates from this one's last turn."""
         host = self._hosts.get(name)
         return 0.0 if host is None else host.rest_seconds(port, self._clock())
 
@@ -122,6 +106,7 @@ class HostGate:
         host = self._hosts.pop(name, None)
         if host is None:
             host = Host(name, Pace(self._per_host))
+            # Busy hosts stay; of the others the least recently asked one goes.
             if len(self._hosts) >= MAX_HOSTS:
                 idle = next((each for each in self._hosts.values() if not each.is_busy), None)
                 if idle is not None:
@@ -130,7 +115,6 @@ class HostGate:
         return host
 
     async def _wait(self, host: Host, port: int, url: str, *, is_new: bool) -> Slot:
-        """Wait until a request may begin, not at all where it may at once; it is counted as running then."""
         waiter = _Waiter(port, url, is_new, asyncio.get_running_loop().create_future())
         if (refusal := _refusal(host, waiter, self._clock())) is not None:
             raise refusal
@@ -153,7 +137,6 @@ class HostGate:
         raise outcome
 
     def _dispatch(self) -> None:
-        """Let requests begin, as many as may."""
         now = self._clock()
         while self._queued and self.running < self._concurrency:
             ready = [host for host in self._queued if self._may_start(host, now)]
@@ -170,19 +153,17 @@ class HostGate:
             self._timer = call_later(min(starts_at) - now, self._dispatch)
 
     def _may_start(self, host: Host, now: float) -> bool:
-        """Whether a host may be asked one more request; where it is another process's turn, ask for it."""
         if host.running >= host.pace.allowed or now < host.next_start_at:
             return False
         return self._turns is None or self._turns.is_ours(host, self._has_turn)
 
     def _has_turn(self, host: Host) -> None:
-        """It is this process's turn: what others have found out counts from now on."""
+        # The knowledge of other processes counts from now on.
         if self._hosts.get(host.name) is host:
             self._refuse_waiting(host)
         self._dispatch()
 
     def _begin(self, host: Host, now: float) -> None:
-        """Let the first that waits for a host begin, unless it may not any more."""
         waiter = host.waiting[0]
         self._take_from_queue(host, waiter)
         if host in self._queued:  # the others are served first
@@ -202,7 +183,6 @@ class HostGate:
         waiter.turn.set_result(Slot(host, start, self._clock, self._refuse_waiting))
 
     def _refuse_waiting(self, host: Host) -> None:
-        """Refuse the requests that wait for a host which is left alone from now on."""
         now = self._clock()
         for waiter in list(host.waiting):
             if (refusal := _refusal(host, waiter, now)) is not None:
@@ -229,17 +209,16 @@ class HostGate:
 
 @dataclass(slots=True, eq=False)
 class Slot:
-    """A request that has its place. Not told anything, it says nothing about the host."""
+    """The place of a request; without a note it teaches nothing about the host."""
 
     host: Host
     _start: Start
     _clock: Callable[[], float]
     _on_news: Callable[[Host], None]
-    """Called when it may be left alone from now on."""
+    """Called when the host may rest from now on."""
     _is_told: bool = False
 
     def note_answer(self, *, is_strained: bool, rest_seconds: float | None = None) -> None:
-        """A whole answer came; the arguments as in `Host.learn`."""
         now = self._clock()
         change = self.host.learn(self._start, now=now, is_strained=is_strained, rest_seconds=rest_seconds)
         self._tell(change, now)
@@ -247,7 +226,6 @@ class Slot:
             self._on_news(self.host)
 
     def note_failure(self, slug: str, *, is_heard: bool) -> None:
-        """No whole answer came; whether its head did."""
         now = self._clock()
         change = self.host.learn(self._start, now=now, slug=slug, is_heard=is_heard)
         self._tell(change, now)
@@ -269,38 +247,35 @@ class Slot:
 
 
 class HostTurns(Protocol):
-    """Whose turn it is at a host, of the processes that ask the same ones: one at a time.
+    """Arbitration between processes: one asks a host at a time.
 
-    Where that cannot be found out, the rules of the process alone go on.
+    Where arbitration fails, each process follows its own rules.
     """
 
     def is_ours(self, host: Host, on_turn: Callable[[Host], None]) -> bool:
-        """Whether this process may begin a request; where it may not, ask for the turn.
+        """Return whether this process may begin a request; if not, ask for the turn.
 
-        The host takes over what the process before knew. `on_turn` is called when it is this one's turn, or
-        when it may ask for it again.
+        The host takes over the knowledge of the process before. `on_turn` runs when the turn comes, or may be
+        asked for again.
         """
 
     def began(self, host: Host) -> None:
-        """A request has begun there."""
+        """Note a request's start."""
 
     def ended(self, host: Host) -> None:
-        """A request is over there."""
+        """Note a request's end."""
 
 
 @dataclass(slots=True, eq=False)
 class _Waiter:
-    """A request in the queue of its host."""
-
     port: int
     url: str
     is_new: bool
     turn: asyncio.Future[Any]
-    """Done with the request's slot when it may begin, or with the error that says why it may not."""
+    """Result: the request's slot, or the error that refuses it."""
 
 
 def _refusal(host: Host, waiter: _Waiter, now: float) -> DocumentError | None:
-    """Return the error for a request to a host that is left alone; None where it may begin."""
     rest = host.rest(waiter.port, is_new=waiter.is_new, now=now)
     if rest is None:
         return None

@@ -1,13 +1,7 @@
-"""What one publisher wants that others do not, and which requests bear it (rules A1 to A5). Pure.
+"""Settings for single publishers, and which requests carry their secrets (rules A1 to A5). Pure.
 
-    publishers = Publishers(config.publisher)
-    publishers.of("https://feeds.example.org/a")    # its table of the configuration, or None
-    publishers.secrets_for(url, feed_url=feed_url, is_safe=True)    # header fields that go with a request
-    publishers.are_apart(url, feed_url)             # whether the one may not lead to the other's feed
-
-Header fields and credentials are its *secrets*. A request bears them where both it and the feed that it is
-for belong to the publisher, each hop of a redirect judged by itself: else a feed of another host could have
-what is private fetched with them, and show it to its own readers.
+A request carries header fields and credentials only if its URL and its feed belong to the publisher.
+Otherwise another host's feed could show private documents to its readers.
 """
 
 from __future__ import annotations
@@ -24,7 +18,7 @@ _NO_FIELDS: Final[Mapping[str, str]] = {}
 
 
 class Publishers:
-    """Those of a configuration; the first that matches a host counts."""
+    """The configured publishers; the first match counts."""
 
     def __init__(self, publishers: Sequence[PublisherConfig] = ()) -> None:
         self._patterns = tuple((host_pattern(each.host), each) for each in publishers)
@@ -34,11 +28,10 @@ class Publishers:
         return (each for _, each in self._patterns)
 
     def of_host(self, host: str) -> PublisherConfig | None:
-        """Return what is set for a host in its canonical form; an IPv6 address without brackets."""
+        """Return a canonical host's settings; an IPv6 address without brackets."""
         return next((each for pattern, each in self._patterns if is_matched(host, pattern)), None)
 
     def of(self, url: str) -> PublisherConfig | None:
-        """Return what is set for the host of a URL, however it is written; None also where it is no URL."""
         if not self._patterns:
             return None
         try:
@@ -47,22 +40,20 @@ class Publishers:
             return None
 
     def private_of(self, url: str) -> PublisherConfig | None:
-        """Return the publisher of a URL if what it gives is not for everybody (A4)."""
+        """Return a URL's publisher if it is private (A4)."""
         own = self.of(url)
         return own if own is not None and own.is_private else None
 
     def are_apart(self, url: str, feed_url: str) -> bool:
-        """Whether a URL may not lead to a feed: one of them belongs to a private publisher alone (A3)."""
+        """Return whether a URL must not lead to a feed: only one is a private publisher's (A3)."""
         return self.private_of(url) is not self.private_of(feed_url)
 
     def secrets_for(self, url: str, *, feed_url: str, is_safe: bool) -> Mapping[str, str]:
-        """Return the header fields that a request bears, of those that nobody else may see (A2).
+        """Return the secret header fields for a request (A2).
 
-        Args:
-            url: That is asked, of this hop.
-            feed_url: Of the feed that it is asked for; empty: of none.
-            is_safe: Whether it goes by TLS, or into a network of `fetch.allow_networks`.
+        `feed_url` is empty for no feed. `is_safe` means TLS or `fetch.allow_networks`.
         """
+        # Each hop of a redirect is judged by itself.
         own = self.private_of(url)
         if own is None or not is_safe or own is not self.private_of(feed_url):
             return _NO_FIELDS

@@ -1,12 +1,7 @@
-"""What a site lets programs ask for: its robots.txt (RFC 9309), asked for once a day.
+"""A site's robots.txt (RFC 9309), fetched once a day.
 
-    robots = Robots(fetcher, config.fetch.user_agent)
-    rule = await robots.rule("https://example.org/archive/")
-    rule.may_ask, rule.delay_seconds
-
-A library reads the file, but only what of it may concern this program (`own_rules`): the library gives each
-name that a file lists all rules behind it, so that 45 KB became gigabytes. It counts for the pages that no
-reader asked for (H1): a feed is what its publisher offers to readers, and is asked for without it.
+It counts for pages that no reader asked for (H1). Publishers offer feeds to readers, so it does not count
+for them.
 """
 
 from __future__ import annotations
@@ -29,29 +24,24 @@ from wholefeed.fetch.base import Manner
 from wholefeed.fetch.fetcher import Fetcher
 from wholefeed.fetch.publishers import NO_PUBLISHERS, Publishers
 
+# Longer delays are mostly meant for programs that ask for everything.
 LONGEST_DELAY_SECONDS: Final = 30.0
-"""What counts of a Crawl-delay: more is mostly meant for others, who ask for everything."""
 _READ_BYTES: Final = 500 * 1024
-"""That much is read at least (RFC 9309, section 2.5), and here no more."""
+"""The minimum by RFC 9309, section 2.5."""
 _MOST_SITES: Final = 64
 _INLINE_BYTES: Final = 1 << 14
-"""Of what is read where it is: more takes milliseconds."""
 
 
 class RobotsRule(NamedTuple):
-    """What counts for one URL."""
-
     may_ask: bool
     delay_seconds: float = 0.0
-    """Between two requests."""
     is_lasting: bool = True
-    """Whether that is its publisher's word; else the file could not be had now, and all is forbidden."""
+    """False: robots.txt is unavailable now, and all is forbidden."""
     was_asked: bool = False
-    """Whether the publisher was asked for the file just now."""
 
 
 class Robots:
-    """The rules of the sites that were asked last; belongs to one event loop."""
+    """The rules of recent sites; belongs to one event loop."""
 
     def __init__(
         self,
@@ -66,15 +56,12 @@ class Robots:
         self._agent = user_agent
         self._publishers = publishers
         self._known: OrderedDict[str, tuple[float, Protego | None, bool]] = OrderedDict()
-        """By origin: until when it counts, what it says (None: nothing may be asked), whether that lasts."""
+        """By origin: expiry, rules (None: all forbidden), whether they last."""
 
     async def rule(self, url: str, turn: Callable[[], Awaitable[None]] | None = None) -> RobotsRule:
-        """Return what counts for a URL. Only while its site is asked nothing else: that is the caller's care.
+        """Return the rule for a URL; the caller must send its site no other request meanwhile.
 
-        `turn` waits until one more request may be made (`Manner`).
-
-        Raises:
-            QueueFullError: Too much waits for the site.
+        Raises QueueFullError: too many requests wait for the site.
         """
         origin = _origin(url)
         known, was_asked = self._known.get(origin), False
@@ -93,12 +80,11 @@ class Robots:
         return RobotsRule(bool(rules.can_fetch(url, agent)), seconds, was_asked=was_asked)
 
     def allows(self, url: str) -> bool:
-        """Whether what is known of its site by now lets a URL be asked for."""
+        """Return whether the rules known so far allow a URL."""
         _, rules, _ = self._known.get(_origin(url), _NOTHING_KNOWN)
         return rules is not None and bool(rules.can_fetch(url, self._agent_for(url)))
 
     def _agent_for(self, url: str) -> str:
-        """Return the name that a site knows this program by."""
         own = self._publishers.of(url)
         agent = (own and own.user_agent) or self._agent
         return agent.partition("/")[0] or "wholefeed"
@@ -106,7 +92,7 @@ class Robots:
     async def _ask(
         self, origin: str, turn: Callable[[], Awaitable[None]] | None
     ) -> tuple[float, Protego | None, bool]:
-        """Ask for the file: what is not there forbids nothing, what cannot be had everything (2.3.1)."""
+        """Fetch robots.txt: a missing file forbids nothing, an unavailable one everything (2.3.1)."""
         until = self._clock() + DAY_SECONDS
         try:
             fetching = self._fetcher.fetching(
@@ -142,7 +128,7 @@ def _origin(url: str) -> str:
 
 
 def _first_lines(body: bytes) -> bytes:
-    """Return what is read of a file, in whole lines: half an `Allow` allows more than was meant."""
+    # Half an `Allow` allows too much.
     if len(body) <= _READ_BYTES:
         return body
     end = max(body.rfind(each, 0, _READ_BYTES) for each in (b"\n", b"\r"))
@@ -150,17 +136,16 @@ def _first_lines(body: bytes) -> bytes:
 
 
 def _read(body: bytes, agent: str) -> Protego | None:
-    """Return what a file says to this program; None: nothing may be asked, since it says too much."""
+    """Return the rules for this program; None: all is forbidden."""
     text = own_rules(_text(body), agent)
     return None if text is None else Protego.parse(text)
 
 
 def own_rules(text: str, agent: str) -> str | None:
-    """Return what of a file may concern an agent, for a library to read: it says the same of that agent.
+    """Return the lines of a file that may concern an agent (RFC 9309, 2.2.1).
 
-    These are the groups that name it, a part of its name, or all (RFC 9309, 2.2.1). None: the library would
-    keep more than `_MOST_BYTES` of them. Then the file is one that could not be had, which forbids all
-    (2.3.1.4): to leave out the rest could mean what it forbids.
+    The library copies all rules for each listed name: 45 KB became gigabytes. None: above `_MOST_BYTES`;
+    the file counts as unavailable (2.3.1.4), since the rest could forbid anything.
     """
     kept: list[str] = []
     names, kept_bytes = 0, 0
@@ -189,11 +174,11 @@ def own_rules(text: str, agent: str) -> str | None:
 
 
 _MOST_BYTES: Final = 900_000
-"""Some 1,800 rules. The longest files of large sites have half as many for one agent."""
+"""Some 1,800 rules; the longest files of large sites have half as many."""
 
 
 def _bytes_kept(line: str) -> int:
-    """Return about how much the library keeps of a line for each name, as measured: some rules become two."""
+    """Estimate the library's memory for a line and name."""
     size = 400 + (4 if line.isascii() else 24) * len(line)
     if "*" in line:
         size += 500 + 70 * line.count("*")
@@ -212,12 +197,11 @@ _KNOWN_WITHOUT_COLON: Final = re.compile(
 
 
 def _may_mean(name: str, agent: str) -> bool:
-    """Whether a group of this name may be the agent's: the library decides."""
     name, agent = name.strip().lower(), agent.lower()
     return name == "*" or name in agent or name.replace("*", "") in agent
 
 
 def _text(body: bytes) -> str:
-    """Return the text of a file: it has to be UTF-8 (2.2), its mark goes, and that of UTF-16 is believed."""
+    # UTF-8 (RFC 9309, 2.2), or UTF-16 by its mark.
     encoding = "utf-16" if body.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)) else "utf-8-sig"
     return body.decode(encoding, "replace")

@@ -1,14 +1,4 @@
-"""A web archive: its index, and its copies as they were archived (R33; RFC 7089).
-
-    archive = Archive(fetcher, "https://web.archive.org")
-    page = await archive.newest("http://example.org/feed")
-    async with archive.fetching(page.captures[-1], "http://example.org/feed") as (fetched, copy_url):
-        fetched.body, fetched.fetched_at            # the time of the capture
-
-Requests go through the fetcher, with the guard, limits and politeness of any other, and at most
-`REQUESTS_PER_MINUTE` of them a minute for all feeds together: redirects and further tries count. A task that
-waits for its turn holds no lock, slot or memory.
-"""
+"""A web archive: its index and its mementos (R33; RFC 7089)."""
 
 from __future__ import annotations
 
@@ -38,13 +28,13 @@ from wholefeed.fetch.base import Fetched, Manner
 from wholefeed.fetch.fetcher import Fetcher
 
 REQUESTS_PER_MINUTE: Final = 5
-"""A reader of feeds is nobody's crawler; the Wayback Machine itself bears about 24 searches a minute."""
+"""For all feeds together; the Wayback Machine bears about 24 searches a minute."""
 
 NEWEST: Final = 20
-"""Copies of a missing document that are looked at, the last ones."""
+"""Mementos to try for a missing document."""
 
 PAGE_ROWS: Final = 50
-"""Of an index that is read from its beginning: ten minutes' copies."""
+"""Rows of an index page; to fetch their mementos takes ten minutes."""
 
 
 class Archive:
@@ -54,6 +44,7 @@ class Archive:
         self._fetcher = fetcher
         self._layout = Layout(base)
         self._turns = turns or Turns()
+        # A turn comes before slot and memory, so a task that waits for its turn occupies neither.
         self._manner = Manner(turn=self._turns.take, expected=GONE, follows_refresh=False)
 
     @property
@@ -61,23 +52,22 @@ class Archive:
         return self._turns.waiting
 
     async def newest(self, url: str) -> IndexPage:
-        """Return what the archive has of a URL, the last `NEWEST` copies; DocumentError: it does not say."""
+        """Return the index of a URL's last `NEWEST` mementos."""
         return await self._index(self._layout.newest(url, limit=NEWEST))
 
     async def oldest(self, url: str, position: str) -> tuple[IndexPage, str]:
-        """Return a page of what the archive has of a URL, the oldest copies first, and where the next begins.
+        """Return an index page, oldest mementos first, and the next page's position.
 
-        `position` is where the page begins; empty: the first one. DocumentError: the archive does not say.
+        An empty `position` is the first page.
         """
         page = await self._index(self._layout.oldest(url, limit=PAGE_ROWS, position=position))
         return page, position_behind(page, limit=PAGE_ROWS, position=position)
 
     @asynccontextmanager
     async def fetching(self, capture: Capture, url: str) -> AsyncIterator[tuple[Fetched, str]]:
-        """Give a copy as if it came from its publisher when it was made, and where it stands.
+        """Yield a memento as if its publisher had sent it at its time, with the memento's URL.
 
-        The archive's own header fields are left out. It may give a copy that was made a
-        little earlier or later. The rest as in `Fetcher.fetching`.
+        Its time may differ a little from the request.
         """
         asked = self._layout.copy(capture)
         asking = self._fetcher.fetching(asked, manner=self._manner, is_met=self._is_elsewhere)
@@ -92,6 +82,7 @@ class Archive:
                 final_url=canonical_url(given.url),
                 hops=(),
                 permanent_url=None,
+                # The other header fields are the archive's own.
                 headers={name: value for name, value in fetched.headers.items() if name in _OF_TRANSFER},
                 links=(),
                 fetched_at=given.captured_at,
@@ -99,11 +90,10 @@ class Archive:
             yield copy, self._layout.copy(given)
 
     def _is_elsewhere(self, url: str) -> bool:
-        """Whether a redirect leads to anything but a copy: it is not followed then."""
         return self._layout.capture_at(url) is None
 
     def _given(self, fetched: Fetched) -> Capture | None:
-        """Return which copy came: it may be of another time though nothing led there (RFC 7089, 2.1.1)."""
+        # A memento's time may differ without a redirect (RFC 7089, 2.1.1).
         given = self._layout.capture_at(fetched.final_url)
         said_at = parse_rfc822(fetched.headers.get("memento-datetime", ""))
         if given is not None and said_at is not None:
@@ -124,17 +114,16 @@ class Archive:
             return IndexPage()  # of one that writes a line for each copy
 
 
+# They tell whether a body is whole (docs/faults.md row 32).
 _OF_TRANSFER: Final = frozenset({"content-length", "transfer-encoding"})
-"""They tell whether a body is whole (docs/faults.md row 32)."""
 
 _MINUTE_SECONDS: Final = 60.0
 
 
 class Turns:
-    """So many requests in any minute, first come first served.
+    """A limit of requests in any minute, first come first served.
 
-    Where other processes ask the same archive, `reserve` takes the next turn of all of them together, and
-    returns in how many seconds it is; 0 where that is not known.
+    `reserve` returns the seconds until the next turn of all processes; 0: unknown.
     """
 
     def __init__(
@@ -151,10 +140,8 @@ class Turns:
         self._lock = asyncio.Lock()
         self._taken: deque[float] = deque(maxlen=per_minute)
         self.waiting = 0
-        """How many wait for a turn."""
 
     async def take(self) -> None:
-        """Wait until one more request may be made."""
         self.waiting += 1
         try:
             async with self._lock:
