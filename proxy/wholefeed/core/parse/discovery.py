@@ -1,11 +1,6 @@
-"""Where an HTML page leads: to the feeds that it announces, or to the URL that it refreshes to.
+"""Find the feeds that an HTML page announces, or the URL that it refreshes to, without building a tree.
 
-    found = discover(body, "https://example.org/", "text/html; charset=utf-8")
-    posts, comments = in_order(found)
-    refresh_target(body, "https://example.org/old.xml", "text/html")    # "https://example.org/new.xml"
-
-`<link rel="alternate">` is WHATWG HTML, 4.6.7.1; `<meta http-equiv="refresh">` is 4.2.5.3. Pages are searched
-for tags alone; no tree is made of them.
+`<link rel="alternate">` is WHATWG HTML, 4.6.7.1; `<meta http-equiv="refresh">` is 4.2.5.3.
 """
 
 from __future__ import annotations
@@ -31,28 +26,20 @@ from wholefeed.core.text.urls import (
 
 
 class Alternate(NamedTuple):
-    """A feed that a page announces."""
-
     media_type: str
     url: str
     title: str = ""
-    """The name that the page gives it."""
 
 
 def discover(body: bytes, url: str, media_type: str) -> list[Alternate]:
-    """Return the feeds that a page announces, each URL once, as listed; `<base href>` is minded.
-
-    Reads the first 512 KiB; never raises.
-    """
+    """Return the feeds that a page announces, each URL once. Reads 512 KiB at most; never raises."""
     return _search(_text(body, media_type), url).feeds()
 
 
 def in_order(found: Sequence[Alternate]) -> tuple[list[Alternate], list[Alternate]]:
-    """Return the feeds of posts and those of comments, each in order of preference.
-
-    The order is that of `_FEED_TYPES`, then the page's own. A feed is of comments if its title, path and
-    query say so more often than another feed's do: a site may bear the word in its name, or a folder.
-    """
+    """Return the feeds of posts and the feeds of comments, each in order of preference."""
+    # A site may bear the word in its name, or a folder. So a feed is of comments if its title, path and query
+    # say the word more often than another feed's do.
     ranked = sorted(found, key=lambda alternate: _FEED_TYPES[alternate.media_type])
     counts = list(map(_count_comments, ranked))
     usual = min(counts, default=0)
@@ -65,15 +52,15 @@ def _count_comments(alternate: Alternate) -> int:
     return len(_COMMENTS.findall(alternate.title)) + len(_COMMENTS_URL.findall(unquote(path)))
 
 
+# WordPress writes `/comments/feed/` and `feed=comments-rss2`, Blogger `/feeds/comments/default`.
 _COMMENTS_URL: Final = re.compile(r"(?<![a-z])comments?(?![a-z])|commentsrss|rsscomments", re.IGNORECASE)
-"""As `/comments/feed/` and `feed=comments-rss2` of WordPress, `/feeds/comments/default` of Blogger."""
+# The word for comments in the languages of blog software.
 _COMMENTS: Final = re.compile(
     r"\b(?:comments?|commentaires?|coment[aá]rios?|commenti|comentarii|kommenta\w*|koment[aá]\w*|kommentti\w*"
     r"|reacties|opmerkingen|replies|yorum\w*|hozzász\w*)\b"
     r"|комментар|коментар|σχόλι|תגובות|تعليق|コメント|评论|評論|留言|回應|댓글|bình luận",
     re.IGNORECASE,
 )
-"""The word for comments in the languages that blogs' software speaks."""
 
 _FEED_TYPES: Final = {
     "application/atom+xml": 0,
@@ -84,7 +71,7 @@ _FEED_TYPES: Final = {
     "application/xml": 4,
     "application/json": 5,
 }
-"""Media types of feeds and their order of preference; those of any XML or JSON last."""
+"""Media types with their order of preference."""
 _JSON: Final = "application/json"
 _FEED_RELATIONS: Final = frozenset({"alternate", "feed"})
 
@@ -93,21 +80,21 @@ _FEED_RELATIONS: Final = frozenset({"alternate", "feed"})
 
 
 def refresh_target(body: bytes, url: str, media_type: str, field: str = "") -> str:
-    """Return the http(s) URL that a page sends browsers to; empty where it is to be read itself.
+    """Return the http(s) URL that a page sends browsers to; empty if the page itself is to be read.
 
-    A page is not followed that waits for more than `MAX_REFRESH_SECONDS`, that leads to itself, or that
-    announces feeds and leads to none of them. A feed is no page, whatever its type says. Never raises.
+    A page is not followed if it leads to itself, waits for more than `MAX_REFRESH_SECONDS`, or announces
+    feeds and leads to none of them. A feed is not a page, even if its type is HTML. Never raises.
 
     Args:
-        body: Of the answer, without content coding.
-        url: Of the answer, after redirects.
+        body: Without content coding.
+        url: After redirects.
         media_type: Content-Type as sent.
-        field: The value of its header field Refresh, which counts before the page's own.
+        field: The header field Refresh, which counts before the page's own.
     """
     if not (field or is_html(body, media_type)):
         return ""
     text = _text(body, media_type)
-    if not (field or "refresh" in text.lower()):  # hardly any has it
+    if not (field or "refresh" in text.lower()):  # hardly any page has one
         return ""
     if text.lstrip(" \t\r\n\ufeff").startswith("{") or _FEED_ROOT.search(text):
         return ""
@@ -122,7 +109,7 @@ def refresh_target(body: bytes, url: str, media_type: str, field: str = "") -> s
 
 
 def _refresh_in(content: str, base: str) -> str:
-    """Return where a declarative refresh leads (WHATWG HTML, 4.2.5.3); empty where nowhere, or not soon."""
+    """Return the target of a declarative refresh (WHATWG HTML, 4.2.5.3); empty if there is none soon."""
     match = _REFRESH.fullmatch(content)
     if match is None or not _SOON.fullmatch(match[1]):
         return ""
@@ -137,12 +124,11 @@ _REFRESH: Final = re.compile(
 )
 _SOON: Final = re.compile(r"0*(?:10|[0-9])(?:\.[\d.]*)?|\.[\d.]*")
 MAX_REFRESH_SECONDS: Final = 10
-"""Pages that have moved lead on within this; those that reload themselves, or show an ad, wait longer."""
+"""A moved page leads on sooner; a page that reloads itself, or shows an ad, waits longer."""
 _FEED_ROOT: Final = re.compile(r"<(?:[\w.-]+:)?(?:rss|feed|rdf|channel|item|entry)(?=[\s/>])", re.IGNORECASE)
 
 
 def is_html(body: bytes, media_type: str) -> bool:
-    """Whether an answer that is no feed is a page to look for feeds in."""
     essence = media_type.partition(";")[0].strip().lower()
     return essence in ("text/html", "application/xhtml+xml") or b"<html" in body[:4096].lower()
 
@@ -164,10 +150,7 @@ _TAG: Final = re.compile(r"<(?:[^\"'>]|\"[^\"]*\"|'[^']*')*+>")
 
 
 def _tags(page: str) -> Iterator[str]:
-    """Yield the tags that may say something, but for those in comments and scripts.
-
-    The parser of the standard library sees these alone: it takes a second for half a megabyte of others.
-    """
+    # Other tags are left out: `html.parser` takes a second for half a megabyte of them.
     position = 0
     while (begun := _BEGINS.search(page, position)) is not None:
         position, name = begun.end(), begun[1].lower()
@@ -187,7 +170,7 @@ def _tags(page: str) -> Iterator[str]:
 def _search(page: str, url: str) -> _LinkFinder:
     finder = _LinkFinder(url)
     for tag in islice(_tags(page), _MAX_TAGS):
-        with suppress(AssertionError):  # html.parser gives up on what is broken beyond its measure
+        with suppress(AssertionError):  # html.parser gives up on very broken tags
             finder.feed(tag)
     return finder
 
@@ -205,18 +188,14 @@ _MAX_TITLE_CHARACTERS: Final = 200
 
 
 class _LinkFinder(HTMLParser):
-    """The tags of a page that lead elsewhere, resolved when all of them are known.
-
-    A `<base>` counts for the whole page, also for what stands before it (WHATWG HTML, 4.2.3).
-    """
+    """A collector of links. `<base>` counts for the whole page (WHATWG HTML, 4.2.3), so URLs resolve last."""
 
     def __init__(self, url: str) -> None:
         super().__init__()
         self.base = url
         self.refreshes: list[str] = []
-        """The contents of `<meta http-equiv="refresh">`."""
         self._links: list[tuple[str, str, str]] = []
-        """Media type, reference and title of each feed."""
+        """Media type, reference and title."""
         self._has_base = False
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
@@ -230,7 +209,6 @@ class _LinkFinder(HTMLParser):
             self._add_link(given)
 
     def _add_link(self, given: dict[str, str]) -> None:
-        """Keep a link to a feed. Plain JSON counts as one if it is called a feed: most of it is an API's."""
         if len(self._links) >= _MAX_FEEDS:
             return
         relations = set(given.get("rel", "").lower().split())
@@ -238,11 +216,11 @@ class _LinkFinder(HTMLParser):
         if not relations & _FEED_RELATIONS or media_type not in _FEED_TYPES:
             return
         href, title = given.get("href", ""), " ".join(given.get("title", "").split())
+        # Most plain JSON belongs to APIs, so it counts only if it is called a feed.
         if media_type != _JSON or ("feed" in f"{href} {title}".lower() and "/wp-json/" not in href):
             self._links.append((media_type, href, title[:_MAX_TITLE_CHARACTERS]))
 
     def feeds(self) -> list[Alternate]:
-        """Return the feeds, each URL once."""
         by_url: dict[str, Alternate] = {}
         for media_type, href, title in self._links:
             if target := _http_url(self.base, href):
@@ -251,6 +229,6 @@ class _LinkFinder(HTMLParser):
 
 
 def _http_url(base: str, reference: str) -> str:
-    """Return the http(s) URL that a reference means, which may bear `feed:`; empty where it means none."""
+    """Return the http(s) URL of a reference, with or without `feed:`; empty for any other."""
     target = resolve_or_empty(base, without_feed_scheme(reference.strip()))
     return target if len(target) <= MAX_URL_CHARACTERS and is_http(target) else ""

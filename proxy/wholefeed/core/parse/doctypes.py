@@ -1,10 +1,7 @@
-"""Document types with an internal subset (XML 1.0, section 2.8; docs/faults.md rows 40, 41 and 150).
+"""Cut document types with an internal subset (XML 1.0, section 2.8; docs/faults.md rows 40, 41 and 150).
 
-    text = without_subset(text)         # the same bytes, where there is nothing to cut
-
-No declaration is ever carried out: entities are not expanded, attributes get no defaults, nothing external is
-asked for. A DOCTYPE whose subset declares nothing that a text depends on is cut. HTML's own entities
-may be declared: they are known anyway. With any other entity the document is refused.
+No declaration takes effect: no entity is expanded, no attribute gets a default, nothing external is fetched.
+Only HTML's own entities may be declared: they are known anyway.
 """
 
 from __future__ import annotations
@@ -17,14 +14,10 @@ from wholefeed.core.parse.limits import ParseError
 
 
 def without_subset(text: bytes, start: int = 0) -> bytes:
-    """Return a document without its DOCTYPE, if that has an internal subset.
-
-    Args:
-        text: The document in UTF-8.
-        start: Where it begins; what stands before that is kept.
+    """Remove a DOCTYPE with an internal subset from a document in UTF-8, which begins at `start`.
 
     Raises:
-        ParseError: `dtd-forbidden`: the subset declares or uses another entity than HTML's, or has no end.
+        ParseError: `dtd-forbidden`: the subset declares or uses an entity unknown to HTML, or has no end.
     """
     prolog = _PROLOG.match(text, start)
     assert prolog is not None, "it may be empty"
@@ -40,7 +33,6 @@ _DOCTYPE_ENDS: Final = re.compile(rb"\]\s*+>")
 
 
 def _end_of_doctype(text: bytes, position: int) -> int:
-    """Return where the DOCTYPE ends whose subset begins at a position."""
     sets: set[bytes] = set()
     while (end := _DOCTYPE_ENDS.match(text, position)) is None:
         piece = _PIECE.match(text, position)
@@ -62,6 +54,7 @@ def _end_of_doctype(text: bytes, position: int) -> int:
 
 _NAME: Final = rb"[^\s\"'<>%&;\[\]]++"
 _LITERAL: Final = rb"(?:\"[^\"]*+\"|'[^']*+')"
+# Text to skip, a parameter entity, an entity with a value, or a reference.
 _PIECE: Final = re.compile(
     rb"(?:\s++|<!--(?:[^-]|-(?!->))*+-->|<\?(?:[^?]|\?(?!>))*+\?>"
     rb"|<!(?:ELEMENT|ATTLIST|NOTATION)\s(?:[^\"'<>]++|" + _LITERAL + rb")*+>)++"
@@ -69,18 +62,16 @@ _PIECE: Final = re.compile(
     rb"|<!ENTITY\s++(?P<entity>" + _NAME + rb")\s*+(?P<text>" + _LITERAL + rb")\s*+>"
     rb"|%(?P<used>" + _NAME + rb");"
 )
-"""What a subset is made of: pieces to pass over, a parameter entity, an entity with a value, a reference."""
 _SPACE_OR_LITERALS: Final = rb"\s*+(?:" + _LITERAL + rb"\s*+)?+"
+# W3C's sets of HTML's entities, which RSS 1.0 recommends; they are never fetched.
 _HTML_SET: Final = re.compile(
     rb"PUBLIC\s*+[\"']-//W3C//ENTITIES[^\"']*+[\"']"
     + _SPACE_OR_LITERALS
     + rb"|SYSTEM\s*+[\"']https?://www\.w3\.org/[^\"']*\.ent[\"']\s*+"
 )
-"""W3C's sets of HTML's entities, which RSS 1.0 recommends; they are never fetched."""
 
 
 def _is_html_entity(name: bytes, literal: bytes) -> bool:
-    """Whether an entity is one of HTML's, and is declared as the character that HTML has for it."""
     known = name.decode("utf-8", "replace")
     text = literal[1:-1].decode("utf-8", "replace")
     for _ in range(2):  # XML 1.0, section 4.6: `&#38;#60;` is how "<" has to be declared
@@ -88,10 +79,10 @@ def _is_html_entity(name: bytes, literal: bytes) -> bool:
     return text != "" and text in (html5.get(f"{known};"), _HTML_4.get(known))
 
 
+# HTML writes no character longer.
 _MAX_VALUE_CHARACTERS: Final = 40
-"""No character of HTML is written longer."""
+# Two entities have become other characters since HTML 4.
 _HTML_4: Final = {name: chr(code) for name, code in name2codepoint.items()}
-"""Two of them have become other characters since."""
 _NUMBER: Final = re.compile(r"&#(?:([0-9]{1,7})|x([0-9a-fA-F]{1,6}));")
 
 

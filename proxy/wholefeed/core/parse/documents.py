@@ -1,14 +1,7 @@
-"""Bytes -> `FeedDocument`: the one entry to parsing (docs/design.md#parsing).
+"""Parse bytes to a `FeedDocument`: the one entry to parsing (docs/design.md#parsing).
 
-    document = parse(body, "http://example.org/feed", "application/atom+xml; charset=utf-8")
-    document.text[document.entries[0].start : document.entries[0].end]      # as the publisher wrote it
-
-A document whose entries have all that entries should have is read once. Where one lacks its id (or in Atom
-its update instant), or two bear the same id, it is read once more from the start, with all that can stand in
-for them or tell them apart. One that is not well-formed goes through the repair pass (docs/repair.md) and is
-read again, as strictly as before.
-
-`EarlyHead` reads the head of a document whose entries still arrive.
+A missing or repeated id, or in Atom a missing update instant, causes a second reading, with all fields. A
+malformed document is repaired (docs/repair.md), and read again as strictly.
 """
 
 from __future__ import annotations
@@ -39,17 +32,17 @@ from wholefeed.core.verbatim.fragments import fragments_of, most_gained
 
 
 def parse(body: bytes, url: str, media_type: str = "", *, max_depth: int = MAX_DEPTH) -> FeedDocument:
-    """Return the feed document that the bytes are.
+    """Return the feed document in the bytes.
 
     Args:
         body: Without content coding.
-        url: Of the document, after redirects.
+        url: After redirects.
         media_type: The whole Content-Type value; may be empty.
-        max_depth: Levels of elements that are accepted. From `UNLIMITED` on no other limit holds either: the
-            document is stored, or made of entries of stored ones.
+        max_depth: Levels of elements. From `UNLIMITED` on no limit holds: the document is stored, or made of
+            stored entries.
 
     Raises:
-        ParseError: It is no feed, or not readable as one. Never anything else.
+        ParseError: The bytes are not a readable feed. `parse` raises nothing else.
     """
     try:
         return _parse(body, url, media_type, max_depth)
@@ -80,7 +73,8 @@ def _parse(body: bytes, url: str, media_type: str, max_depth: int) -> FeedDocume
     except ParseError as exc:
         if not _is_mendable(exc, decoded.text):
             raise
-        failure = ParseError(str(exc), slug=exc.slug)  # a copy: this frame would hold it, and it its frames
+        # A copy: the exception and this frame would hold each other.
+        failure = ParseError(str(exc), slug=exc.slug)
     if not decoded.used and (decided := to_utf8(body, media_type)).used:
         decoded = decided
         try:
@@ -92,7 +86,7 @@ def _parse(body: bytes, url: str, media_type: str, max_depth: int) -> FeedDocume
 
 
 def _read_json(decoded: Decoded, url: str, max_depth: int) -> FeedDocument:
-    """Read a JSON object, and mend its text if it is almost JSON (docs/faults.md row 151)."""
+    """Read a JSON object; mend its text if it is almost JSON (docs/faults.md row 151)."""
     notes, text = _encoding_notes(decoded, url), decoded.text.decode()
     try:
         document = read_json_feed(text, url, max_depth, notes)
@@ -116,15 +110,13 @@ def _encoding_notes(decoded: Decoded, url: str) -> tuple[Note, ...]:
 
 
 def _is_mendable(failure: ParseError, text: bytes) -> bool:
-    """Whether the repair pass may help: what stands before a document can look like one of another kind.
-
-    Entries that are not closed stand in one another, too deep for the strict parser.
-    """
+    # Entries that are not closed nest too deep for the strict parser.
     if failure.slug == "xml-limit":
         begun = sum(map(text.count, (b"<item>", b"<item ", b"<entry>", b"<entry ")))
         return begun - sum(map(text.count, (b"</item>", b"</entry>"))) > _LEAST_UNCLOSED
     if failure.slug in ("malformed-xml", "dtd-forbidden"):
         return True
+    # Text before a document can make it look like another kind.
     return failure.slug == "not-a-feed" and _begins_late(text)
 
 
@@ -138,10 +130,10 @@ def _begins_late(text: bytes) -> bool:
 def _read_repaired(
     decoded: Decoded, url: str, max_depth: int, failure: ParseError, repairs: tuple[str, ...] = ()
 ) -> FeedDocument:
-    """Read a document that is not well-formed, after the repair pass (docs/faults.md rows 45 and 49).
+    """Read a document after the repair pass (docs/faults.md rows 45 and 49).
 
     Raises:
-        ParseError: `failure` where that does not help; another where it comes to light what the document is.
+        ParseError: `failure` if the repair does not help; another error if the result is no feed.
     """
     repaired = mend(decoded.text)
     if repaired is None:
@@ -168,7 +160,6 @@ def _read(decoded: Decoded, url: str, max_depth: int, repairs: Sequence[Note] = 
 
 
 def _read_respelt(text: bytes, url: str, max_depth: int, notes: tuple[Note, ...]) -> FeedDocument:
-    """Read a document with other names, where others may be meant (docs/repair.md), else as it is."""
     respelt = respell(text, max_depth=max_depth)
     if respelt is None:
         return _read_spelt(text, url, max_depth, notes, is_respelt=True)
@@ -182,7 +173,7 @@ def _read_spelt(
     """Read a document by its names as they are.
 
     Raises:
-        OddSpellingError: It may say more under other names, and it is not said that it was respelt.
+        OddSpellingError: Other names may say more, and `is_respelt` is false.
     """
     try:
         return _run(text, url, max_depth, notes, is_plain=True, is_respelt=is_respelt)
@@ -191,14 +182,13 @@ def _read_spelt(
 
 
 def _with_repairs(notes: Sequence[Note], url: str, names: Sequence[str]) -> tuple[Note, ...]:
-    """Return the notes of a document, told what else was done to read it."""
     done = {each for note in notes if note.kind is DocumentRepaired for each in note.facts["repairs"]}
     rest = [note for note in notes if note.kind is not DocumentRepaired]
     return (*rest, DocumentRepaired(url, repairs=tuple(sorted({*done, *names}))))
 
 
 def _check(document: FeedDocument, max_depth: int) -> FeedDocument:
-    """See to it that what every entry would repeat does not make much out of little.
+    """Check that text repeated in every entry does not make a small document huge.
 
     Raises:
         ParseError: `xml-limit`.
@@ -227,7 +217,6 @@ def _run(
     is_plain: bool = False,
     is_respelt: bool,
 ) -> FeedDocument:
-    """Read a document once; `is_plain`: its plain entries by one match each, if that tells of all limits."""
     guard = Guard(max_depth=max_depth)
     opening = Opening(guard, url, is_full=is_full, is_respelt=is_respelt)
     try:
@@ -246,6 +235,7 @@ def _run(
             return family.document(text, notes)
     finally:
         opening.close()
+    # A limit may be broken among elements that no handler saw: the handlers see all of them now.
     return _run(text, url, max_depth, notes, is_respelt=is_respelt)
 
 
@@ -257,25 +247,19 @@ _HTML: Final = re.compile(
 
 
 def is_html(text: bytes) -> bool:
-    """Whether a document begins as a page of HTML."""
     return _HTML.match(text[:_SNIFF_BYTES]) is not None
 
 
+# White space, byte order marks, zero-width spaces (docs/faults.md row 46).
 _UNSEEN: Final = re.compile(rb"\A(?:\s|\xef\xbb\xbf|\xe2\x80\x8b)*+")
-"""White space, byte order marks, spaces without width (docs/faults.md row 46)."""
 
 
 def _visible(text: bytes) -> bytes:
-    """Return the beginning of a document, from the first character that shows."""
     return _UNSEEN.sub(b"", text[:_SNIFF_BYTES], count=1)
 
 
 def _refuse_other_formats(text: bytes) -> None:
-    """Recognise what is no feed in XML from its first bytes.
-
-    Raises:
-        ParseError: `not-a-feed`.
-    """
+    """Raise `ParseError` (`not-a-feed`) if the first bytes show no XML feed."""
     if is_html(text):
         raise ParseError("expected a feed, got HTML", slug="not-a-feed")
     visible = _visible(text)
@@ -292,22 +276,14 @@ def _refuse_other_formats(text: bytes) -> None:
 
 MAX_EARLY_BYTES: Final = 256 * 1024
 MAX_EARLY_TAGS: Final = 1024
-"""Ten times as many as heads have. It is read while others wait, and few bytes on the wire may be many tags:
-of 256 KB of links, which takes 100 ms, nothing is gained (docs/faults.md row 87)."""
+"""Ten times as many as heads have. 256 KB of links would block others for 100 ms (docs/faults.md row 87)."""
 _PIECE_BYTES: Final = 4096
 
 
 class EarlyHead:
-    """Reads a document as far as its first entry, to predict the older link from it (R0).
+    """A reader of a document up to its first entry, to predict the older link (R0).
 
-        early = EarlyHead(url, "application/atom+xml")
-        for chunk in chunks:
-            if (document := early.feed(chunk)) is not None:
-                ...     # once, when the first entry begins
-
-    Never raises: on any trouble it never answers.
-
-    The arguments are as in `parse`.
+    Arguments as in `parse`. Never raises: on any trouble it returns no document.
     """
 
     def __init__(self, url: str, media_type: str, *, max_depth: int = MAX_DEPTH) -> None:
@@ -315,7 +291,7 @@ class EarlyHead:
         self._media_type = media_type
         self._max_depth = max_depth
         self._opening: Opening | None = None
-        """What reads on, since enough has come to tell the encoding."""
+        """None until enough bytes show the encoding."""
         self._text = bytearray()
         self._waiting = bytearray()
         self._decoder: codecs.IncrementalDecoder | None = None
@@ -323,11 +299,7 @@ class EarlyHead:
         self._is_done = False
 
     def feed(self, chunk: bytes) -> FeedDocument | None:
-        """Take the next piece of the body, without content coding.
-
-        Returns:
-            The document so far, without entries, once: when its first entry has begun.
-        """
+        """Read a piece of the body; when the first entry begins, return the document without entries."""
         if self._is_done:
             return None
         try:
@@ -341,7 +313,7 @@ class EarlyHead:
         return document
 
     def close(self) -> None:
-        """Read no further; without that the parser and what it tells would keep one another."""
+        """Stop reading; otherwise the parser and its handlers keep each other alive."""
         if not self._is_done and self._opening is not None:
             self._opening.close()
         self._is_done = True
@@ -369,7 +341,6 @@ class EarlyHead:
                 return
 
     def _begin(self) -> bytes:
-        """Open the document, now that its encoding shows, and return what has waited for that."""
         body = bytes(self._waiting)
         self._waiting.clear()
         encoding = encoding_of(body, self._media_type)

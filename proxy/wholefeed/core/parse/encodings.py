@@ -1,8 +1,7 @@
-"""What encoding a document is in, and its text in UTF-8 (RFC 7303, section 3; XML 1.0, appendix F).
+"""Find a document's encoding, and convert its text to UTF-8 (RFC 7303, section 3; XML 1.0, appendix F).
 
-The bytes decide. Labels are, in this order, the byte order mark, the charset of the Content-Type and the XML
-declaration. `_readings` lists what a document may be: the first encoding that its bytes fit is used for the
-whole of it (docs/repair.md, "Encodings"; docs/faults.md row 46a).
+The bytes decide: the first encoding of `_readings` that fits serves for the whole document (docs/repair.md,
+"Encodings"; docs/faults.md row 46a).
 """
 
 from __future__ import annotations
@@ -21,25 +20,22 @@ from wholefeed.core.parse.repair import late_declaration
 
 UTF8: Final = "utf-8"
 SNIFF_BYTES: Final = 1024
-"""From so many bytes of a document's beginning its labels are known, if nothing stands before it."""
+"""Enough of a document to contain all labels, if nothing stands before it."""
+# As many as `late_declaration` searches, for documents with text before them.
 _PROLOG_BYTES: Final = 4096
-"""Where something does, as many are looked at as by `late_declaration`."""
 FALLBACK_NAME: Final = "windows-1252"
 MIXED_NAME: Final = "utf-8 with windows-1252 in it"
 CESU_NAME: Final = "cesu-8"
 
 
 def to_utf8(body: bytes, media_type: str, *, label: str | None = None, is_validated: bool = True) -> Decoded:
-    """Return the text of a document in UTF-8. A document in UTF-8 is not copied.
+    """Return a document (without content coding) in UTF-8; text in UTF-8 is not copied.
 
-    Args:
-        body: Without content coding.
-        media_type: The whole Content-Type value; may be empty.
-        label: The encoding that the document names for itself. None: its XML declaration does.
-        is_validated: Whether a document that is labelled UTF-8, or not at all, has to be looked through too.
+    `media_type` is the whole Content-Type value; `label` replaces the XML declaration's. Without
+    `is_validated`, text labelled UTF-8, or not labelled, is not checked.
 
     Raises:
-        ParseError: `unsupported-encoding`: UTF-32, or no UTF-8 and all labels are unknown.
+        ParseError: `unsupported-encoding`: UTF-32, or not UTF-8 and no known label.
     """
     encoding = encoding_of(body[:_PROLOG_BYTES], media_type, label)
     raw = body[encoding.mark_bytes :] if encoding.mark_bytes else body
@@ -59,7 +55,7 @@ def to_utf8(body: bytes, media_type: str, *, label: str | None = None, is_valida
 
 
 def html_to_utf8(page: bytes, media_type: str) -> bytes:
-    """Return the text of an HTML page in UTF-8, whatever its bytes are; `<meta>` names its encoding."""
+    """Return an HTML page in UTF-8, with broken bytes replaced; `<meta>` names its encoding."""
     meta = _META.search(page, 0, SNIFF_BYTES)
     try:
         return to_utf8(page, media_type, label=meta[1].decode("ascii") if meta else None).text
@@ -76,33 +72,30 @@ class Decoded(NamedTuple):
     text: bytes
     encoding: Encoding
     used: str = ""
-    """The name of the encoding that it was read in, where that is not the declared one."""
+    """The encoding that fits; empty if it is the declared one."""
 
 
 class Encoding(NamedTuple):
-    """The encoding that a document's labels name."""
-
     codec: str
-    """The codec of the first label that the document's form allows; UTF-8 if none is known."""
+    """Codec of the first label that the document's form allows; UTF-8 without one."""
     declared: str
-    """The first known label as the publisher wrote it, else an unknown one; empty without any."""
+    """The first known label as written, else an unknown one, else empty."""
     mark_bytes: int = 0
-    """Length of the byte order mark."""
     labels: tuple[tuple[str, str], ...] = ()
-    """Codec and label of every known label, in their order."""
+    """Codec and label of every known label, in order."""
 
     @property
     def stated(self) -> str:
-        """The codec of the first known label; UTF-8 without a label, empty if all are unknown."""
+        """Codec of the first known label; UTF-8 without labels, empty if all are unknown."""
         if self.labels:
             return self.labels[0][0]
         return "" if self.declared else UTF8
 
 
 def is_utf8(text: bytes) -> bool:
-    """Whether every byte is UTF-8, found out without a copy of the text."""
     if text.isascii():
         return True
+    # Decoding in steps saves a copy of the text.
     decoder = codecs.getincrementaldecoder(UTF8)()
     view = memoryview(text)
     step = 1 << 18
@@ -116,7 +109,7 @@ def is_utf8(text: bytes) -> bool:
 
 
 def from_utf8(text: bytes, codec: str) -> bytes:
-    """Return a text in another encoding, what it cannot write as references to characters (XML 1.0, 4.1)."""
+    """Return a text in another encoding; characters missing there become references (XML 1.0, 4.1)."""
     if codec == UTF8:
         return text
     decoded = text.decode(UTF8)
@@ -129,12 +122,9 @@ def from_utf8(text: bytes, codec: str) -> bytes:
 
 
 def encoding_of(beginning: bytes, media_type: str, label: str | None = None) -> Encoding:
-    """Return the encoding that a document's labels name, from its first bytes.
+    """Return the encoding that a document's labels name; arguments as in `to_utf8`.
 
-    Args:
-        beginning: At least `SNIFF_BYTES` of the document, if it has so many.
-        media_type: As for `to_utf8`.
-        label: As for `to_utf8`.
+    `beginning` has `SNIFF_BYTES` or more, if the document does.
 
     Raises:
         ParseError: `unsupported-encoding`: UTF-32.
@@ -146,6 +136,7 @@ def encoding_of(beginning: bytes, media_type: str, label: str | None = None) -> 
     rest = beginning[mark_bytes:]
     form = _wide_form(rest)
     written = [
+        # Byte order mark, Content-Type, XML declaration: the first known label counts.
         "" if marks is None else _MARKED[beginning[:2]],
         _http_charset(media_type),
         "" if form else _find_declared(rest) if label is None else label,
@@ -158,21 +149,21 @@ def encoding_of(beginning: bytes, media_type: str, label: str | None = None) -> 
 
 
 _MARKS: Final = re.compile(rb"(?:\xef\xbb\xbf)++|(?:\xff\xfe)++|(?:\xfe\xff)++")
+# Labels by the first two bytes of a byte order mark.
 _MARKED: Final = {b"\xef\xbb": UTF8, b"\xff\xfe": "utf-16-le", b"\xfe\xff": "utf-16-be"}
-"""Labels by the first two bytes of a byte order mark."""
 
 
 def _wide_form(beginning: bytes) -> str:
-    """Return which UTF-16 it is that begins with two characters of ASCII; empty if it begins otherwise."""
+    # Two characters of ASCII at the beginning show UTF-16.
     return _WIDE_FORMS.get(bytes(byte != 0 for byte in beginning[:4]), "")
 
 
+# Keys: which of the first four bytes are not zero.
 _WIDE_FORMS: Final = {b"\1\0\1\0": "utf-16-le", b"\0\1\0\1": "utf-16-be"}
-"""By where the first bytes are zero."""
 
 
 def _usable(codec: str, beginning: bytes) -> str:
-    """Return the codec, or no name for UTF-16 before what is written in ASCII."""
+    # Text in ASCII is not UTF-16, in spite of its label.
     return "" if codec in _WIDE and beginning.lstrip()[:1] in (b"<", b"{") else codec
 
 
@@ -199,14 +190,14 @@ def _find_declared(beginning: bytes) -> str:
 
 
 def _first_codec(label: str) -> str:
-    """Return the codec of the first name in a label that is known: some are lists, or have quotes in them."""
+    # Some labels are lists, or contain quotes.
     return next(filter(None, map(codec_of, _NAMES.findall(label))), "")
 
 
 _NAMES: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:-]*+")
 
 
-# What the bytes fit
+# Which encodings the bytes fit
 
 _HIGH: Final = bytes(range(0x80, 0x100))
 _FOLLOWING: Final = bytes(range(0x80, 0xC0))
@@ -214,11 +205,9 @@ _C1: Final = bytes(range(0x80, 0xA0))
 
 
 def _readings(raw: bytes, encoding: Encoding) -> Iterator[tuple[str, str, bytes | None]]:
-    """Yield codec and name of every encoding that a document may be in, with its text if the bytes fit.
-
-    The first that fits counts. That a text of another encoding is UTF-8 from end to end does not happen by
-    chance; the more a fit proves, the sooner it is tried.
-    """
+    """Yield codec, name and text of each possible encoding; the text is None if the bytes do not fit."""
+    # The first fit counts. Text of another encoding is never UTF-8 throughout by chance. The more a fit
+    # proves, the sooner it is tried.
     labels = [(codec, label) for codec, label in encoding.labels if codec not in _WIDE and codec != UTF8]
     says_utf8 = encoding.stated == UTF8 or UTF8 in dict(encoding.labels)
     for codec, label in labels:
@@ -233,7 +222,7 @@ def _readings(raw: bytes, encoding: Encoding) -> Iterator[tuple[str, str, bytes 
             yield codec, label, _exact(raw, codec)
     if says_utf8:
         yield "", MIXED_NAME, _decode_mixed(joined, 1)
-    labels.sort(key=lambda each: each[0] == _WINDOWS_1252)  # what fits nearly all bytes proves nothing
+    labels.sort(key=lambda each: each[0] == _WINDOWS_1252)  # windows-1252 fits nearly all bytes
     for codec, label in labels:
         if codec in _SINGLE_BYTES:
             yield codec, label, _exact(raw, codec)
@@ -243,12 +232,12 @@ def _readings(raw: bytes, encoding: Encoding) -> Iterator[tuple[str, str, bytes 
         yield "", FALLBACK_NAME, _nearly(raw, _WINDOWS_1252)
 
 
+# So many sequences of UTF-8 per broken one outweigh any label.
 _CLEARLY: Final = 4
-"""Sequences of UTF-8 for each place that is none, where a document is UTF-8 whatever its labels say."""
 
 
 def _exact(raw: bytes, codec: str) -> bytes | None:
-    """Return the text if the encoding has a character for every byte; ISO 8859 has none for C1 controls."""
+    """Return the text, or None if a byte has no character; ISO 8859 has none for C1 controls."""
     if codec.startswith("iso8859") and len(raw.translate(None, _C1)) != len(raw):
         return None
     try:
@@ -258,7 +247,7 @@ def _exact(raw: bytes, codec: str) -> bytes | None:
 
 
 def _nearly(raw: bytes, codec: str) -> bytes | None:
-    """Return the text if the encoding has characters for most of what is not ASCII."""
+    """Return the text, or None if less than half of the non-ASCII characters can be read."""
     if codec == _WINDOWS_1252:
         return codecs.charmap_decode(raw, "strict", _WINDOWS_1252_TABLE)[0].encode()
     text = raw.decode(codec, "replace")
@@ -269,18 +258,17 @@ def _nearly(raw: bytes, codec: str) -> bytes | None:
 
 
 def _decode_mixed(raw: bytes, factor: int) -> bytes | None:
-    """Return the text if it is mostly UTF-8; other bytes (texts that were cut off) are read as windows-1252.
+    """Return the text if UTF-8 prevails; other bytes (of truncated texts) are read as windows-1252.
 
-    Args:
-        raw: The document.
-        factor: How many sequences of UTF-8 there must be for each place that is none. One that was cut off is
-            one such place: its bytes speak for UTF-8 as well.
+    It prevails if `factor` times the broken sequences are not more than the intact ones.
     """
     ascii_bytes = len(raw.translate(None, _HIGH))
     following = len(raw) - len(raw.translate(None, _FOLLOWING))
+    # Ten times as fast as decoding: too few bytes can follow the first of a sequence.
     if factor * (len(raw) - ascii_bytes - 2 * following) > following:
-        return None  # too few bytes that can follow the first of a sequence: told ten times as fast
+        return None
     text = raw.decode(UTF8, "replace")
+    # A truncated sequence is one broken place: its bytes speak for UTF-8 as well.
     broken = text.count("\ufffd") - raw.count(b"\xef\xbf\xbd")
     sequences = len(text) - ascii_bytes - broken
     return raw.decode(UTF8, _MEND).encode() if factor * broken <= sequences else None
@@ -290,16 +278,16 @@ _SURROGATES: Final = re.compile(rb"\xed[\xa0-\xbf][\x80-\xbf](?:\xed[\xa0-\xbf][
 
 
 def _join_surrogates(match: re.Match[bytes]) -> bytes:
-    """Return the characters that pairs of surrogates in CESU-8 stand for, and U+FFFD for single ones."""
+    # A single surrogate becomes U+FFFD.
     halves = match[0].decode(UTF8, "surrogatepass")
     return halves.encode("utf-16", "surrogatepass").decode("utf-16", "replace").encode()
 
 
 _WINDOWS_1252: Final = "cp1252"
+# The Encoding Standard's table: five bytes, unknown to Python's codec, are control characters.
 _WINDOWS_1252_TABLE: Final = "".join(
     bytes([byte]).decode(_WINDOWS_1252, "ignore") or chr(byte) for byte in range(0x100)
 )
-"""As the Encoding Standard has it: five bytes that Python's codec does not know are control characters."""
 _WINDOWS_1252_BYTES: Final = codecs.charmap_build(_WINDOWS_1252_TABLE)
 _MEND: Final = "wholefeed.windows-1252"
 
@@ -313,7 +301,7 @@ _ROWS: Final = "wholefeed.euc-jp"
 
 
 def _row(error: UnicodeError) -> tuple[str, int]:
-    """Read the rows of EUC-JP that Python's codec lacks (circled digits, say) as Shift_JIS has them."""
+    # Rows that Python's codec lacks (such as circled digits) are read as Shift_JIS has them.
     assert isinstance(error, UnicodeDecodeError)
     if not _ROW_AND_CELL.match(error.object, error.start):
         raise error
@@ -336,11 +324,11 @@ codecs.register_error(_MEND, _mend)
 codecs.register_error(_ROWS, _row)
 
 
-# Names of encodings, and the codecs that read them (WHATWG Encoding, 4.2). The names are the standard's. Some
-# that it does not know are read as well where Python has a codec for them; a name of no encoding of documents
-# (UTF-7, UTF-32, rot13) is none.
+# Names of encodings, as in the standard (WHATWG Encoding, 4.2), and the codecs that read them. Python's
+# codecs read some further ones. Names that no document may use (UTF-7, UTF-32, rot13) are unknown.
 
 _WIDE: Final = frozenset({"utf-16", "utf-16-le", "utf-16-be"})
+# The encodings that documents with these labels really use, by Python's names, as in the standard.
 _WIDER: Final = {
     "ascii": UTF8,
     "iso8859-1": _WINDOWS_1252,
@@ -353,7 +341,6 @@ _WIDER: Final = {
     "euc_kr": "cp949",
     "big5": "big5hkscs",
 }
-"""By Python's names: the encodings that documents with these labels are really in, as in the standard."""
 _MANY_BYTES: Final = frozenset(
     {
         *("big5hkscs", "gb18030", "hz", "johab", "euc_jp", "euc_jis_2004", "shift_jis_2004"),
@@ -372,13 +359,13 @@ _SINGLE_BYTES: Final = frozenset(
     }
 )
 _READ: Final = _MANY_BYTES | _SINGLE_BYTES | _WIDE | {UTF8}
+# Labels in the cache; publishers use few different ones.
 _LABELS: Final = 256
-"""That are looked up once; publishers write few different ones."""
 
 
 @lru_cache(maxsize=_LABELS)
 def codec_of(label: str) -> str:
-    """Return the codec that reads documents with this label; empty where it names no such encoding."""
+    """Return the codec for documents with this label; empty if it names none."""
     name = ""
     if _LABEL.fullmatch(label):
         standard = webencodings.lookup(label)
@@ -392,15 +379,15 @@ def codec_of(label: str) -> str:
 
 
 _LABEL: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:-]{0,39}")
+# The standard's name for encodings that browsers refuse, since scripts can hide in them. Text here becomes
+# UTF-8, so encodings that Python can read are accepted.
 _WITHOUT_ONE: Final = "replacement"
-"""What the standard calls encodings that browsers do not read, for what scripts could be hidden in them. Here
-text comes out as UTF-8, so those are read that Python can read."""
+# Encodings that write other characters in bytes of ASCII.
 _SHIFTED: Final = ("iso2022", "hz")
-"""Encodings that write other characters than ASCII in its bytes."""
+# The beginnings of such characters.
 _SHIFTS: Final = re.compile(rb"[\x0e\x1b]|~\{")
-"""What such characters begin with."""
+# Encodings that write other texts in ASCII as ASCII does.
 _LIKE_ASCII: Final = _READ - _WIDE
-"""Encodings that write all other texts in ASCII as ASCII does."""
 
 
 def _unsupported_error(label: str) -> ParseError:
@@ -408,7 +395,7 @@ def _unsupported_error(label: str) -> ParseError:
 
 
 def _user_defined(name: str) -> codecs.CodecInfo | None:
-    """Find the one encoding of the standard that Python has no codec for."""
+    # The one encoding of the standard that Python lacks.
     found = webencodings.lookup("x-user-defined") if name == "x_user_defined" else None
     return found.codec_info if found is not None else None
 

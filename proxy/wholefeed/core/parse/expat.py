@@ -1,13 +1,7 @@
-"""expat under limits (docs/faults.md part D): the only place where a document's bytes meet the XML parser.
+"""Run expat under limits (docs/faults.md part D); only here do a document's bytes meet the XML parser.
 
-A `Guard` takes one document in pieces and hands its elements on to whoever set the handlers of its
-`parser`. It watches over what the handlers do not see by themselves: document types, namespace
-declarations, the version of XML, tokens without end. A limit that is broken, and whatever else ends the
-reading, is a `ParseError`.
-
-    guard = Guard(max_depth=256)
-    guard.parser.StartElementHandler = ...
-    guard.read(text)
+A `Guard` reads one document; its user sets handlers on `Guard.parser`. It checks the rest itself: document
+types, namespace declarations, XML version, unending tokens. Every failure is a `ParseError`.
 """
 
 from __future__ import annotations
@@ -32,11 +26,11 @@ from wholefeed.core.parse.limits import (
 )
 
 _HANDLERS: Final = tuple(name for name in dir(ParserCreate()) if name.endswith(("Handler", "HandlerExpand")))
+# ElementTree's handlers, not wanted here; the default one would make expat report every character.
 _TREE_HANDLERS: Final = (
     *("DefaultHandlerExpand", "CommentHandler", "ProcessingInstructionHandler"),
     *("CharacterDataHandler", "StartElementHandler", "EndElementHandler"),
 )
-"""What ElementTree sets for its tree; the default handler would also make expat report every character."""
 _CHUNK_BYTES: Final = 1 << 18
 _MAX_INTERNED: Final = 1 << 12
 _MAX_NAMESPACES: Final = 1 << 10
@@ -45,7 +39,7 @@ _VERSION: Final = re.compile(r"1\.[0-9]+")
 _NAME_ENDS: Final = (b" ", b"\t", b"\r", b"\n", b"/", b">")
 _TAG_BEGINS: Final = re.compile(rb"<[^!?]")
 _START_TAG: Final = re.compile(rb"<[^\"'>]*(?:\"[^\"]*\"[^\"'>]*|'[^']*'[^\"'>]*)*>")
-# An entity that is not predefined, outside of what XML does not read references in.
+# An entity that is not predefined; the first alternatives skip text in which XML reads no references.
 _UNDECLARED_ENTITY: Final = re.compile(
     rb"<!\[CDATA\[.*?\]\]>|<!--.*?-->|<\?.*?\?>|<!DOCTYPE[^>]*>|&(?!(?:amp|lt|gt|quot|apos|#[0-9]+|#x[0-9a-fA-F]+);)([^;\s]*)",
     re.DOTALL,
@@ -53,14 +47,13 @@ _UNDECLARED_ENTITY: Final = re.compile(
 
 
 class Guard:
-    """One document on its way through expat.
+    """A reader of one document.
 
-    Handlers get names as `URI}name` and attributes as a flat list of names and values.
+    Handlers get names as `URI}name`, and attributes as a flat list of names and values.
 
     Args:
         max_depth: Levels of elements; `UNLIMITED`: no limit holds.
-        max_tag_bytes: Of a start tag. What expat makes of one it makes in one go, and no other thread has its
-            turn meanwhile: 0.1 s for each MiB of attributes.
+        max_tag_bytes: Of a start tag. expat blocks all threads for 0.1 s per MiB of attributes.
     """
 
     def __init__(self, *, max_depth: int = MAX_DEPTH, max_tag_bytes: int = MAX_TAG_BYTES) -> None:
@@ -68,17 +61,16 @@ class Guard:
         self.max_depth = max_depth
         self._max_tag_bytes = max_tag_bytes
         self.text: bytes | bytearray = b""
-        """What was read so far, at least."""
+        """At least the text read so far."""
         self.must_measure = False
-        """Whether names and values must be measured: the text has room for one that is too long."""
+        """Whether a name or value could be too long."""
         self.parser: XMLParserType = DefusedXMLParser(encoding="utf-8").parser
         self.version = XML_10
-        """Of XML, as the document declares it."""
         self._doctype = False
         self.longest_namespace = 0
-        """Characters of the longest one that was declared."""
+        """Characters of the longest declared namespace."""
         self.namespaces: set[str] = set()
-        """Those that were declared, the first `_MAX_NAMESPACES` of them."""
+        """The first `_MAX_NAMESPACES` declared ones."""
         self._declared: dict[str, str] = {}
         self._declared_at = -1
         self._position = 0
@@ -94,32 +86,28 @@ class Guard:
         parser.StartNamespaceDeclHandler = self._namespace_declared
 
     def read(self, text: bytes) -> None:
-        """Read a whole document in UTF-8."""
         self.begin(text)
         self.finish()
 
     def begin(self, text: bytes) -> None:
-        """Take a whole document in UTF-8, to read on in it with `feed_until` and `finish`."""
+        """Set the document, in UTF-8, for `feed_until` and `finish`."""
         self.text = text
         self.must_measure = self.is_limited and has_long_run(text)
 
     def feed_until(self, end: int) -> None:
-        """Read on up to there; up to the end of the document it is read as its end.
-
-        In chunks, so that a limit stops it soon (expat goes on to the end of what it was given); they grow
-        while a token does not end in one, so that it is not scanned over and over
-        (expat 2.5: 13 s and more for 8 MB in chunks of 1 KB). The last one is said to be the last: behind
-        any other expat counts lines and columns, which takes as long as to read it.
-        """
+        """Read on up to an offset."""
         view = memoryview(self.text)
         while self._position < end:
+            # expat reads to the end of a chunk, so a limit stops it only there. Chunks grow while a token
+            # does not end: expat 2.5 scans it from its start for each chunk (13 s and more for 8 MB in chunks
+            # of 1 KB). Behind a chunk that is not final, expat counts lines and columns, which takes as long
+            # as reading.
             start, self._position = self._position, min(end, self._position + self._size)
             self._is_finished = self._position == len(view) and 2 * self._size <= MAX_TAG_BYTES
             self.feed(view[start : self._position], is_final=self._is_finished)
             self._size = max(_CHUNK_BYTES, self._pending_bytes(self._position))
 
     def finish(self) -> None:
-        """Read the rest of the document."""
         self.feed_until(len(self.text))
         if not self._is_finished:
             self.feed(b"", is_final=True)
@@ -127,7 +115,7 @@ class Guard:
             self._check_entities()
 
     def feed(self, chunk: bytes | memoryview, *, is_final: bool = False) -> None:
-        """Read on. The caller sees to it that `text` holds the chunk."""
+        """Read a chunk that `text` already contains."""
         try:
             self.parser.Parse(chunk, is_final)
         except ExpatError as exc:
@@ -142,40 +130,37 @@ class Guard:
             self.parser.intern.clear()
 
     def close(self) -> None:
-        """Let go of the handlers: they form cycles that would keep the text alive."""
+        """Remove the handlers, which form cycles that would keep the text alive."""
         parser = self.parser
         for name in _HANDLERS:
             setattr(parser, name, None)
         self.text = b""
 
     def declarations(self) -> Mapping[str, str]:
-        """Return the namespaces that the element which begins now declares, by prefix ('' the default)."""
+        """Return the namespaces that the starting element declares, by prefix ('' the default)."""
         return self._declared if self._declared_at == self.parser.CurrentByteIndex else {}
 
     def end_of(self, start: int) -> int:
-        """Return where the element ends that began at `start` and whose end expat reports now.
-
-        The reported index lies before an end tag, but behind an empty-element tag.
-        """
+        """Return the end of the ending element, which began at `start`."""
+        # CurrentByteIndex lies before an end tag, but behind an empty-element tag.
         end = self.end_of_tag(start)
         if self.text[end - 2 : end] == b"/>":
             return end
         return self.text.find(b">", self.parser.CurrentByteIndex) + 1
 
     def is_written(self, name: str) -> bool:
-        """Whether the element that begins now is written so: without a prefix, say."""
+        """Return whether the starting element's tag has exactly this name, without a prefix."""
         start = self.parser.CurrentByteIndex + 1
         end = start + len(name)
         return self.text[start:end] == name.encode() and self.text[end : end + 1] in _NAME_ENDS
 
     def end_of_tag(self, start: int) -> int:
-        """Return where the start tag ends that begins at `start`."""
         tag = _START_TAG.match(self.text, start)
         assert tag is not None, "expat has reported it"
         return tag.end()
 
     def check_element(self, name: str, attributes: list[str]) -> None:
-        """See to it that a start tag has few enough attributes, and no name or value that is too long."""
+        """Check the number of attributes, and the length of names and values."""
         if len(attributes) > MAX_FLAT_ATTRIBUTES:
             self.limit(f"at most {MAX_ATTRIBUTES} attributes", f"{len(attributes) // 2}")
         longest = max(len(name), max(map(len, attributes), default=0))
@@ -186,12 +171,11 @@ class Guard:
         self.limit(f"names and attributes of at most {MAX_TOKEN_CHARACTERS} characters", f"one of {length}")
 
     def limit(self, expected: str, found: str) -> None:
-        """End the reading at a limit (`xml-limit`), if limits hold for this document."""
+        """Raise `ParseError` (`xml-limit`), if limits hold for this document."""
         if self.is_limited:
             self.stop("xml-limit", expected, found)
 
     def stop(self, slug: str, expected: str, found: str) -> NoReturn:
-        """End the reading here."""
         raise self._error(slug, f"expected {expected}, got {found}")
 
     def _error(self, slug: str, message: str) -> ParseError:
@@ -199,7 +183,7 @@ class Guard:
         return ParseError(f"{message} (line {line}, column {column})", slug=slug)
 
     def _pending_bytes(self, position: int) -> int:
-        """Return how long the token is that expat waits for the end of."""
+        """Return the length of the unfinished token; a start tag is checked."""
         start = self.parser.CurrentByteIndex
         pending = position - start
         if pending > self._max_tag_bytes and _TAG_BEGINS.match(self.text, start):
@@ -207,13 +191,13 @@ class Guard:
         return pending
 
     def _xml_declared(self, version: str, _encoding: str | None, _standalone: int) -> None:
-        """Any 1.x is read as 1.0 (XML 1.0, section 2.8)."""
+        # Any 1.x is read as 1.0 (XML 1.0, section 2.8).
         if not _VERSION.fullmatch(version):
             self.stop("unsupported-format", f"XML {XML_10}", f"XML {version[:8]}")
         self.version = version
 
     def _doctype_began(self, name: str, _system: str | None, _public: str | None, has_subset: int) -> None:
-        """A document type without an internal subset is let pass: RSS 0.91 has one. It is never fetched."""
+        # A document type without an internal subset is accepted, since RSS 0.91 has one, but never fetched.
         if has_subset:
             self.stop("dtd-forbidden", "a DOCTYPE without an internal subset", "one with")
         if name.lower() == "html":
@@ -238,7 +222,7 @@ class Guard:
             self.limit(f"at most {MAX_ATTRIBUTES} namespace declarations", "more")
 
     def _check_entities(self) -> None:
-        """Under an external DOCTYPE expat passes over undeclared entities in silence; the output has none."""
+        # Under an external DOCTYPE expat skips undeclared entities silently; the output has no DOCTYPE.
         for match in _UNDECLARED_ENTITY.finditer(self.text):
             if match[1] is not None:
                 line = self.text.count(b"\n", 0, match.start()) + 1
@@ -253,7 +237,7 @@ def _reason(exc: ExpatError) -> str:
 
 
 def has_long_run(text: bytes) -> bool:
-    """Whether so many bytes stand without a "<" that one start tag might be longer than a token may be."""
+    """Return whether the text has room for a too long token between two "<"."""
     position = 0
     while len(text) - position > MAX_TOKEN_CHARACTERS:
         found = text.rfind(b"<", position + 1, position + MAX_TOKEN_CHARACTERS)

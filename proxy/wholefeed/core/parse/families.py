@@ -1,22 +1,11 @@
-"""The families of feeds in XML: Atom, RSS, and RSS in RDF; what tells them apart, and how each is read.
+"""Read the families of XML feeds: Atom, RSS, and RSS in RDF.
 
-    opening = Opening(guard, url)
-    read_plainly(opening)                       # or not
-    guard.finish()
-    opening.family.document(text)
+In each of them one element contains the head's children and the entries. A `FamilyParser` waits for two
+events only: an element that begins at `Frame.watch`, and the end of one at `Frame.until`. All else costs a
+comparison. Deeper elements build nothing; entries are byte ranges.
 
-What they have in common is an element that holds the head's children and the entries. A `FamilyParser` takes
-the elements of one document from expat. At any time it waits for two things only: elements that begin at one
-depth (`Frame.watch`), and the end of the element at another (`Frame.until`); everything else costs a
-comparison. Nothing is built from what lies deeper; entries are byte ranges.
-
-    container --entry begins--> entry --a wanted field begins--> field --ends--> entry --ends--> container
-    container --another child begins--> head child --ends--> container
-
-Most entries are written plainly: an identity and a date in text that needs no decoding, and other children
-that mean nothing to the parser. What expat would tell of such an entry one match of its family's pattern
-finds (`read_plainly`). An archive of 100 plain entries is parsed 2.2 times as fast, a feed of ten 1.4 times,
-121 real feeds 1.07 times. First walks pay for it, a refresh hardly does.
+`read_plainly` reads most entries by one match each: an archive of 100 plain entries 2.2 times as fast, a feed
+of ten 1.4 times, 121 real feeds 1.07 times.
 """
 
 from __future__ import annotations
@@ -101,10 +90,10 @@ from wholefeed.core.verbatim.addresses import ABSOLUTE, resolve_xml_base
 
 
 class Opening:
-    """Waits for the root of a document and hands over to the parser of its family.
+    """The wait for a document's root, up to the parser of its family.
 
-    `is_full` also collects what stands in for an entry's id or update instant; `is_early` stops where the
-    first entry begins. `is_respelt`: what the document is called, its root and its entries, is what it is.
+    `is_full` also collects fields that can replace an id or update instant; `is_early` stops at the first
+    entry; with `is_respelt`, no name raises `OddSpellingError`.
     """
 
     def __init__(
@@ -125,7 +114,7 @@ class Opening:
         guard.parser.StartElementHandler = self._root_began
 
     def close(self) -> None:
-        """Let go of expat and of the family's parser; nothing is asked of either any more."""
+        """Release expat and the family's parser; neither may be used afterwards."""
         self.guard.close()
         if self.family is not None:
             vars(self.family).clear()  # its handlers form cycles, which only the collector would find
@@ -165,7 +154,7 @@ _SHOWN_CHARACTERS: Final = 60
 
 
 class Frame(NamedTuple):
-    """What the parser of a family waits for at a time; depths count the root as 1."""
+    """The two events that a parser waits for; depths count the root as 1."""
 
     watch: int
     on_child: Callable[[str, list[str]], None]
@@ -173,26 +162,28 @@ class Frame(NamedTuple):
     on_end: Callable[[], None]
 
 
+# The frames of a document, and the ways from one to another:
+#    container --entry begins--> entry --a wanted field begins--> field --ends--> entry --ends--> container
+#    container --another child begins--> head child --ends--> container
 class FamilyParser(ABC):
-    """Reads one document of one family, from the start of its root on."""
+    """A reader of one document of one family, from its root on."""
 
     family: ClassVar[Family]
     site_slot: ClassVar[str]
-    """Which of `head_values` names the site."""
+    """Key of the site's name in `head_values`."""
     head_dates: ClassVar[tuple[tuple[str, Callable[[str], float | None]], ...]]
-    """Which of them say when the feed was updated, and what reads them; the first that can be read counts."""
+    """Keys of the feed's update instant, with their readers; the first readable one counts."""
     marks: ClassVar[frozenset[str]]
-    """Fields of entries whose text is not wanted: `mark` looks at them. Nor is that of the content, but where
-    all fields are read."""
+    """Fields of entries that `mark` reads, not their text; unless `is_full`, the content too."""
     is_inherited: ClassVar[bool] = False
     """Whether an entry without author or rights has the feed's."""
     structure: ClassVar[Set[str]] = STRUCTURE
-    """What no child of the head is called, in small letters."""
+    """Names, in lower case, that no child of the head has."""
 
     _lacks_fields = False
-    """Whether an entry has no id or no date; else the first one tells how all are written."""
+    """Whether an entry has no id or date; otherwise the first entry shows how all are written."""
 
-    # As in `Frame`; `begin` is the first to wait for something.
+    # The current frame; `begin` sets the first one.
     watch: int
     on_child: Callable[[str, list[str]], None]
     until: int
@@ -208,40 +199,39 @@ class FamilyParser(ABC):
         self.is_full = opening.is_full
         self._is_early, self._is_respelt = opening.is_early, opening.is_respelt
         self.has_entered = False
-        """Whether the first entry began."""
         self.fields: Mapping[str, str] = {}
-        """Children of entries that are read, and what each is kept as."""
+        """Children of entries to read; keys of `values`."""
         self._marks = self.marks if self.is_full else self.marks | {_CONTENT}
         self.head_slots: Mapping[str, str] = {}
-        """Children of the head whose text is wanted, and what each is kept as."""
+        """Children of the head to read; keys of `head_values`."""
         self.entries: list[Entry] = []
         self._keys, self._titles = list[EntryKeys](), list[EntryId]()
-        """Of each entry, where all fields are read; titles are digested."""
+        """Per entry, if `is_full`; titles are digested."""
         self.values: dict[str, str] = {}
-        """Of the entry that is being read."""
+        """Fields of the current entry."""
         self.enclosures: list[str] = []
-        """The URLs of its enclosures, as written."""
+        """URLs of the current entry's enclosures."""
         self.has_content = False
-        """Whether full content stands in it (R10)."""
+        """Whether the current entry has full content (R10)."""
         self.head_values: dict[str, str] = {}
         self.children: list[HeadChild] = []
         self.links: list[Link] = []
         self.history: list[HistoryElement] = []
         self.tombstones: list[Tombstone] = []
         self.site_id = ""
-        """What names the site rather than a child of the head does."""
+        """Counts before `site_slot`."""
         self.channel: Channel | None = None
-        """Of RDF: the channel, once it has ended."""
+        """The channel of RDF, once it has ended."""
         self.scope = Scope({}, "", self.url)
-        """The head's."""
+        """Scope of the head."""
         self.place = 0
-        """`Entry.scope` of the entries that come."""
+        """`Entry.scope` of the next entries."""
         self.further_scopes: list[Scope] = []
-        """The surroundings of entries that are others; `Entry.scope` counts into them from 1."""
+        """Other surroundings of entries; `Entry.scope` counts them from 1."""
         self.start_at = 0
-        """Of the entry or head child that is being read."""
+        """Offset of the current entry or head child."""
         self.entry_base = ""
-        """What its relative URLs count from, where all fields are read."""
+        """Base of the current entry's relative URLs, if `is_full`."""
         self._head_bytes = 0
         self._child = ("", "", "")
         self._slot = ""
@@ -255,30 +245,29 @@ class FamilyParser(ABC):
 
     @abstractmethod
     def begin(self, attributes: list[str]) -> None:
-        """Take the root's start tag."""
+        """Read the root's start tag."""
 
     @abstractmethod
     def instants(self) -> tuple[float | None, float | None]:
-        """Return when the entry of `values` was updated, and what it is ordered by (R10).
+        """Return the entry's update instant, and the one that orders it, in epoch seconds (R10).
 
         Raises:
-            FieldsNeededError: What tells was not collected.
+            FieldsNeededError: Fields for this were not collected.
         """
 
     def plain(self) -> Plain | None:
-        """Return how the plain entries of the element are read that holds the entries; None: not at all."""
+        # None: the container's entries cannot be read plainly.
         return None
 
     def mark(self, slot: str, attributes: list[str]) -> None:
-        """A field whose text is not wanted began: it is noted."""
+        """Note a field without its text."""
         self.values[slot] = ""
 
     def has_misspelt_namespace(self) -> bool:
-        """Whether a namespace was declared so far that is known by another name."""
         return any(map(is_misspelt, self.guard.namespaces))
 
     def is_odd(self) -> bool:
-        """Whether the document, which was read, may say more under other names (docs/repair.md)."""
+        # Signs that other names would say more (docs/repair.md).
         text, entries = self.guard.text, self.entries
         if self.has_misspelt_namespace():
             return True
@@ -292,15 +281,14 @@ class FamilyParser(ABC):
     # Expat's handlers: a comparison or two for every element, and the limits on all of them together.
 
     def look(self) -> None:
-        """Be told of elements from here on: behind the root's start tag, or whole elements behind it."""
+        """Let expat report elements; only whole ones may have passed since `look_away`."""
         self.parser.StartElementHandler, self.parser.EndElementHandler = self._handlers
 
     def look_away(self) -> None:
-        """Be told nothing by expat until `look`."""
         self.parser.StartElementHandler = self.parser.EndElementHandler = None
 
     def _made_handlers(self) -> tuple[Callable[[str, list[str]], None], Callable[[str], None]]:
-        """Make what runs for every element: closures, because they are the fastest."""
+        # Closures are the fastest.
         guard, measured = self.guard, self.guard.must_measure
         depth, max_depth, left = 1, self.guard.max_depth, MAX_ELEMENTS
         characters = FREE_NAME_CHARACTERS + NAME_CHARACTERS_PER_BYTE * len(guard.text)
@@ -330,18 +318,15 @@ class FamilyParser(ABC):
         return start, end
 
     def wait(self, frame: Frame) -> None:
-        """Wait for something else from now on."""
         self.watch, self.on_child, self.until, self.on_end = frame
 
     # The container.
 
     def enter(self, container: Frame, attributes: Sequence[str]) -> None:
-        """Go into the element that holds head and entries: what it declares holds for them."""
         self.scope = self.inner_scope(self.scope, attributes)
         self.contain(container)
 
     def contain(self, container: Frame) -> None:
-        """Wait for the children of an element that holds entries."""
         self._container = container
         self._container_at = self.parser.CurrentByteIndex
         depth = container.watch
@@ -349,7 +334,6 @@ class FamilyParser(ABC):
         self.wait(container)
 
     def inner_scope(self, outer: Scope, attributes: Sequence[str]) -> Scope:
-        """Return what holds inside of the element that begins now; the entries may have to repeat it."""
         lang = attribute_of(attributes, _XML_LANG)
         if lang is None or len(lang) > MAX_LANG_CHARACTERS:
             lang = outer.lang
@@ -360,7 +344,6 @@ class FamilyParser(ABC):
         return Scope(prefixes, lang.strip(SPACES), base_in(outer.base, attributes))
 
     def scope_number(self, scope: Scope) -> int:
-        """Return the `Entry.scope` of entries that stand in these surroundings."""
         if scope not in self.further_scopes:
             if len(self.further_scopes) == MAX_SCOPES:
                 self.guard.limit(f"entries in at most {MAX_SCOPES} different surroundings", "more")
@@ -368,7 +351,7 @@ class FamilyParser(ABC):
         return self.further_scopes.index(scope) + 1
 
     def plain_at(self, at: int) -> Plain | None:
-        """Return how plain entries are read that begin there; None where none can begin."""
+        """Return how to read plain entries from `at` on; None if none can begin there."""
         container = self._container
         is_between = self.watch == container.watch and self.until == container.until
         if self.is_full or not is_between or self.parser.CurrentByteIndex != at:
@@ -379,7 +362,6 @@ class FamilyParser(ABC):
     # The head.
 
     def head_child(self, name: str, attributes: list[str]) -> None:
-        """A child of the container that is no entry began."""
         self.start_at = self.parser.CurrentByteIndex
         namespace, _, local = name.rpartition("}")
         self.pass_over(namespace, local)
@@ -396,10 +378,10 @@ class FamilyParser(ABC):
         self.until, self.on_end = self.watch, self._head_child_ended
 
     def pass_over(self, namespace: str, local: str) -> None:
-        """An element began that is no entry.
+        """Check the name of an element other than an entry.
 
         Raises:
-            OddSpellingError: Its name says that it should be one, or holds some, or should be another.
+            OddSpellingError: The name suggests entries, or is misspelt.
         """
         is_odd = local.lower() in self.structure or is_odd_name(namespace, local)
         if is_odd and not self._is_respelt:
@@ -428,7 +410,6 @@ class FamilyParser(ABC):
     # Entries.
 
     def entry_began(self, attributes: Sequence[str]) -> None:
-        """A child of the container that is an entry began."""
         self.has_entered = True
         self.start_at = self.parser.CurrentByteIndex
         if self._is_early:
@@ -461,7 +442,6 @@ class FamilyParser(ABC):
         _, _, self.until, self.on_end = self._entry_frame
 
     def descend(self, on_child: Callable[[str, list[str]], None]) -> None:
-        """Look at the children of the field that begins now."""
         self.wait(Frame(self.watch + 1, on_child, self.watch, lambda: self.wait(self._entry_frame)))
 
     def _captured(self) -> str:
@@ -474,7 +454,7 @@ class FamilyParser(ABC):
     def _entry_ended(self) -> None:
         is_blank = self.is_full and not self.values and not self.enclosures
         if is_blank and len(self.entries) >= MAX_LIKE_ENTRIES and not self.url.startswith(MEMORY_URL):
-            self.wait(self._container)  # nothing of it is wanted: all such entries are the same (R9)
+            self.wait(self._container)  # without any field, all such entries are the same (R9)
             return
         if not (self.is_full or has_id(self.values)):
             raise FieldsNeededError
@@ -542,15 +522,15 @@ _XML_LANG: Final = f"{XML_NS}}}lang"
 _XML_BASE: Final = f"{XML_NS}}}base"
 MAX_SCOPE_PREFIXES: Final = 128
 MAX_SCOPE: Final = 8192
-"""Characters of the namespace declarations around the entries: each entry may have to repeat them."""
+"""Characters of the namespace declarations that each entry may have to repeat."""
 
 
 def nothing() -> None:
-    """An end that means nothing."""
+    """Do nothing at an end."""
 
 
 def base_in(outer: str, attributes: Sequence[str]) -> str:
-    """Return the base inside of an element (XML Base, 4); an xml:base that is unusable changes nothing."""
+    """Return the base inside an element (XML Base, 4); an unusable xml:base changes nothing."""
     reference = attribute_of(attributes, _XML_BASE)
     return outer if reference is None else resolve_xml_base(outer, reference)
 
@@ -560,7 +540,7 @@ _DELETED: Final = f"{TOMBSTONE_NS}}}deleted-entry"
 
 
 def _head_link(attributes: Sequence[str], scope: Scope) -> Link:
-    """Return what an atom:link of the head says (R11, R12; RFC 4287, 4.2.7)."""
+    # R11, R12; RFC 4287, 4.2.7.
     relation = (attribute_of(attributes, "rel") or "").strip(SPACES).lower() or "alternate"
     href = (attribute_of(attributes, "href") or "").strip(SPACES)
     target = resolve_or_empty(base_in(scope.base, attributes), href)
@@ -572,7 +552,7 @@ _MAX_REF_CHARACTERS: Final = 4096
 
 
 def _tombstone(attributes: Sequence[str]) -> Tombstone | None:
-    """Return what an at:deleted-entry says (RFC 6721, 3); None when its ref or its instant is missing."""
+    # A tombstone needs ref and instant (RFC 6721, 3).
     ref = (attribute_of(attributes, "ref") or "").strip(SPACES)
     when_at = parse_rfc3339(attribute_of(attributes, "when") or "")
     if not ref or when_at is None:
@@ -584,35 +564,31 @@ def _tombstone(attributes: Sequence[str]) -> Tombstone | None:
 
 
 class Plain(NamedTuple):
-    """How the plain entries of a document are read."""
-
     end_tag: bytes
-    """Behind which the next is looked for where an entry is not plain."""
+    """The search goes on behind it if an entry is not plain."""
     pattern: re.Pattern[bytes]
-    """Of an entry, without a "<!" in it but for CDATA sections."""
+    """An entry without "<!" except in CDATA sections."""
     made: Callable[[re.Match[bytes]], Entry | None]
-    """Makes the entry that was found; None: it has to be looked at closely."""
+    """Makes the matched entry; None: only handlers can read it."""
 
 
+# Per child of a plain entry; nesting is at most half as deep.
 _MAX_TAGS: Final = 400
-"""In one child of a plain entry: they cannot nest deeper than half of that."""
+# If fewer levels are allowed, the handlers see all elements.
 _LEAST_DEPTH: Final = _MAX_TAGS // 2 + 16
-"""Where fewer levels of elements are allowed, every one is looked at."""
 _FREE_MISSES: Final = 8
 _ENTRY_BEGINS: Final = re.compile(rb"<(?:entry|item)(?=[\s>])")
 _NOTHING_MORE: Final = re.compile(rb"(?:\s++|</[^<>]*+>|<!--(?:[^-]++|-(?!->))*+-->)*+\Z")
 
 
 def read_plainly(opening: Opening) -> bool:
-    """Read the plain entries of the document that begins by their pattern; return whether there were any.
+    """Read plain entries by their pattern; return whether there were any.
 
-    expat still reads every byte, with no handlers for elements, so nothing is taken for well-formed that is
-    not. An entry that does not match goes through the handlers, and the next is tried again. What follows
-    the last plain one is left to `Guard.finish`; then `is_within_limits` tells of the elements that nobody
-    looked at.
+    expat still reads every byte, so all must be well-formed. `Guard.finish` reads the rest;
+    `is_within_limits` tells of elements that no handler saw.
 
     Raises:
-        ParseError: As `Guard.read` does.
+        ParseError: Same as in `Guard.read`.
     """
     guard = opening.guard
     text = guard.text
@@ -644,7 +620,7 @@ def read_plainly(opening: Opening) -> bool:
 
 
 def _taken(entries: list[Entry], plain: Plain, text: bytes | bytearray, at: int) -> int:
-    """Add the plain entries that follow one another from there; return where the last of them ends."""
+    """Add the plain entries in a row from `at` on; return where the last one ends."""
     match, made, add = plain.pattern.match, plain.made, entries.append
     room = MAX_ENTRIES - len(entries)
     while room > 0:
@@ -658,12 +634,12 @@ def _taken(entries: list[Entry], plain: Plain, text: bytes | bytearray, at: int)
     return at
 
 
+# `<a/>`; no attribute is smaller.
 _SMALLEST_TAG_BYTES: Final = 4
-"""`<a/>`; no attribute is smaller."""
 
 
 def is_within_limits(guard: Guard) -> bool:
-    """Whether no limit on all elements together can be broken, in whatever of them nobody looked at."""
+    """Return whether the elements that no handler saw can break no limit."""
     if not guard.is_limited:
         return True
     size = len(guard.text)
@@ -688,49 +664,41 @@ _ATTRIBUTES: Final = rb"(?:%(s)s++%%(but)s%(name)s%(s)s*+=%(s)s*+%(value)s){0,%(
     b"most": MAX_ATTRIBUTES,
 }
 _ANY: Final = _ATTRIBUTES % {b"but": b""}
+# Attributes without a namespace declaration: the element's name means the same as around it.
 _DECLARES_NOTHING: Final = _ATTRIBUTES % {b"but": b"(?!xmlns)"}
-"""What may stand in a start tag behind the name, where the name has to mean what it means around it."""
+# Text that needs no decoding.
 _TEXT: Final = rb"[^<&\r]++"
-"""Text that means what is written."""
+# The same in ASCII.
 _DATE: Final = rb"[ \t\n!-%'-;=-~]++"
-"""The same in ASCII."""
 _CDATA: Final = rb"<!\[CDATA\[(?:[^\]]++|\](?!\]>))*+\]\]>"
 
 
 def _entry_pattern(tag: str, *children: bytes) -> re.Pattern[bytes]:
-    """Return the pattern of an entry that holds nothing but such children, and of the blanks before it.
+    """Return the pattern of an entry with only these children, after blanks; group 1 is its start.
 
-    It holds for a piece of a well-formed document that begins where an entry may. In it each "<" outside of a
-    CDATA section begins a tag; the first end tag of a child's name behind its start tag is its own unless
-    another one of that name begins before. No match needs more than a few looks at each byte. In what is
-    well-formed none looks further than the entry's end; in what is not expat stops behind the first that
-    does.
-
-    A group that one child sets keeps what it has where another child matches in the end: no two patterns may
-    begin to match the same child. Group 1 is where the entry begins.
+    No two children's patterns may begin to match the same child: a group keeps its value from a failed one.
     """
     name = tag.encode()
+    # It matches in a well-formed document, from where an entry may begin. There each "<" outside of CDATA
+    # begins a tag. A child's first end tag is its own, unless another child of its name begins before. No
+    # byte is looked at more than a few times. No match goes beyond the end of a well-formed entry; behind any
+    # other expat stops.
     inside = rb"\s*+(?:<(?:%s)\s*+)*" % b"|".join(children)
     return re.compile(rb"[ \t\r\n]*+(<)%s%s>%s</%s\s*+>" % (name, _DECLARES_NOTHING, inside, name))
 
 
 def _once(number: int, name: str, text: bytes) -> bytes:
-    """Return the pattern of a child whose text counts, behind the "<" of its start tag.
-
-    A second one in the same entry does not match: the first one counts (rule R9). `number` is that of the
-    group that its text becomes, by its place in the whole pattern.
-    """
+    """Return the pattern of a child, from its name on; its text becomes group `number`."""
+    # A second child of the same name does not match: the first one counts (rule R9).
     only = rb"(?(%d)(?!)|(%s))" % (number, text)
     return rb"%s%s>%s</%s\s*+>" % (name.encode(), _DECLARES_NOTHING, only, name.encode())
 
 
 def _leaf_or(leaves: Iterable[bytes], content: tuple[str, bytes], other: bytes) -> bytes:
-    """Return the pattern of a child that is one of these leaves, as most are, else the other one.
-
-    It takes half as long as the other one alone. No child matches in two ways: of an entry that does not
-    match in the end each way would be tried with each of all others. `content` is name and pattern of the
-    attributes of one more leaf, which sets the group of that name.
-    """
+    """Return the pattern of a child among `leaves` and `content`, else of `other`."""
+    # Leaves first: half the time of `other` alone. No child matches in two ways, or a failing entry would try
+    # each way with each of all others. `content` (name, attributes) is one more leaf; it sets the group
+    # `content`.
     either, marked = (
         b"|".join((*leaves, _leaf(*content, before)))
         for before in (b"", rb"(?:(?!%s)(?P<content>))?+" % _BLANK)
@@ -738,40 +706,32 @@ def _leaf_or(leaves: Iterable[bytes], content: tuple[str, bytes], other: bytes) 
     return rb"%s|(?!%s)%s" % (marked, either, other)
 
 
+# Behind the start tag of an element without content.
 _BLANK: Final = rb"\s*+(?:<!\[CDATA\[\s*+\]\]>\s*+)?+</"
-"""What stands behind the start tag of an element that says nothing."""
 
 
 def _leaf(name: str, attributes: bytes = _ANY, before: bytes = b"") -> bytes:
-    """Return the pattern of a child without elements in it, behind the "<" of its start tag.
-
-    Before its text `before` has to match.
-    """
+    """Return the pattern of a child without elements, from its name on; `before` precedes its text."""
     text = rb"[^<]*+(?:%s[^<]*+)*+" % _CDATA
     return rb"%s%s(?:/>|>%s%s</%s\s*+>)" % (name.encode(), attributes, before, text, name.encode())
 
 
 def _skip_pattern(name: bytes, group: bytes, attributes: bytes = _ANY) -> bytes:
-    """Return the pattern of a child that is passed over, behind the "<" of its start tag.
-
-    Its name, which is a pattern too, becomes the group.
-    """
+    """Return the pattern of a child to skip, from its name on; the name, a pattern too, becomes the group."""
     inside = rb"(?:%s|(?!</?(?P=%s)[\s/>])</?%s%s/?>)" % (_CDATA, group, _NAME, _ANY)
     body = rb"[^<]*+(?:%s[^<]*+){0,%d}+" % (inside, _MAX_TAGS)
     return rb"(?P<%s>%s)(?=[\s/>])%s(?:/>|>%s</(?P=%s)\s*+>)" % (group, name, attributes, body, group)
 
 
 def _other_than(*names: str, content: str) -> bytes:
-    """Return the pattern of a name, with a prefix or without, that ends in none of these.
-
-    Where it is that of the content, and something stands there, the group `elements` is set.
-    """
+    """Return the pattern of a name, with or without prefix, that ends in none of these."""
+    # The group `elements` is set for content that is not blank.
     other = rb"(?!(?:[^\s<>/=\"'!?:]++:)?+(?:%s)[\s/>])%s" % ("|".join(names).encode(), _NAME)
     return rb"(?>(?P<elements>%s(?=%s>(?!%s)))|%s)" % (content.encode(), _ANY, _BLANK, other)
 
 
+# The start tag of an element with content.
 _CONTENT_BEGINS: Final = re.compile(rb"<%s%s>(?!%s)" % (_NAME, _ANY, _BLANK))
-"""Where an element begins that says something."""
 
 
 # Atom
@@ -785,10 +745,7 @@ _ATOM_03_NAMES: Final = {
 
 
 def _atom_names(*names: str) -> dict[str, str]:
-    """Return Atom's elements of these names as expat reports them, of both versions.
-
-    Some write those of 1.0 in the namespace of 0.3.
-    """
+    # Some feeds write names of 1.0 in the namespace of 0.3.
     new = {f"{namespace}}}{name}": name for namespace in ATOM_NAMESPACES for name in names}
     old = {f"{ATOM_03_NS}}}{own}": name for name in names for own in _ATOM_03_NAMES.get(name, ())}
     return new | old
@@ -797,18 +754,17 @@ def _atom_names(*names: str) -> dict[str, str]:
 _ATOM_ENTRIES: Final = frozenset(_atom_names("entry"))
 _PERSON_AND_RIGHTS: Final = _atom_names("author", "rights")
 _ATOM_HEAD: Final = _atom_names("id", "title", "updated")
+# Key of full content in each family (R10).
 _CONTENT: Final = "content"
-"""What full content is kept as, in each family (R10)."""
 _ATOM_FIELDS: Final = _atom_names("author", "rights", "id", "updated", "source")
 _ATOM_FULL_FIELDS: Final = _ATOM_FIELDS | _atom_names("published", "link", "title", "summary")
 _ATOM_CONTENT: Final = _atom_names(_CONTENT)
 
 
 class _AtomParser(FamilyParser):
-    """Reads atom:feed of Atom 1.0 (RFC 4287) and 0.3 (the snapshot of December 2003).
+    """A reader of atom:feed 1.0 (RFC 4287) and 0.3 (the snapshot of December 2003).
 
-    Entries of either may stand in a document of the other, each in its own namespace: that is how documents
-    of both come to be one feed (rule R23).
+    Entries of one version may stand in a document of the other, so both can make one feed (rule R23).
     """
 
     family: ClassVar[Family] = Family.ATOM
@@ -849,7 +805,7 @@ class _AtomParser(FamilyParser):
             super().mark(slot, attributes)
 
     def _source_child(self, name: str, _attributes: list[str]) -> None:
-        """The author and rights of atom:source count for its entry (RFC 4287, 4.2.1 and 4.2.11)."""
+        # Author and rights of atom:source count for its entry (RFC 4287, 4.2.1 and 4.2.11).
         slot = _PERSON_AND_RIGHTS.get(name)
         if slot:
             self.values[slot] = ""
@@ -864,11 +820,11 @@ class _AtomParser(FamilyParser):
         return None, parse_rfc3339(self.values.get("published", ""))
 
 
+# Only in Atom's own namespace: in others any attribute may be a URL.
 _ATOM_LEAVES: Final = (
     *(_leaf(name, _DECLARES_NOTHING) for name in ("title", "summary", "category", "published")),
     _leaf("link", ABSOLUTE),
 )
-"""In Atom's own namespace, as they are not renamed: of others any attribute may be a URL."""
 _ATOM_ENTRY: Final = _entry_pattern(
     "entry",
     _once(2, "id", _TEXT),
@@ -935,10 +891,10 @@ _CDATA_ENDS: Final = b"]]>"
 
 
 class _RssParser(FamilyParser):
-    """Reads rss: RSS 2.0 and its forebears 0.9x, but for those in RDF.
+    """A reader of RSS 2.0 and 0.9x, but for RSS in RDF.
 
-    Some documents put the root in a default namespace of their own making; then its elements are those of
-    that namespace. In RSS 0.90's manner items may also stand beside the channel; some stand in a further one.
+    Some roots have a default namespace, which RSS lacks. Items may also stand beside the channel (in RSS
+    0.90's manner), or in a further one.
     """
 
     family: ClassVar[Family] = Family.RSS
@@ -951,12 +907,11 @@ class _RssParser(FamilyParser):
         self._namespaces: set[str] = set()
         self._has_channel = False
         self._around = self.scope
-        """What is in force for items that are not in the first channel, which is the feed."""
+        """Scope of items outside the first channel, the feed itself."""
         self._root_scope = self.scope
         self._accept({namespace, *RSS_NAMESPACES})
 
     def _accept(self, namespaces: set[str]) -> None:
-        """Take RSS's own elements from these namespaces too."""
         self._namespaces |= namespaces
         plain, foreign = (
             (_RSS_FULL_FIELDS, _FOREIGN_FULL_FIELDS) if self.is_full else (_RSS_FIELDS, _FOREIGN_FIELDS)
@@ -995,7 +950,7 @@ class _RssParser(FamilyParser):
         self.contain(self._root_frame())
 
     def _beside_child(self, name: str, attributes: list[str]) -> None:
-        """Beside the first channel and in further ones only items count."""
+        # Beside the first channel, and in further ones, only items count.
         namespace, _, local = name.rpartition("}")
         if local == "item" and self._is_plain(namespace):
             self.place = self.place or self.scope_number(self._around)
@@ -1035,18 +990,16 @@ class _RssParser(FamilyParser):
 
     def mark(self, slot: str, attributes: list[str]) -> None:
         url = attribute_of(attributes, "url") if slot != _CONTENT else None
-        if url and slot == _MEDIA:  # no enclosure: such URLs change with an edit
+        if url and slot == _MEDIA:  # not an enclosure: such URLs change with an edit
             self.values[_MEDIA] = f"{self.values.get(_MEDIA, '')}\n{url}"
         elif url:
             self.enclosures.append(url)
 
     def _is_plain(self, namespace: str) -> bool:
-        """An item without a prefix is one, whatever default namespace was put around it.
-
-        With a prefix only where every reader knows its namespace: the output's rss element is in none.
-        """
         if namespace in RSS_NAMESPACES:
             return True
+        # Without a prefix, an item is RSS's in any default namespace. With one, only in a namespace that
+        # every reader knows: the output's rss element is in none.
         if not self.guard.is_written("item"):
             return False
         if namespace not in self._namespaces:
@@ -1067,7 +1020,6 @@ class _RssParser(FamilyParser):
 
 
 def _rss_names(names: Mapping[str, str], namespaces: Set[str]) -> dict[str, str]:
-    """Return RSS's own element names as expat reports them in any of these namespaces."""
     return {
         f"{namespace}}}{name}" if namespace else name: slot
         for namespace in namespaces
@@ -1102,11 +1054,9 @@ _RDF_HEAD: Final = {f"{DC_NS}}}date": "published", f"{DCTERMS_NS}}}modified": "u
 
 
 class _RdfParser(_RssParser):
-    """Reads rdf:RDF: RSS 1.0 and 0.90, with a channel and the items beside it.
+    """A reader of rdf:RDF: RSS 1.0 and 0.90, with items beside the channel or in it.
 
-    What the channel declares holds for its own children alone. Some documents have the items in the channel
-    all the same; then it holds for them too. The channel's dc:date counts as its pubDate, for RSS 1.0 has no
-    other (R10).
+    The channel's declarations hold only inside it. Its dc:date counts as pubDate, which RSS 1.0 lacks (R10).
     """
 
     family: ClassVar[Family] = Family.RDF
@@ -1163,5 +1113,5 @@ class _RdfParser(_RssParser):
             self.values["id"] = about
 
     def _is_plain(self, namespace: str) -> bool:
-        """With a prefix too where every reader knows the namespace, which a channel may have made up."""
+        # Also with a prefix, in namespaces that every reader knows; a channel may invent others.
         return namespace in _RDF_NAMESPACES or super()._is_plain(namespace)

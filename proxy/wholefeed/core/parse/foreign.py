@@ -1,9 +1,4 @@
-"""An RSS item in an Atom feed, an Atom entry in an RSS feed: its children in the words of the feed's format.
-
-entry = ForeignEntry(Family.ATOM)
-entry.make(Child("pubdate", {}, "Mon, 05 Jan 2026 12:00:00 GMT", b"Mon, …"))    # b"<published>2026-01-05T…"
-entry.make_rest()                                                               # b"<updated>2026-01-05T…"
-"""
+"""Translate an RSS item in an Atom feed, or an Atom entry in an RSS feed, into the feed's format."""
 
 from __future__ import annotations
 
@@ -17,47 +12,43 @@ from wholefeed.core.verbatim.addresses import is_permalink
 
 _CONTENT_NS: Final = WELL_KNOWN_PREFIXES["content"]
 PREFIXES: Final = {_CONTENT_NS: "content:", WELL_KNOWN_PREFIXES["dc"]: "dc:"}
-"""Extensions of which elements are read too, and what stands before their names."""
+"""Namespaces of extensions, with their prefixes in the tables below."""
 
 
 class Child(NamedTuple):
-    """A child of an entry, as it was written."""
-
     name: str
-    """In small letters."""
+    """Lower case."""
     attributes: Mapping[str, str]
-    """Those in no namespace, their names in small letters."""
+    """Without a namespace; names in lower case."""
     text: str
-    """Its character data, trimmed."""
+    """Character data, trimmed."""
     inside: bytes
-    """Its content as it is written."""
 
 
 class ForeignEntry:
-    """One entry, on its way into a feed of that family."""
+    """An entry on its way into a feed of `family`."""
 
     def __init__(self, family: Family) -> None:
         self._is_atom = family is Family.ATOM
         self._makers = _ATOM_MAKERS if self._is_atom else _RSS_MAKERS
         self.other_namespace = "" if self._is_atom else ATOM_NS
-        """The default namespace of children that the feed's format has no word for."""
+        """Default namespace of children without a counterpart."""
         self.is_dated = self.is_linked = False
-        """Whether a child was made that the feed's format wants in each entry."""
+        """Whether a child exists that the feed's format wants in each entry."""
         self.at: float | None = None
-        """The instant that the entry is of, where no other child says."""
+        """Epoch seconds, used if no other child gives the date."""
         self.address = ""
-        """What its guid links to."""
+        """Permalink in the guid."""
 
     def knows(self, name: str) -> bool:
-        """Whether a child of that name may become one of the feed's format."""
         return name in self._makers
 
     def make(self, child: Child) -> bytes | None:
-        """Return a child of the entry in the feed's format; None where that has no word for it."""
+        """Return a child in the feed's format; None if it has no counterpart."""
         return self._makers[child.name](self, child)
 
     def make_rest(self) -> bytes:
-        """Return what the entry lacks at its end, as far as its children tell of it."""
+        """Return further required children, from values of the other children."""
         made = b""
         if self.at is not None and not self.is_dated:
             name, write = ("updated", format_rfc3339) if self._is_atom else ("pubDate", format_rfc822)
@@ -75,12 +66,10 @@ def _element(name: str, inside: bytes, attributes: str = "") -> bytes:
 
 
 def _pick(attributes: Mapping[str, str], *names: str) -> str:
-    """Return those of the attributes, as a start tag has them."""
     return "".join(f" {name}={quoteattr(attributes[name])}" for name in names if name in attributes)
 
 
 def _renaming(name: str, *attributes: str, said: str = "") -> _Maker:
-    """Return what gives a child another name; of its attributes it keeps those."""
     return lambda _entry, child: _element(name, child.inside, said + _pick(child.attributes, *attributes))
 
 
@@ -165,7 +154,7 @@ def _make_title(_entry: ForeignEntry, child: Child) -> bytes:
 
 
 def _as_html(child: Child) -> bytes:
-    """Return the HTML that a text of Atom says, escaped (RFC 4287, section 3.1.1)."""
+    # An Atom text becomes escaped HTML (RFC 4287, section 3.1.1).
     kind = child.attributes.get("type", "html" if child.name == "description" else "text").lower()
     if kind in ("html", "text/html"):
         return child.inside
@@ -190,7 +179,7 @@ def _make_rss_date(entry: ForeignEntry, child: Child) -> bytes:
 
 
 def _keep_updated(entry: ForeignEntry, child: Child) -> bytes:
-    """An Atom update instant counts in RSS as it is (R10)."""
+    # An Atom update instant counts in RSS unchanged (R10).
     entry.at = _read_date(child.text)
     return _element("updated", child.inside, f' xmlns="{ATOM_NS}"')
 
@@ -221,7 +210,7 @@ def _make_rss_guid(_entry: ForeignEntry, child: Child) -> bytes:
 
 
 def _make_rss_author(_entry: ForeignEntry, child: Child) -> bytes | None:
-    """An author of Atom, which has children, stays one."""
+    # An author with children stays Atom's.
     return None if b"<" in child.inside else _element("author", child.inside)
 
 

@@ -1,10 +1,6 @@
-"""JSON Feed 1.0 and 1.1 (https://www.jsonfeed.org/version/1.1/), and the JSON it is written in (RFC 8259).
+"""Read JSON Feed 1.0 and 1.1 (https://www.jsonfeed.org/version/1.1/), and mend its JSON (RFC 8259).
 
-    document = read_json_feed(text, url, max_depth=256)
-    text, repairs = mend_json(text)             # if that is no JSON
-
-Items are slices of the text, as in the other formats. JSON Feed has no base that relative references count
-from but the document's URL.
+Items are slices of the text. The only base of relative references is the document's URL.
 """
 
 from __future__ import annotations
@@ -51,10 +47,10 @@ from wholefeed.core.text.urls import resolve_or_empty
 
 
 def read_json_feed(text: str, url: str, max_depth: int, notes: Sequence[Note] = ()) -> FeedDocument:
-    """Return the document that a JSON object is; `notes` tell how its text was made readable.
+    """Return the document in a JSON object; `notes` say how its text became readable.
 
     Raises:
-        ParseError: It is malformed, breaks a limit, or is no JSON Feed.
+        ParseError: The text is malformed, breaks a limit, or is no JSON Feed.
     """
     is_limited = max_depth < UNLIMITED
     if is_limited:
@@ -90,7 +86,6 @@ _VERSION: Final = re.compile(r"\s*https?://(?:www\.)?jsonfeed\.org/version/([0-9
 
 
 def _check_sizes(members: Mapping[str, _FeedMember]) -> None:
-    """Hold JSON to the same limits as XML."""
     expected = ""
     if len(members) > MAX_HEAD_CHILDREN:
         expected = f"{MAX_HEAD_CHILDREN} members beside the entries"
@@ -124,13 +119,13 @@ def _head(text: str, members: Mapping[str, _FeedMember], url: str) -> Head:
     )
 
 
+# Members of the head that are links, with their relations (R6, R21).
 _RELATIONS: Final = {"feed_url": "self", "next_url": "next", "hubs": "hub"}
-"""Members of the head that are links, and the relations they stand for (R6, R21)."""
 
 
 def _item(value: Mapping[str, Any], url: str, start: int, end: int) -> tuple[Entry, EntryKeys]:
-    """Return the entry that an item is, and all its keys; `start` and `end` count characters."""
-    # A number is taken for its digits (JSON Feed 1.1, "Items").
+    """Return an item's entry, and all its keys; `start` and `end` count characters."""
+    # A number counts by its digits (JSON Feed 1.1, "Items").
     values = {
         "id": _text(value.get("id")),
         "link": _text(value.get("url")) or _text(value.get("external_url")),
@@ -169,7 +164,7 @@ def _string(members: Mapping[str, _FeedMember], name: str) -> str:
 
 
 def _text(value: object) -> str:
-    """Return a string or number as text that can be written in UTF-8; empty for anything else."""
+    """Return a string or number as text that UTF-8 can encode, else empty."""
     if not isinstance(value, str):
         return ""
     try:
@@ -183,7 +178,7 @@ def _text(value: object) -> str:
 
 
 class _FeedMember(NamedTuple):
-    """A member of the top-level object; offsets in characters, from its name on."""
+    """Offsets in characters, from its name on."""
 
     value: Any
     start: int
@@ -191,13 +186,13 @@ class _FeedMember(NamedTuple):
 
 
 class _Number(str):
-    """A number as it is written: large ones keep every digit (RFC 8259, section 6)."""
+    """A number as written: large ones keep every digit (RFC 8259, section 6)."""
 
     __slots__ = ()
 
 
 def _byte_spans(text: str, spans: Iterable[tuple[int, int]]) -> Iterator[tuple[int, int]]:
-    """Turn ascending spans of characters into those of the text in UTF-8."""
+    """Convert ascending spans of characters to spans of bytes in UTF-8."""
     if text.isascii():
         yield from spans
         return
@@ -209,15 +204,15 @@ def _byte_spans(text: str, spans: Iterable[tuple[int, int]]) -> Iterator[tuple[i
 
 
 MAX_VALUES: Final = 2_000_000
-"""Of a document, at every level: each is an object in memory while it is read. As many as elements of XML."""
+"""At all levels: each value is an object in memory."""
 _MAX_QUOTES: Final = 2 * MAX_VALUES
+# An unending string reaches to the end of the text, or each quote in it would be tried again.
 _WRITTEN_STRING: Final = r'"[^"\\]*+(?:\\.?[^"\\]*+)*+"?'
-"""A string that does not end goes on to the end of the text, or each quote in it would be tried again."""
 _STRING: Final = re.compile(_WRITTEN_STRING, re.DOTALL)
 
 
 def _check_values(text: str) -> None:
-    """Count before anything is made of them: a digit and a comma become a hundred bytes."""
+    # Before anything is made of the values: a digit and a comma become a hundred bytes.
     if _values(text) <= MAX_VALUES:
         return
     if text.count('"') > _MAX_QUOTES or _values(_STRING.sub("", text)) > MAX_VALUES:
@@ -225,7 +220,6 @@ def _check_values(text: str) -> None:
 
 
 def _values(text: str) -> int:
-    """Return how many values begin, or may seem to, behind a comma or an opening bracket."""
     return sum(map(text.count, ",[{"))
 
 
@@ -233,7 +227,7 @@ _NO_BRACKET: Final = re.compile(r"[^\[\]{}]+")
 
 
 def _check_depth(text: str, max_depth: int) -> None:
-    """Count before anything recurses. Strings are cut out as JSON itself reads them, from the front."""
+    # Before anything recurses. JSON, too, reads strings from the front.
     if text.count("[") + text.count("{") <= max_depth:
         return
     depth = 0
@@ -245,8 +239,8 @@ def _check_depth(text: str, max_depth: int) -> None:
 
 _SPACE: Final = re.compile(r"[ \t\n\r]*")
 _AFTER: Final = re.compile(r"[ \t\n\r]*([,\]])[ \t\n\r]*")
+# Longest item, in characters, to remember: there can be many.
 _SHORT: Final = 64
-"""Of items, in characters, that are remembered: there can be many of them."""
 
 
 def _refuse_constant(name: str) -> NoReturn:
@@ -257,14 +251,14 @@ _DECODER: Final = json.JSONDecoder(parse_int=_Number, parse_float=_Number, parse
 
 
 class _Scanner:
-    """Walks through the top level; what lies deeper is read by the standard library."""
+    """A reader of the top level; the standard library reads deeper levels."""
 
     def __init__(self, text: str, url: str, *, is_limited: bool) -> None:
         self.entries: list[Entry] = []
-        """Of the array of items; offsets in characters."""
+        """Offsets in characters."""
         self.keys: list[EntryKeys] = []
         self.titles: list[EntryId] = []
-        """Both of each entry; titles are digested."""
+        """Digested."""
         self._text = text
         self._url = url
         self._at = 0
@@ -273,10 +267,7 @@ class _Scanner:
         self._decode = _DECODER.raw_decode
 
     def members(self) -> Mapping[str, _FeedMember]:
-        """Return the members of the top-level object, but for its items.
-
-        Of those with the same name the last one counts.
-        """
+        """Return the top-level members except the items; of equal names the last one counts."""
         found: dict[str, _FeedMember] = {}
         self._expect("{")
         if self._follows("}"):
@@ -329,7 +320,7 @@ class _Scanner:
                 return
 
     def _pass_over(self, repeated: str) -> int:
-        """Go behind the last of the elements that follow and are written alike; return how many they are."""
+        """Skip the equal elements that follow; return their number."""
         number = 0
         while self._text.startswith(repeated, self._at):
             self._at += len(repeated)
@@ -375,7 +366,7 @@ ESCAPES: Final = "escapes"
 
 
 def mend_json(text: str) -> tuple[str, tuple[str, ...]]:
-    """Return a text as JSON where its strings or commas are not, and the names of the repairs."""
+    """Return a text with its strings and commas made valid, and the names of the repairs."""
     repairs: set[str] = set()
 
     def replace(match: re.Match[str]) -> str:
@@ -390,6 +381,7 @@ def mend_json(text: str) -> tuple[str, tuple[str, ...]]:
     return _MENDABLE.sub(replace, text), tuple(sorted(repairs))
 
 
+# Strings; commas (one stays, or none before a closing bracket); blanks that JSON does not know.
 _MENDABLE: Final = re.compile(
     rf"(?P<string>{_WRITTEN_STRING})"
     r"|(?P<kept>[\[{]|,(?!(?:\s*+,)*+\s*+[\]}]))(?:\s*+,)++"
@@ -397,11 +389,10 @@ _MENDABLE: Final = re.compile(
     r"|(?P<blanks>[\0-\x08\x0b\x0c\x0e-\x1f\x7f-\xa0\u1680\u2000-\u200b\u2028\u2029\u202f\u205f\u3000\ufeff]++)",
     re.DOTALL,
 )
-"""Strings; commas of which one is kept, or none before a closing bracket; blanks that JSON does not know."""
 
 
 def _mend_string(written: str) -> str:
-    """Return a string with its control characters escaped, and every backslash that begins no escape."""
+    """Escape control characters, and each backslash that begins no escape."""
     if "\\" in written:
         written = _BACKSLASHES.sub(_mend_backslash, written)
     return written.translate(_CONTROL_ESCAPES) if _CONTROL.search(written) else written

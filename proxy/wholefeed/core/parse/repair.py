@@ -1,20 +1,7 @@
 """Make a document well-formed (docs/repair.md, docs/design.md#repair; docs/faults.md rows 45, 49, 49a, 59).
 
-    mended = mend(text)         # None: no feed, or nothing that this can help
-    mended.text, mended.repairs, mended.breaks_off
-
-What XML reads as it stands is left as it is, byte for byte. The document is cut into tokens, once and from
-the front, and what has to change is noted as edits of its spans. The cost is linear whatever comes. Whatever
-element begins in the result also ends in it.
-
-The states of a `_Mender`:
-
-    prolog --start tag of a feed--> inside --end tag of the root--> behind
-    inside --a text element begins--> text element --its end tag--> inside
-    text element --what does not nest--> raw --its end tag--> inside: all of its content is escaped
-    inside, text element, raw --the document breaks off--> behind: its last whole entry ends it, and it is
-        whole itself where the element that holds the entries had ended
-    behind --anything but comments--> the document ends before it; the rest is searched for entries alone
+Well-formed text stays byte for byte. Tokens are read once, from the front; changes are edits of spans. The
+cost is linear for any input. Each element that begins in the result also ends in it.
 """
 
 from __future__ import annotations
@@ -34,7 +21,7 @@ from wholefeed.core.parse.doctypes import without_subset
 from wholefeed.core.parse.limits import MAX_ELEMENTS, ParseError
 from wholefeed.core.text.markup import quoteattr
 
-# What was done, as `DocumentRepaired` names it
+# Names of repairs, for `DocumentRepaired`
 
 AFTER_END: Final = "after-end"
 AMPERSANDS: Final = "ampersands"
@@ -54,10 +41,10 @@ VERSION: Final = "version"
 
 
 def mend(text: bytes) -> Mended | None:
-    """Return a document in UTF-8 with what is not well-formed in it repaired, or None where it is no feed.
+    """Return a document in UTF-8 with its defects repaired; None if it is no feed, or beyond repair.
 
     Raises:
-        ParseError: `dtd-forbidden`: its document type declares more than HTML's entities.
+        ParseError: `dtd-forbidden`: its DOCTYPE declares more than HTML's entities.
     """
     repairs: set[str] = set()
     cleaned = without_controls(text)
@@ -76,63 +63,61 @@ def mend(text: bytes) -> Mended | None:
 
 
 class Mended(NamedTuple):
-    """A document that was made well-formed, as far as this pass knows."""
-
     text: bytes
     repairs: tuple[str, ...]
-    """What was done, by name, sorted."""
+    """Sorted names."""
     breaks_off: bool
-    """Whether it ended before its root did; what was not whole then is left out."""
+    """Whether the document ended before its root; its incomplete end is dropped."""
     goes_on: bool
-    """Whether entries or a further root stood behind its end; like all that may not stand there they are
-    left out."""
+    """Whether entries or another root followed its end; they are dropped."""
 
 
 class TooManyRepairsError(Exception):
-    """There is no end of defects. `mend` does not raise it."""
+    """An excess of defects. `mend` does not raise this error."""
 
 
 _BLANK: Final = b" \t\r\n"
+# Names of roots, without prefix and in lower case, and of their entries.
 _ENTRY_OF_ROOT: Final = {b"rss": b"item", b"rdf": b"item", b"channel": b"item", b"feed": b"entry"}
-"""What a feed's root is called, without prefix and in small letters, and what its entries are."""
+# Lower-case names of elements between the root and the entries.
 _HOLDERS: Final = frozenset({b"channel", b"items", b"entries"})
-"""What elements are called, in small letters, between the root and the entries."""
 
 
+# The states of a document, and the ways from one to another:
+#    prolog --start tag of a feed--> inside --end tag of the root--> behind
+#    inside --a text element begins--> text element --its end tag--> inside
+#    text element --tags that do not nest--> raw --its end tag--> inside: all of its content is escaped
+#    inside, text element, raw --the document breaks off--> behind: its last whole entry ends it,
+#        but the document is whole if the element that contains the entries has ended
+#    behind --anything but comments--> the document ends before it; the rest is searched for entries alone
 class _Mender:
-    """One document on its way, without control characters. `run` is called once.
-
-    `repairs` is what was done already, and gains what is done.
-    """
+    """The repair of one document without control characters; `run` may be called once."""
 
     def __init__(self, text: bytes, repairs: set[str]) -> None:
         self._text = text
+        # Has earlier repairs, and gains further ones.
         self._repairs = repairs
         self._edits = _Edits(min(MAX_EDITS, _FREE_EDITS + len(text) // _BYTES_PER_EDIT))
         self._elements = _Elements(self._edits)
         self._starts_at = self._skip_to_declaration()
         self._root: _OpenElement | None = None
         self._prefix = b""
-        """That of the root."""
         self._entry = b""
-        """What entries are called, in small letters."""
         self._entry_names: frozenset[bytes] = frozenset()
-        """The same, with the root's prefix too."""
+        """Lower-case names of entries, without and with the root's prefix."""
         self._holder = b""
-        """What the element is called that holds them, in small letters."""
+        """Lower-case name of the element that contains entries."""
         self._is_over = False
-        """Whether that has ended, and nothing has begun since."""
+        """Whether that element has ended, and no other has begun."""
         self._texts: frozenset[bytes] = frozenset()
-        """What elements are called that hold text."""
         self._inside: _TextElement | None = None
-        """The text element that is open, if one is."""
         self._end_tags: dict[bytes, int] = {}
-        """Of text elements, the last place of an end tag before the next entry, by name in small letters."""
+        """Last end tag before the next entry, by lower-case name of text elements."""
         self._entry_at = -1
-        """Up to there they have been looked for."""
+        """End of the text searched for `_end_tags`."""
 
     def run(self) -> Mended | None:
-        """Return the mended document; None where no feed begins in it."""
+        """Return the mended document; None without a feed's root, or with too many tokens."""
         found = iter(tokens(self._text, self._starts_at))
         if not self._read_prolog(found):
             return None
@@ -175,7 +160,7 @@ class _Mender:
     # Around the root.
 
     def _skip_to_declaration(self) -> int:
-        """Return where the document should begin (docs/faults.md row 45)."""
+        """Drop text before the XML declaration (docs/faults.md row 45); return the declaration's start."""
         start = late_declaration(self._text)
         if start:
             self._drop(0, start, DECLARATION)
@@ -201,7 +186,6 @@ class _Mender:
         return token.start == self._starts_at and _WELL_FORMED_DECLARATION.fullmatch(written) is not None
 
     def _begin(self, token: Token) -> bool:
-        """Take the root; return whether it is a feed's."""
         folded = token.name.lower()
         self._prefix, _, name = folded.rpartition(b":")
         if name not in _ENTRY_OF_ROOT:
@@ -216,12 +200,10 @@ class _Mender:
         return True
 
     def _is_whole(self, at: int) -> bool:
-        """Whether a document that ends there can lack nothing but its last end tags (docs/faults.md row 49b).
-
-        No entry follows where the element that holds them has ended, or its end tag has begun.
-        """
+        """Return whether a document that ends here lacks only its last end tags (docs/faults.md row 49b)."""
         if not self._elements.open:
             return True
+        # No entry follows once the element that contains entries has ended, or its end tag has begun.
         innermost, rest = self._elements.open[-1], self._text[at:].rstrip(_BLANK)
         end_tag = b"</" + innermost.name
         if self._is_over and innermost is self._root:
@@ -229,7 +211,7 @@ class _Mender:
         return innermost.name.lower() == self._holder and rest == end_tag
 
     def _end(self, at: int) -> None:
-        """The document ends here: what had begun and is not whole leaves (docs/faults.md row 49)."""
+        """End the document without incomplete elements (docs/faults.md row 49)."""
         elements = self._elements
         partial = next((n for n, e in enumerate(elements.open) if n and e.name.lower() not in _HOLDERS), None)
         if partial is not None:
@@ -239,7 +221,7 @@ class _Mender:
             self._edits.replace(at, len(self._text), ends)
 
     def _declare(self) -> None:
-        """Let the root declare the prefixes that nothing declares (Namespaces in XML 1.0, section 5)."""
+        """Declare undeclared prefixes in the root (Namespaces in XML 1.0, section 5)."""
         prefixes = [prefix.decode() for prefix in self._elements.undeclared]
         if not prefixes:
             return
@@ -296,10 +278,8 @@ class _Mender:
                 self._enter_text(element)
 
     def _end_before_entry(self, token: Token) -> None:
-        """No entry stands in a text, in an element that holds nothing else, or in an entry: end tags lack.
-
-        One of Atom may stand in an entry all the same, in a feed, an extension or in content that is XML.
-        """
+        # No entry stands in a text, in a leaf, or in another entry: end tags are missing. Only an entry of
+        # Atom may stand in another: in a feed, an extension, or content that is XML.
         elements, at = self._elements, token.start
         depth = len(elements.open)
         is_in_text = self._inside is not None
@@ -314,7 +294,7 @@ class _Mender:
             self._repairs.add(END_TAGS)
 
     def _is_unended(self, name: bytes) -> bool:
-        """Whether nothing in the innermost entry, which is called so, can hold the entry that begins."""
+        # Can no element, out to the innermost entry, hold the entry that begins?
         for element in islice(reversed(self._elements.open), _MAX_LOOKED_AT):
             if element.name == name:
                 return True
@@ -352,7 +332,7 @@ class _Mender:
         self._drop(token.start, token.end, END_TAGS)
 
     def _changed_tag(self, token: Token) -> bytes | None:
-        """Return a start tag as XML has it; None where it is so already."""
+        """Return a start tag as valid XML; None if it is valid."""
         if token.is_odd:
             self._repairs.add(ATTRIBUTES)
             made = b"".join(
@@ -369,16 +349,15 @@ class _Mender:
         changed = mended_references(declared, self._repairs)
         return None if changed == written else changed
 
-    # Inside of a text element, of which one is open at a time. While all in it nests, it is XML and stays as
-    # it is; when something does not, the whole of its content is taken for the HTML that was meant, and
-    # escaped when the element ends.
+    # Inside of a text element; only one is open at a time. While all tags in it nest, its content is XML and
+    # stays. Otherwise all of its content counts as HTML, and is escaped when the element ends.
 
     @property
     def _is_raw(self) -> bool:
         return self._inside is not None and self._inside.is_raw
 
     def _enter_text(self, element: _OpenElement) -> None:
-        """An element has begun that holds text, unless it says XML (RSS 2.0; RFC 4287, section 3.1.1)."""
+        # An XML type means markup, not text (RSS 2.0; RFC 4287, section 3.1.1).
         attributes = element.tag.attributes
         if _MARKUP_TYPE.search(attributes):
             return
@@ -392,7 +371,7 @@ class _Mender:
         )
 
     def _has_end_tag(self, name: bytes, at: int) -> bool:
-        """Whether a text element's end tag stands behind a place and before the next entry; places ascend."""
+        """Return whether such an end tag comes before the next entry; `at` must ascend between calls."""
         if at > self._entry_at:
             self._end_tags.clear()
             self._entry_at = len(self._text)
@@ -404,7 +383,7 @@ class _Mender:
         return self._end_tags.get(name.lower(), -1) >= at
 
     def _is_text(self, token: Token, inside: _TextElement) -> bool:
-        """Whether a start tag is part of the text. If not, a text element without an end tag is left."""
+        # Another field's tag ends a text element without an end tag.
         if not inside.is_closed and token.name in _BESIDE:
             self._end_unclosed(token.start)
         elif token.is_odd:
@@ -412,7 +391,7 @@ class _Mender:
         return self._is_raw
 
     def _end_unclosed(self, at: int) -> None:
-        """If a text element is open, end it where no end tag of its own stands."""
+        """End an open text element that lacks its end tag."""
         inside = self._inside
         if inside is not None:
             if len(self._elements.open) > inside.depth:
@@ -423,7 +402,7 @@ class _Mender:
             self._repairs.add(END_TAGS)
 
     def _is_end_in_text(self, token: Token, inside: _TextElement) -> bool:
-        """Whether an end tag is part of the text. If not, the text element is left."""
+        """Handle an end tag in a text; return false if it ends the text element, or one around it."""
         is_deeper = len(self._elements.open) > inside.depth
         folded = token.name.lower()
         if folded == inside.element.name.lower():
@@ -445,29 +424,24 @@ class _Mender:
 
     @property
     def _around(self) -> tuple[bytes, ...]:
-        """What stands around text elements, in small letters."""
         assert self._root is not None, "the text element stands in it"
         return (*self._entry_names, b"channel", self._root.name.lower())
 
     def _is_own_end(self, name: bytes, inside: _TextElement) -> bool:
-        """Whether another end tag stands in the place of its own, rather than being one of HTML.
-
-        One that is misspelt by a letter does; so does that of another element of feeds where none of its own
-        follows.
-        """
+        """Return whether a wrong end tag stands for the text element's own, and is not HTML."""
         folded = name.lower()
+        # A tag misspelt by a letter does; so does that of another element of feeds if the own one is missing.
         if _is_misspelt(folded, inside.element.name.lower()):
             return True
         return not inside.is_closed and name in _BESIDE and not self._elements.is_open(folded)
 
     def _turn_raw(self, inside: _TextElement) -> None:
-        """What stands in it is no XML: it is HTML that should have been escaped."""
+        """Treat the content as HTML that should be escaped."""
         if not inside.is_raw:
             inside.is_raw = True
             self._elements.forget_inside(inside.depth)
 
     def _leave_text(self, inside: _TextElement, at: int) -> None:
-        """The text ends here."""
         self._inside = None
         if inside.is_raw:
             self._repairs.clear()
@@ -479,21 +453,18 @@ class _Mender:
 
 @dataclass(slots=True)
 class _TextElement:
-    """An element that holds text."""
-
     element: _OpenElement
     is_html: bool
-    """Whether it is HTML, rather than plain text, that stands in it escaped."""
+    """Whether it may contain escaped HTML, rather than plain text."""
     depth: int
-    """How many elements were open when it had begun."""
+    """Open elements, itself included."""
     repairs: frozenset[str]
-    """What had been done until then."""
+    """Done before it."""
     undeclared: int
-    """How many prefixes were known to be undeclared."""
+    """Number of undeclared prefixes before it."""
     is_closed: bool
-    """Whether an end tag of its own stands before the next entry."""
+    """Whether its own end tag comes before the next entry."""
     is_raw: bool = False
-    """Whether it holds HTML that is not escaped, and no XML."""
 
 
 _RSS_TEXTS: Final = frozenset(
@@ -501,6 +472,7 @@ _RSS_TEXTS: Final = frozenset(
     | {b"media:title", b"media:description", b"googleplay:description", b"excerpt:encoded"}
 )
 _ATOM_TEXTS: Final = frozenset({b"title", b"subtitle", b"summary", b"content", b"rights", b"tagline"})
+# Elements that contain text or nothing.
 _LEAVES: Final = (
     _RSS_TEXTS
     | _ATOM_TEXTS
@@ -509,20 +481,19 @@ _LEAVES: Final = (
     | {b"webMaster", b"dc:creator", b"dc:date", b"id", b"updated", b"published", b"modified", b"issued"}
     | {b"created", b"icon", b"logo", b"uri", b"email"}
 )
-"""Elements that hold text or nothing."""
+# Elements before which an unclosed text element ends. Some are HTML's too: they count only there.
 _BESIDE: Final = _LEAVES.union(
     (b"item", b"entry", b"author", b"contributor", b"image", b"textInput", b"atom:link")
 )
-"""Elements that a text element without an end tag ends before. Some are HTML's too: they count only there."""
 _MARKUP_TYPE: Final = re.compile(rb"\stype\s*+=\s*+[\"']\s*+(?:xhtml|[^\"']*[/+]xml)\s*+[\"']", re.IGNORECASE)
 _XML_TYPE: Final = re.compile(rb"\stype\s*+=\s*+[\"'][^\"'/]*+/(?:[^\"']*\+)?xml\b", re.IGNORECASE)
 _HTML_TYPE: Final = re.compile(rb"\stype\s*+=\s*+[\"']\s*+(?:text/)?html\s*+[\"']", re.IGNORECASE)
 
 
 def _is_misspelt(written: bytes, meant: bytes) -> bool:
-    """Whether a letter lacks, is one too many or another one, or two have changed places."""
     pairs = enumerate(zip(written, meant, strict=False))
     at = next((place for place, (one, other) in pairs if one != other), min(len(written), len(meant)))
+    # One letter may be missing, extra or different, or two may be swapped.
     left, right = written[at:], meant[at:]
     return (
         left == right[1:]
@@ -541,7 +512,7 @@ _ESCAPED_MARKUP: Final = re.compile(rb"&lt;(?:/?[A-Za-z]|!--)")
 
 
 def _as_text(source: bytes, *, is_html: bool) -> bytes:
-    """Return markup as it should have stood there. What is escaped in part is not escaped twice."""
+    # Partly escaped markup is not escaped twice.
     source = source.replace(b"<![CDATA[", b"").replace(b"]]>", b"")
     if is_html and not _ESCAPED_MARKUP.search(source):
         return _escaped_references(source)
@@ -550,42 +521,40 @@ def _as_text(source: bytes, *, is_html: bool) -> bytes:
 
 # The elements that are open, and the edits
 
+# Open elements to look at when an entry begins in another: each entry costs as much.
 _MAX_LOOKED_AT: Final = 16
-"""Open elements of an entry that are looked at when another entry begins in it: each entry costs as much."""
+# Elements of HTML without content (WHATWG HTML, 13.1.2) that no feed format has.
 _VOID: Final = frozenset({b"br", b"hr", b"img", b"input", b"wbr"})
-"""Elements of HTML without content (WHATWG HTML, 13.1.2) that no feed format has."""
 
 
 class _Elements:
-    """A stack of the elements that are open while a document is repaired, and the prefixes in scope."""
+    """The stack of open elements, and the prefixes in scope."""
 
     def __init__(self, edits: _Edits) -> None:
         self.open: list[_OpenElement] = []
         self.undeclared: dict[bytes, None] = {}
-        """Prefixes that were used out of scope, in their order."""
+        """Prefixes used out of scope, in order."""
         self._edits = edits
         self._names: dict[bytes, int] = {}
-        """How many are open, by name in small letters."""
+        """Open elements by lower-case name."""
         self._declared: Counter[bytes] = Counter()
-        """How many declare a prefix, by prefix."""
+        """Open declarations by prefix."""
 
     def is_open(self, name: bytes) -> bool:
         return self._names.get(name, 0) > 0
 
     def meant_by(self, name: bytes) -> bytes | None:
-        """Return the name of the open element that an end tag is of: the innermost, whatever its case.
-
-        Whoever asks closes that element: what is looked at here leaves.
-        """
+        """Return the name of the innermost open element that an end tag means, in any case."""
         if self.open[-1].name == name:
             return name
         folded = name.lower()
         if not self._names.get(folded):
             return None
+        # Callers close that element, so all elements that this search sees leave the stack.
         return next(each.name for each in reversed(self.open) if each.name.lower() == folded)
 
     def begin(self, tag: Token, made: bytes | None) -> _OpenElement:
-        """Go into the element of a start tag; `made` is what the tag becomes, None: it stays as it is."""
+        """Open an element; `made` replaces its start tag, None leaves it."""
         before = len(self._edits)
         edit = None if made is None else self._edits.replace(tag.start, tag.end, made)
         element = _OpenElement(tag, tag.name, self._declare(tag, made), before, edit)
@@ -595,13 +564,12 @@ class _Elements:
         return element
 
     def empty(self, tag: Token, made: bytes | None) -> None:
-        """Pass over an element without content; as `begin`."""
+        """Pass over an empty element; arguments as in `begin`."""
         if made is not None:
             self._edits.replace(tag.start, tag.end, made)
         self._declared.subtract(self._declare(tag, made))
 
     def end(self) -> _OpenElement:
-        """Take the end tag of the innermost element."""
         element = self.open.pop()
         self._names[element.name.lower()] -= 1
         if element.declared:
@@ -609,7 +577,7 @@ class _Elements:
         return element
 
     def close(self, at: int) -> None:
-        """End the innermost element where no end tag of its own stands."""
+        # The element has no end tag of its own.
         element = self.end()
         if element.name not in _VOID:
             self._edits.replace(at, at, b"</%s>" % element.name)
@@ -619,21 +587,21 @@ class _Elements:
             element.edit.made = element.edit.made[:-1] + b"/>"
 
     def close_inside(self, name: bytes, at: int) -> bool:
-        """End what is open inside of the innermost element of that name; return whether anything was."""
+        """End the elements inside the innermost one of that name; return whether there were any."""
         depth = len(self.open)
         while self.open[-1].name != name:
             self.close(at)
         return len(self.open) < depth
 
     def forget_inside(self, depth: int) -> None:
-        """Drop what has begun since so many elements were open, and what was edited in the last of them."""
+        """Drop elements beyond `depth`, and all edits inside the last one that stays."""
         while len(self.open) > depth:
             self.end()
         element = self.open[-1]
         del self._edits[element.edits_before + (element.edit is not None) :]
 
     def forget_from(self, place: int) -> int:
-        """Drop the element at that place of the stack and all in it; return where it began."""
+        """Drop the element at a place of the stack with its content; return where it began."""
         element = self.open[place]
         while len(self.open) > place:
             self.end()
@@ -641,12 +609,11 @@ class _Elements:
         return element.tag.start
 
     def forget_undeclared(self, since: int) -> None:
-        """Take back all but so many of the prefixes that were used out of scope."""
         while len(self.undeclared) > since:
             self.undeclared.popitem()
 
     def _declare(self, tag: Token, made: bytes | None) -> tuple[bytes, ...]:
-        """Look at the prefixes of a start tag; return those that it declares."""
+        """Note the prefixes that a start tag uses; return those that it declares."""
         if self.open:
             self.open[-1].has_children = True
         attributes = tag.attributes if made is None else made[1 + len(tag.name) :]
@@ -669,41 +636,33 @@ class _Elements:
 
 @dataclass(slots=True)
 class _OpenElement:
-    """An element that has begun."""
-
     tag: Token
     name: bytes
-    """As in its tag, with its prefix."""
     declared: tuple[bytes, ...]
     edits_before: int
-    """How many there were when it began."""
     edit: _Edit | None
-    """The edit of its start tag."""
     has_children: bool = False
 
 
 MAX_EDITS: Final = 200_000
-"""A document with more defects is none that was meant to be XML."""
+"""A document with more defects was never meant as XML."""
 _FREE_EDITS: Final = 10_000
+# Beyond `_FREE_EDITS`, a document with denser defects was not meant as XML either.
 _BYTES_PER_EDIT: Final = 32
-"""Nor is one that has more than the first of them so densely."""
 
 
 class _Edits(list["_Edit"]):
-    """What is to be changed of a text, noted in any order. All that no edit names stays, byte for byte.
-
-    At most so many may be noted, those that are taken back included.
-    """
+    """Changes of a text, in any order; removed ones count towards `most`."""
 
     def __init__(self, most: int) -> None:
         super().__init__()
         self._left = most
 
     def replace(self, start: int, end: int, made: bytes) -> _Edit:
-        """Let a span become something else, which overlaps no other.
+        """Note another text for a span that overlaps no other.
 
         Raises:
-            TooManyError: There were too many already.
+            TooManyRepairsError: `most` edits exist.
         """
         self._left -= 1
         if self._left < 0:
@@ -724,19 +683,17 @@ class _Edits(list["_Edit"]):
 
 @dataclass(slots=True)
 class _Edit:
-    """A span that becomes something else."""
-
     start: int
     end: int
     made: bytes
 
 
-# Namespace prefixes: which are declared where, and what those mean that are not (docs/faults.md row 45)
+# Namespace prefixes: their declarations, and the meaning of undeclared ones (docs/faults.md row 45)
 
+# The declaration of a prefix that binds it to nothing (Namespaces in XML 1.0, section 5).
 _NO_NAMESPACE: Final = re.compile(rb"\s++xmlns:[^\s=]++\s*+=\s*+(?:\"\"|'')")
-"""The declaration of a prefix that binds it to nothing (Namespaces in XML 1.0, section 5)."""
 UNKNOWN_NAMESPACE: Final = "urn:wholefeed:undeclared-prefix:"
-"""Before a prefix that nobody declared and nobody knows: what its names are in, in every document."""
+"""Namespace of an undeclared unknown prefix, up to that prefix; the same in all documents."""
 _PREFIX_AND_NAME: Final = re.compile(
     rb"\s([^\s=:\"']++)(?::([^\s=\"']++))?+\s*+=\s*+(?:\"[^\"]*+\"|'[^']*+')"
 )
@@ -777,13 +734,13 @@ _NONCHARACTERS: Final = re.compile(rb"\xef\xbf[\xbe\xbf]")
 
 
 def without_controls(text: bytes) -> bytes:
-    """Return the text without the characters that XML 1.0, section 2.2, does not allow in any form."""
+    """Return the text without characters that XML 1.0, section 2.2, forbids."""
     cleaned = text.translate(None, _CONTROLS)
     return _NONCHARACTERS.sub(b"", cleaned) if b"\xef\xbf" in cleaned else cleaned
 
 
 MAX_REFERENCES: Final = 1_000_000
-"""In one text or attribute value."""
+"""Per text or attribute value."""
 _REFERENCE: Final = re.compile(
     rb"&(?:#(?:([0-9]{1,10}+)|[xX]([0-9a-fA-F]{1,8}+))|([A-Za-z][A-Za-z0-9]{0,31}+));|&"
 )
@@ -794,16 +751,12 @@ _HTML_ENTITIES: Final = {
 
 
 def mended_references(text: bytes, repairs: set[str]) -> bytes:
-    """Return character data or an attribute's value whose references XML knows.
-
-    An entity of HTML becomes the characters that it stands for, as numbers; an ampersand that begins no
-    reference, or one that nobody knows, becomes an escaped one. References to both halves of a character in
-    UTF-16 become one to the character. `repairs` gains the names of what was done.
+    """Return text or an attribute value with references that XML knows; `repairs` gains names.
 
     Raises:
-        TooManyError: There is no end of ampersands.
+        TooManyRepairsError: There are too many ampersands.
     """
-    if text.count(b"&") > MAX_REFERENCES:  # each costs a hundred bytes while they are looked at
+    if text.count(b"&") > MAX_REFERENCES:  # each costs a hundred bytes of memory
         raise TooManyRepairsError
 
     done_up_to = 0
@@ -812,6 +765,8 @@ def mended_references(text: bytes, repairs: set[str]) -> bytes:
         nonlocal done_up_to
         if match.start() < done_up_to:
             return b""
+        # An entity of HTML becomes numbers. An ampersand that begins no known reference is escaped. Two
+        # references to the halves of a UTF-16 pair become one to the character.
         name = match[3]
         if name in _PREDEFINED:
             return match[0]
@@ -831,14 +786,14 @@ def mended_references(text: bytes, repairs: set[str]) -> bytes:
 
 
 def _code_of(reference: re.Match[bytes] | None) -> int:
-    """Return the number of the character that a reference names; -1 if it names none by number."""
+    """Return the code point in a numeric reference, else -1."""
     if reference is None or reference[1] is reference[2] is None:
         return -1
     return int(reference[1]) if reference[1] is not None else int(reference[2], 16)
 
 
 def _character_reference(written: re.Match[bytes], code: int) -> tuple[bytes, int]:
-    """Return a reference to a character as XML has it, else to U+FFFD, and where the written one ends."""
+    """Return a valid reference to the character, or to U+FFFD, and where the written one ends."""
     if any(code in allowed for allowed in _ALLOWED_CHARACTERS):
         return written[0].replace(b"X", b"x", 1), written.end()
     following = _REFERENCE.match(written.string, written.end()) if code in _FIRST_HALVES else None
@@ -850,20 +805,19 @@ def _character_reference(written: re.Match[bytes], code: int) -> tuple[bytes, in
 
 _FIRST_HALVES: Final = range(0xD800, 0xDC00)
 _SECOND_HALVES: Final = range(0xDC00, 0xE000)
+# XML 1.0, production 2.
 _ALLOWED_CHARACTERS: Final = (
     *(range(code, code + 1) for code in (0x09, 0x0A, 0x0D)),
     *(range(0x20, 0xD800), range(0xE000, 0xFFFE), range(0x10000, 0x110000)),
 )
-"""XML 1.0, production 2."""
 _REPLACEMENT: Final = b"&#65533;"
 
 
 def _escaped_references(source: bytes) -> bytes:
-    """Return what stands for these very bytes in character data."""
     return source.replace(b"&", b"&amp;").replace(b"<", b"&lt;").replace(b">", b"&gt;")
 
 
-# XML declarations, what looks like one, and comments (docs/faults.md row 45; XML 1.0, productions 15, 16, 22
+# XML declarations, their look-alikes, and comments (docs/faults.md row 45; XML 1.0, productions 15, 16, 22
 # and 23).
 
 _PROLOG_BYTES: Final = 4096
@@ -872,27 +826,25 @@ _DECLARATION: Final = re.compile(rb"<\?xml\s")
 
 
 def late_declaration(text: bytes) -> int:
-    """Return where the XML declaration begins that something stands before; 0 when there is none.
-
-    One that stands behind the start of a feed belongs to its content.
-    """
+    """Return where the XML declaration begins if something precedes it, else 0."""
     declaration = _DECLARATION.search(text, 0, _PROLOG_BYTES)
+    # A declaration behind the start of a feed belongs to its content.
     if declaration is None or _ROOT_TAG.search(text, 0, declaration.start()):
         return 0
     return declaration.start()
 
 
+# More than a root's name, since texts about feeds contain that too.
 _FEED_BEGINS: Final = re.compile(
     rb"<rss(?:\s[^<>]*+)?+>?+\s*+(?:<!--(?:[^<>-]|-(?!->))*+-->\s*+)?+<channel[\s>]"
     rb"|<(?:[A-Za-z_][\w.-]*+:)?+feed\s(?=[^<>]*(?:w3\.org/2005/Atom|purl\.org/atom/ns|xml:ns:atom))"
     rb"|<(?:[A-Za-z_][\w.-]*+:)?+RDF\s(?=[^<>]*w3\.org/1999/02/22-rdf-syntax-ns)",
     re.IGNORECASE,
 )
-"""More than the name of a root, which texts about feeds have in them too."""
 
 
 def late_root(text: bytes) -> int:
-    """Return where the root of a feed begins that something stands before; 0 when there is none."""
+    """Return where a feed's root begins if something precedes it, else 0."""
     root = _FEED_BEGINS.search(text, 0, 2 * _PROLOG_BYTES)
     return 0 if root is None else root.start()
 
@@ -908,7 +860,7 @@ _INSTRUCTION: Final = re.compile(rb"<\?(?!xml[\s?])[A-Za-z_\x80-\xff][\w.\x80-\x
 
 
 def _is_junk(text: bytes, token: Token) -> bool:
-    """Whether a token may not stand beside the root (XML 1.0, production 27), an XML declaration included."""
+    """Return whether a token may not stand beside the root (XML 1.0, production 27)."""
     written = text[token.start : token.end]
     match token.mark:
         case RepairMark.TEXT:
@@ -929,7 +881,7 @@ _SPACED_ROOT_TAG: Final = re.compile(
 
 
 def _with_root_tag(text: bytes) -> bytes:
-    """Return a document whose root is written `< rss` or `<rss <channel>` as it should be, others as is."""
+    # The root may be written `< rss` or `<rss <channel>`.
     unended = _UNENDED_ROOT_TAG.search(text, 0, 2 * _PROLOG_BYTES)
     if unended is not None and not _ROOT_TAG.search(text, 0, unended.start()):
         return text[: unended.end()] + b">" + text[unended.end() :]
@@ -948,12 +900,12 @@ def _with_root_tag(text: bytes) -> bytes:
 _ROOT_LOOKED_AT_BYTES: Final = 1 << 16
 _LOOKED_AT_TOKENS: Final = 1000
 _PREFIXLESS_ROOTS: Final = frozenset({b"rss", b"feed"})
+# Elements with text that a page does not show.
 _UNSEEN_ELEMENTS: Final = frozenset({b"title", b"script", b"style"})
-"""Elements whose text is not part of what a page shows."""
 
 
 def wrapped_root(text: bytes) -> int:
-    """Return where the root of a feed begins in a page of HTML that shows nothing before it, or 0."""
+    """Return where a feed's root begins in an HTML page without visible text before it, else 0."""
     unseen = b""
     for token in islice(tokens(text[:_ROOT_LOOKED_AT_BYTES]), _LOOKED_AT_TOKENS):
         name = token.name.lower()
@@ -968,21 +920,20 @@ def wrapped_root(text: bytes) -> int:
     return 0
 
 
-# What stands behind the root (docs/faults.md rows 49 and 49a). Servers put scripts and comments there, and
-# generators an end tag too many: nothing of the feed is missing then. Something is where further entries
-# stand there, or a further feed begins.
+# Text behind the root (docs/faults.md rows 49 and 49a). Servers put scripts and comments there, generators
+# an extra end tag: then nothing of the feed is missing. Further entries, or another feed, mean that something
+# is.
 
 
 _ENTRIES_AND_ROOTS: Final = frozenset({b"rss", b"rdf", b"feed", b"item", b"entry"})
+# Elements of HTML with content other than markup (WHATWG HTML, 13.1.2).
 _RAW_ELEMENTS: Final = frozenset({b"script", b"style"})
-"""Elements of HTML whose content is no markup (WHATWG HTML, 13.1.2)."""
 _ENTRY_OR_ROOT_BEGINS: Final = re.compile(
     rb"<(?:[A-Za-z_][\w.-]*+:)?+(?:rss|RDF|feed|item|entry)(?![\w.:-])", re.IGNORECASE
 )
 
 
 def _holds_entries(text: bytes, tokens: Iterable[Token]) -> bool:
-    """Whether an entry or a further feed begins in what is left of a document."""
     raw = b""
     for token in tokens:
         if token.mark is RepairMark.END and token.name.lower() == raw:
@@ -999,27 +950,26 @@ def _holds_entries(text: bytes, tokens: Iterable[Token]) -> bool:
     return False
 
 
-# Tokens of a document that may be anything: every byte belongs to exactly one. No pattern looks past the
-# next "<", and where a search for an end fails, the document ends.
+# Tokens of any document: every byte belongs to exactly one. No pattern looks past the next "<". If a token
+# has no end, the document ends.
 
 
 class RepairMark(Enum):
     TEXT = auto()
     START = auto()
     EMPTY = auto()
-    """An empty-element tag."""
     END = auto()
     CDATA = auto()
     COMMENT = auto()
     INSTRUCTION = auto()
-    """A processing instruction, or the XML declaration."""
+    """Also the XML declaration."""
     DOCTYPE = auto()
     SUBSET = auto()
     """A DOCTYPE with an internal subset."""
     STRAY = auto()
     """A "<" that begins nothing."""
     CUT = auto()
-    """From here on the document breaks off within markup."""
+    """The document breaks off within markup."""
 
 
 _DROPPED_AS: Final = {
@@ -1030,17 +980,14 @@ _DROPPED_AS: Final = {
 
 
 class Token(NamedTuple):
-    """A piece of the document."""
-
     mark: RepairMark
     start: int
     end: int
     name: bytes = b""
-    """Of a tag."""
     attributes: bytes = b""
-    """Of a start tag: white space, names and values, as written."""
+    """White space, names and values, as written."""
     is_odd: bool = False
-    """Whether the attributes are none of XML's: without quotes, without values, or repeated."""
+    """Whether attributes lack quotes or values, or are repeated."""
 
 
 _LESS_THAN: Final = ord("<")
@@ -1060,7 +1007,6 @@ _UNENDED_ROOT_TAG: Final = re.compile(
 
 
 def tokens(text: bytes, start: int = 0) -> Iterator[Token]:
-    """Yield the tokens of a document, in order, from an offset on."""
     position, size = start, len(text)
     last_end = text.rfind(b">")
     tag_at, text_mark, end_mark = _TAG.match, RepairMark.TEXT, RepairMark.END  # every element comes by here
@@ -1091,7 +1037,7 @@ _ANY_ATTRIBUTE: Final = re.compile(_ODD_ATTRIBUTE)
 
 
 def _repeats(attributes: bytes) -> bool:
-    """Whether one of well-written attributes stands there twice (XML 1.0, section 3.1)."""
+    # XML 1.0, section 3.1, forbids repeated attributes.
     if attributes.count(b"=") == 1:
         return False
     names = [match["name"] for match in _ANY_ATTRIBUTE.finditer(attributes)]
@@ -1099,7 +1045,7 @@ def _repeats(attributes: bytes) -> bool:
 
 
 def _odd_attributes(attributes: bytes) -> dict[bytes, bytes]:
-    """Return name and value of attributes as HTML has them; of repeated ones the first."""
+    # HTML's reading of attributes: of repeated ones the first counts.
     found: dict[bytes, bytes] = {}
     for match in _ANY_ATTRIBUTE.finditer(attributes):
         value = match["value"]
@@ -1112,7 +1058,6 @@ def _odd_attributes(attributes: bytes) -> dict[bytes, bytes]:
 
 
 def _other_token(text: bytes, start: int, last_end: int) -> Token:
-    """Return the token at a "<" that begins no tag of XML's."""
     if start > last_end:
         return Token(RepairMark.CUT, start, len(text))
     for mark, begins, ends in _DELIMITED:
@@ -1133,7 +1078,7 @@ _ODD_TAG: Final = re.compile(
 
 
 def _short_token(text: bytes, start: int) -> Token | None:
-    """Return the token at a "<" if it is one that ends before the next "<"; None when it begins nothing."""
+    # Only tokens that end before the next "<".
     following = text.find(b"<", start + 1)
     limit = len(text) if following < 0 else following
     if text.startswith(b"<?", start):
@@ -1150,14 +1095,12 @@ def _short_token(text: bytes, start: int) -> Token | None:
 
 
 def most_tokens(text: bytes) -> int:
-    """Return how many tokens of a document are looked at."""
     return min(_MAX_TOKENS, _FREE_TOKENS + len(text) // _BYTES_PER_TOKEN)
 
 
+# A document of 32 MiB has about so many; more would keep the proxy busy for minutes.
 _MAX_TOKENS: Final = MAX_ELEMENTS // 2
-"""Pieces of markup and text that are looked at: a document of 32 MiB has about that many, and more would keep
-the proxy busy for minutes."""
 _FREE_TOKENS: Final = 20_000
+# Least average length beyond `_FREE_TOKENS`. Real feeds have at least 11 bytes per token. A denser document
+# would cost over a second for each megabyte.
 _BYTES_PER_TOKEN: Final = 10
-"""Beyond so many pieces they must be so long on average: 11 bytes is the least that was seen of a real feed.
-What is denser would cost more than a second for each megabyte."""

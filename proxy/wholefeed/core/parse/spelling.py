@@ -1,13 +1,7 @@
-"""Feeds whose names are not spelt as their specifications have them, made what was meant (docs/repair.md).
+"""Correct names in feeds that deviate from their specification (docs/repair.md), at linear cost.
 
-    right_namespace("https://www.w3.org/2005/Atom/")        # "http://www.w3.org/2005/Atom"
-    respelt = respell(text, max_depth=256)                  # None: nothing to mend, or no feed
-    respelt.text, respelt.repairs
-
-Readers compare element names without regard to case, take any default namespace for the feed's own and find
-entries at any depth. A document that strict reading cannot follow there is read once more by expat and copied
-with other tags; it is then read as strictly as any. Nothing inside of an entry's children changes, except in
-entries of the other format, whose children become those of the feed's format. The cost is linear.
+Readers ignore case, accept any default namespace, and find entries at any depth. A document that needs this
+is copied with corrected tags, and then read strictly. Entries of the other format are translated.
 """
 
 from __future__ import annotations
@@ -48,7 +42,7 @@ from wholefeed.core.parse.limits import (
 )
 from wholefeed.core.text.markup import attribute, attribute_of, attribute_places
 
-# What was done, as `DocumentRepaired` names it
+# Names of repairs, for `DocumentRepaired`
 
 ELEMENT_NAMES: Final = "element-names"
 FOREIGN_ENTRIES: Final = "foreign-entries"
@@ -63,10 +57,11 @@ _SCHEME_AND_WWW: Final = re.compile(r"(?:https?:/*+)?+(?:www\.)?+")
 
 
 def _fold(namespace: str) -> str:
-    """Return a namespace without what publishers get wrong: case, scheme, `www.`, and what ends it."""
+    """Return a namespace without frequent errors: case, scheme, `www.`, and its end."""
     return _SCHEME_AND_WWW.sub("", namespace.strip().lower(), count=1).rstrip("/#")
 
 
+# Namespaces by their spellings after `_fold`.
 _RIGHT_NAMESPACES: Final = {
     **{
         _fold(each): each
@@ -101,8 +96,8 @@ _RIGHT_NAMESPACES: Final = {
     **dict.fromkeys(("purl.org/rss", "purl.org/rss1.0", "purl.org/net/rss1.0"), RSS_10_NS),
     "purl.org/syndication/history": FH_NS,
 }
-"""What a namespace is called, by how it is spelt once `_fold` has been at it."""
 _ATOM_DRAFTS: Final = "purl.org/atom/ns#draft-"
+# Spellings, after `_fold`, of a namespace of RSS's own, which RSS does not have.
 _RSS_SPELLINGS: Final = frozenset(
     (
         *("backend.userland.com/rss", "backend.userland.com/rss2", "backend.userland.com/rss20"),
@@ -119,27 +114,25 @@ _RSS_SPELLINGS: Final = frozenset(
         ),
     )
 )
-"""What RSS's own namespace is called by some, as `_fold` leaves it: RSS has none."""
 
 
 @lru_cache(256)
 def right_namespace(namespace: str) -> str:
-    """Return the namespace that a spelling of it means; the same where nobody knows it."""
+    """Return the namespace that a spelling means; the same if unknown."""
     folded = _fold(namespace)
     return ATOM_NS if folded.startswith(_ATOM_DRAFTS) else _RIGHT_NAMESPACES.get(folded, namespace)
 
 
 def is_misspelt(namespace: str) -> bool:
-    """Whether a namespace is the misspelt name of one that decides how a feed is read."""
     return right_namespace(namespace) != namespace
 
 
-# What in a document that was read strictly shows that its names may be spelt otherwise
+# Signs, after a strict reading, that a document may use other names
 
 ROOTS: Final = frozenset({"rss", "feed", "rdf", "channel", "items", "entries"})
-"""Names of roots, in small letters."""
+"""Lower case."""
 STRUCTURE: Final = frozenset({"channel", "item", "items", "entry", "entries"})
-"""Names that a child of a feed has only if it holds entries, or is one; in small letters."""
+"""Lower-case names that a feed's child has only as an entry, or around entries."""
 _ATOM_NAMES: Final = {
     name: name
     for name in (
@@ -156,14 +149,12 @@ _RSS_HEAD: Final = {
 
 
 def is_odd_name(namespace: str, local: str) -> bool:
-    """Whether a child of a feed is one that should be written in another case."""
     if namespace in RSS_NAMESPACES:
         return _RSS_HEAD.get(local.lower(), local) != local
     return _is_capitalised(namespace, local)
 
 
 def _is_capitalised(namespace: str, local: str) -> bool:
-    """Whether a name of Atom, or of feed history, is written with capitals, which neither has."""
     is_name = not local.islower() and local.lower() in _LOWER_NAMES
     return is_name and right_namespace(namespace) in _LOWER_NAMESPACES
 
@@ -178,34 +169,32 @@ _ODD_CHILD: Final = re.compile(
 
 
 def holds_entry_tag(text: bytes | bytearray, start: int, end: int) -> bool:
-    """Whether the start tag of an entry, of any spelling, seems to stand there."""
+    """Return whether an entry's start tag, in any spelling, seems to stand there."""
     return _ENTRY_TAG.search(text, start, end) is not None
 
 
 def holds_odd_child(text: bytes | bytearray, start: int, end: int) -> bool:
-    """Whether a child that every entry has seems to stand there in another case."""
+    """Return whether a usual child of entries seems to stand there in another case."""
     return _ODD_CHILD.search(text, start, end) is not None
 
 
 class OddSpellingError(Exception):
-    """A document may be a feed, or hold entries, under other names. `parse` does not raise it."""
+    """A sign that other names mean a feed, or entries. `parse` does not raise this error."""
 
 
 # The mend
 
 
 class Respelt(NamedTuple):
-    """A document with its names spelt right."""
-
     text: bytes
     repairs: tuple[str, ...]
 
 
 def respell(text: bytes, *, max_depth: int) -> Respelt | None:
-    """Return a document with the names that were meant; None where nothing changes, or it is no feed.
+    """Return a document with corrected names; None if nothing changes, or it is no feed.
 
     Raises:
-        ParseError: It is not well-formed, or beyond a limit.
+        ParseError: The document is not well-formed, or beyond a limit.
     """
     guard = Guard(max_depth=max_depth)
     speller = _Speller(guard, text)
@@ -220,12 +209,12 @@ def respell(text: bytes, *, max_depth: int) -> Respelt | None:
 
 _NOTHING: Final[Mapping[str, str]] = MappingProxyType({})
 _FREE_CHANGES: Final = 20_000
+# A document with denser changes, beyond `_FREE_CHANGES`, is no feed; each change costs 10 µs.
 _BYTES_PER_CHANGE: Final = 16
-"""A document that has more than the first of them so densely is no feed: each costs 10 µs."""
 
 
 class _TooManyError(Exception):
-    """There is no end of changes. `respell` does not raise it."""
+    """An excess of changes; `respell` does not raise this error."""
 
 
 _VOCABULARY: Final = ATOM_NAMESPACES | RSS_NAMESPACES | {RSS_10_NS, RSS_090_NS}
@@ -240,8 +229,8 @@ _RSS_NAMES: Final = {
     )
 }
 _RDF_NAMES: Final = {**_RSS_NAMES, "items": "items", "textinput": "textinput"}
+# Children of feeds and entries, by their names in lower case.
 _NAMES: Final = {Family.RSS: _RSS_NAMES, Family.RDF: _RDF_NAMES, Family.ATOM: _ATOM_NAMES}
-"""Children of feeds and entries, by their names in small letters."""
 _ATTRIBUTES: Final = {
     name.lower(): name
     for name in (
@@ -253,21 +242,18 @@ _ATTRIBUTES: Final = {
 
 @dataclass(slots=True)
 class _OpenTag:
-    """An element outside of the entries."""
-
     start: int
     end_name: bytes | None = None
-    """What its end tag has to be called; None: it has none, or it stays as it is."""
+    """New name of the end tag; None if there is none, or no change."""
     declared: Mapping[str, str] = field(default_factory=dict)
-    """Namespaces by prefix; without prefix the language and the base."""
     xml: Sequence[tuple[str, str]] = ()
-    """Its attributes xml:lang and xml:base."""
+    """Its xml:lang and xml:base."""
     is_holder: bool = False
     """Whether entries may stand in it."""
     is_wrapper: bool = False
-    """Whether it stands between a holder and entries: nothing but those is copied of it."""
+    """Whether it stands between holder and entries: only its entries are copied."""
     copied_bytes: int = 0
-    """How much had been made when it began."""
+    """Size of the output when it began."""
 
 
 @dataclass(slots=True)
@@ -276,53 +262,49 @@ class _OpenEntry:
     start: int
     end_name: bytes | None
     namespace: str
-    """The default one of an Atom entry."""
+    """Default namespace of an Atom entry."""
     is_renamed: bool
-    """Whether it was written with a prefix, which it loses."""
+    """Whether it loses its prefix."""
     foreign: ForeignEntry | None
-    """None where it is an entry of the feed's own format."""
+    """None for an entry of the feed's own format."""
 
 
 @dataclass(slots=True)
 class _Field:
-    """A child of an entry that is to change."""
-
     start: int
     end_name: bytes | None = None
     name: str = ""
-    """Of a foreign entry's child: as `ForeignEntry.child` has it."""
+    """Only in a foreign entry: same as `Child.name`."""
     attributes: Mapping[str, str] = field(default_factory=dict)
 
 
 class _Speller:
-    """Copies one document, from its start tags and end tags as expat tells of them."""
-
     def __init__(self, guard: Guard, text: bytes) -> None:
         self._guard = guard
         self._parser = guard.parser
         self._text = text
         self._out = bytearray()
         self._at = 0
-        """Up to there the text was copied."""
+        """End of the copied text."""
         self._limit_bytes = MAX_GAIN_BYTES + (1 + MAX_GAIN_FACTOR) * len(text)
         self._repairs: set[str] = set()
         self._family: Family | None = None
         self._namespace = ""
-        """The default one in force where entries stand, in what is made."""
+        """Default namespace around entries in the output."""
         self._root_namespace = ""
         self._must_hold_entries = False
-        """Whether nothing but its entries makes the document a feed."""
+        """Whether only its entries make the document a feed."""
         self._has_entries = False
         self._behind = b""
-        """What follows the root."""
+        """Text to add after the root."""
         self._open: list[_OpenTag] = []
         self._holders: list[int] = []
-        """How many elements are open in each of those that hold entries."""
+        """Depths of the open elements that may contain entries."""
         self._entry: _OpenEntry | None = None
         self._field: _Field | None = None
         self._pieces: list[str] = []
         self._changes = _FREE_CHANGES + len(text) // _BYTES_PER_CHANGE
-        """How many may still be made."""
+        """Still allowed."""
         self._depth = 0
         self._left = MAX_ELEMENTS
         self._characters = FREE_NAME_CHARACTERS + NAME_CHARACTERS_PER_BYTE * len(text)
@@ -379,21 +361,20 @@ class _Speller:
         self._depth -= 1
 
     def _is_own(self, namespace: str, local: str) -> bool:
-        """Whether the element that begins is of a feed's own vocabulary, for readers: it has no prefix."""
+        """Return whether readers take the element for the feed's own."""
         return self._guard.is_written(local) or self._is_known(namespace)
 
     def _is_known(self, namespace: str) -> bool:
         return right_namespace(namespace) in _VOCABULARY or _fold(namespace) in _RSS_SPELLINGS
 
     def _is_odd_rss(self, namespace: str) -> bool:
-        """Whether an element with a prefix is of RSS for readers, but not for the strict parser."""
+        # Whether readers, but not the strict parser, take a prefixed element for RSS.
         is_rss = self._is_known(namespace) and right_namespace(namespace) not in ATOM_NAMESPACES
         return is_rss and self._family is Family.RSS and namespace not in RSS_NAMESPACES
 
     # Roots and what stands between them and the entries.
 
     def _root_began(self, namespace: str, local: str, attributes: list[str]) -> None:
-        """Take the root, which has one of the names of `ROOTS`, in whatever case."""
         folded, right = local.lower(), right_namespace(namespace)
         is_bare = self._guard.is_written(local)
         root = _OpenTag(self._parser.CurrentByteIndex, is_holder=True)
@@ -444,7 +425,7 @@ class _Speller:
         return None if local == "feed" else f"{self._prefix_at(self._parser.CurrentByteIndex)}feed"
 
     def _wrap_root(self, start: int, *, is_atom: bool | None = None) -> None:
-        """Put the root around one that is its channel, or (`is_atom` says of which format) a wrapper."""
+        """Put a root around a channel (`is_atom` is None), or around a wrapper of entries."""
         self._must_hold_entries = True
         self._repairs.add(WRAPPERS)
         self._copy(start)
@@ -511,7 +492,7 @@ class _Speller:
             self._copy(self._guard.end_of(ended.start))
 
     def _unwrap(self) -> Sequence[_OpenTag]:
-        """Copy nothing of the elements around an entry that begins now, up to the holder; return those."""
+        """Remove the wrappers of the starting entry from the output; return them."""
         wrappers = self._open[self._holders[-1] :]
         if wrappers:
             self._repairs.add(WRAPPERS)
@@ -564,7 +545,7 @@ class _Speller:
         )
 
     def _find_inherited(self, wrappers: Sequence[_OpenTag], attributes: Sequence[str]) -> Mapping[str, str]:
-        """Return what an entry has to say itself of what the wrappers say that it leaves."""
+        """Return values of removed wrappers that the entry must repeat."""
         if not any(each.declared or each.xml for each in wrappers):
             return {}
         own, values = self._guard.declarations(), {}
@@ -637,7 +618,7 @@ class _Speller:
             self._set_apart(ended.start, foreign)
 
     def _set_apart(self, start: int, foreign: ForeignEntry) -> None:
-        """Let no child of a foreign entry be taken for one of the feed's format that is none."""
+        # A child without a counterpart must not look like a child of the feed's format.
         if self._prefix_at(start):
             return
         name = _NAME.match(self._text, start)
@@ -658,10 +639,7 @@ class _Speller:
     # The copy.
 
     def _right_declarations(self, *, is_default_right: bool = False) -> dict[str, str | None]:
-        """Return what the element that begins should declare where it declares a misspelt namespace.
-
-        `is_default_right`: RSS's own namespace is any default one.
-        """
+        """Return corrected declarations; with `is_default_right` any default namespace is RSS's own."""
         declared = self._guard.declarations()
         values: dict[str, str | None] = {}
         for prefix, uri in declared.items():
@@ -671,7 +649,7 @@ class _Speller:
         return values
 
     def _prefix_at(self, start: int) -> str:
-        """Return the prefix that the name of a start tag is written with, and its colon."""
+        # With its colon.
         match = _PREFIX.match(self._text, start)
         return "" if match is None else match[1].decode()
 
@@ -682,7 +660,6 @@ class _Speller:
         values: Mapping[str, str | None],
         inherited: Mapping[str, str] = _NOTHING,
     ) -> None:
-        """Write another start tag for an element where that is needed."""
         if name is None and not values and not inherited:
             return
         start, end = element.start, self._guard.end_of_tag(element.start)
@@ -694,7 +671,7 @@ class _Speller:
             self._repairs.add(NAMESPACE)
 
     def _tag(self, start: int, name: str | None, values: Mapping[str, str | None]) -> bytes:
-        """Return a start tag with another name, or with other attributes; None takes one away."""
+        # A value of None removes an attribute.
         text = self._text
         written = _NAME.match(text, start)
         assert written is not None, "a start tag begins there"
@@ -717,7 +694,6 @@ class _Speller:
         return b"".join(made)
 
     def _rename_end(self, name: bytes) -> None:
-        """Give the element that ends now, with an end tag, another name there."""
         start = self._parser.CurrentByteIndex
         self._replace(start, self._text.index(b">", start) + 1, b"</%s>" % name)
 
@@ -740,14 +716,13 @@ class _Speller:
 
 
 _ENTRIES: Final = frozenset({"item", "entry"})
+# One object for all elements without changes, declarations and attributes.
 _BARE: Final = _OpenTag(0)
-"""An element of a wrapper, or of a child of the feed, that says nothing."""
 _NAME: Final = re.compile(rb"<([^\s/>]+)")
 _PREFIX: Final = re.compile(rb"<([^\s/>:]+:)")
 
 
 def _has_odd(attributes: Sequence[str]) -> bool:
-    """Whether the name of an attribute is one of a feed's, in another case."""
     return any(_ATTRIBUTES.get(name.lower(), name) != name for name in attributes[::2])
 
 

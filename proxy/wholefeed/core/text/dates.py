@@ -1,14 +1,7 @@
-"""Instants as feeds write them: RFC 3339 in Atom, RFC 822 in RSS, and what people make of both.
+"""Read and write instants of feeds: RFC 3339 in Atom, RFC 822 in RSS, and their common variants.
 
-Reading is lenient where the meaning is clear. An instant without a zone is taken for UTC, as is one with a
-zone name that nobody fixed (RFC 2822, 4.3). Results are exact to the microsecond; finer digits are dropped.
-
-    parse_rfc3339("2003-12-13T18:30:02Z")               # 1071340202.0
-    parse_rfc822("Sat, 13 Dec 2003 18:30:02 GMT")       # the same
-
-Those of HTTP's header fields are read as they are meant to be written, and not otherwise:
-
-    parse_http_date("Saturday, 13-Dec-03 18:30:02 GMT", now=1.7e9)      # the same
+Dates of feeds are read leniently, HTTP dates strictly. UTC replaces a missing zone, or an undefined zone name
+(RFC 2822, 4.3). Results are exact to the microsecond; finer digits are dropped.
 """
 
 from __future__ import annotations
@@ -23,10 +16,7 @@ WEEK_SECONDS: Final = 7 * DAY_SECONDS
 
 
 def parse_rfc3339(text: str) -> float | None:
-    """Return the instant of an Atom date construct (RFC 4287, 3.3), or None when it is unreadable.
-
-    Seconds since the epoch, UTC. What is no ISO 8601 date is tried as RFC 822.
-    """
+    """Return the epoch seconds of an Atom date (RFC 4287, 3.3), or RFC 822 date; None if unreadable."""
     instant = _strict(text)
     if instant is None and (cleaned := _clean(text)):
         instant = _read_iso(cleaned)
@@ -36,10 +26,7 @@ def parse_rfc3339(text: str) -> float | None:
 
 
 def parse_rfc822(text: str) -> float | None:
-    """Return the instant of an RSS date (RFC 822, section 5), or None when it is unreadable.
-
-    Seconds since the epoch, UTC. The weekday is not looked at. What is no RFC 822 date is tried as ISO 8601.
-    """
+    """Return the epoch seconds of an RSS date (RFC 822, section 5), or ISO 8601 date; None if unreadable."""
     instant = _usual_rfc822(text)
     if instant is not None:
         return instant
@@ -51,16 +38,14 @@ def parse_rfc822(text: str) -> float | None:
 
 
 def format_rfc3339(instant: float) -> str:
-    """Return epoch seconds as RFC 3339 writes them: whole seconds, UTC, e.g. `2003-12-13T18:30:02Z`."""
+    """Return epoch seconds as RFC 3339: whole seconds, UTC, e.g. `2003-12-13T18:30:02Z`."""
     return datetime.fromtimestamp(int(instant), UTC).isoformat().replace("+00:00", "Z")
 
 
 def format_rfc822(instant: float) -> str:
-    """Return epoch seconds as RFC 822 writes them, with four digits of the year: whole seconds, GMT.
-
-    `email.utils` does the same, and loads much for it that no worker needs.
-    """
+    """Return epoch seconds as RFC 822: whole seconds, GMT, a year of four digits."""
     at = datetime.fromtimestamp(int(instant), UTC)
+    # `email.utils` would load much that no worker needs.
     day, month = _WEEKDAYS[at.weekday()], MONTH_NAMES[at.month - 1][:3]
     return f"{day}, {at.day:02} {month} {at.year:04} {at:%H:%M:%S} GMT"
 
@@ -72,7 +57,7 @@ _WEEKDAYS: Final = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 
 
 def _strict(text: str) -> float | None:
-    """The usual form, read by the standard library: five times as fast."""
+    # The standard library reads the usual form, five times as fast.
     if len(text) < _UTC_CHARACTERS or text[10] != "T":
         return None
     if text[-1] != "Z" and not (text[-6] in "+-" and text[-2] < "6"):
@@ -89,7 +74,7 @@ _UTC_CHARACTERS: Final = len("2003-12-13T18:30:02Z")
 
 
 def _usual_rfc822(text: str) -> float | None:
-    """The usual form of an RSS date: three times as fast."""
+    # The usual form of an RSS date is read three times as fast.
     match = _USUAL.fullmatch(text)
     if match is None:
         return None
@@ -121,21 +106,18 @@ _LAST: Final = (date.max.toordinal() - _EPOCH_DAY + 1) * DAY_SECONDS - 1
 _END: Final = _LAST + 1
 
 
-# As header fields of HTTP have them
+# HTTP's header fields
 
 
 def parse_http_date(text: str, *, now: float) -> float | None:
-    """Return the instant of an HTTP-date (RFC 9110, section 5.6.7); None where it is none.
+    """Return the epoch seconds of an HTTP-date (RFC 9110, section 5.6.7), else None.
 
-    Seconds since the epoch. The weekday is not held against the date.
-
-    Args:
-        text: A field's value.
-        now: Epoch seconds. A year of two digits is the last one that is not more than fifty years ahead.
+    A year of two digits is the last one at most fifty years after `now` (epoch seconds).
     """
     match = next((match for form in _HTTP_FORMS if (match := form.fullmatch(text.strip(" \t")))), None)
     if match is None:
         return None
+    # A wrong weekday does no harm.
     year, month, day = int(match["year"]), _MONTHS[match["month"]], int(match["day"])
     clock = (int(match["hour"]), int(match["minute"]), int(match["second"]))
     if len(match["year"]) < len("2003"):
@@ -172,7 +154,7 @@ _HTTP_FORMS: Final = (
 )
 
 
-# What people make of them
+# Common variants
 
 
 def _clean(text: str) -> str:
@@ -202,7 +184,7 @@ def _read_iso(text: str) -> float | None:
 
 _WEEKDAY: Final = r"(?:[^\W\d]{2,}\.?\s*,?\s*)?"
 
-# RFC 822, section 5, also with the dashes of RFC 850.
+# RFC 822, section 5, also with the dashes of RFC 850; the weekday does not count.
 _DAY_FIRST: Final = re.compile(
     rf"{_WEEKDAY},?\s*([0-9]{{1,2}})[\s-]*([A-Za-z]{{3,9}})\.?[\s,-]*([0-9]{{4}}|[0-9]{{2,3}})"
     rf"(?:[\s,Tt]+{_TIME})?{_ZONE}{_REMARK}"
@@ -254,7 +236,7 @@ _Groups = tuple[str | None, ...]
 
 
 def _instant(year: int, month: int, day: int, rest: _Groups) -> float | None:
-    """Put an instant together from the groups of _TIME and _ZONE, in whole microseconds."""
+    # `rest`: the groups of `_TIME` and `_ZONE`. The result is exact to the microsecond.
     hour, minute, second, fraction, half, zone, sign, zone_hours, zone_minutes = rest
     try:
         days = date(year, month, day).toordinal() - _EPOCH_DAY

@@ -1,7 +1,6 @@
-"""Text and attributes of XML, written and found; the start tag of a slice edited, all else of it as it is.
+"""Write, find and edit text, attributes and start tags of XML, in slices of parsed documents.
 
-To write them is what `xml.sax.saxutils` does; that loads an HTTP client and TLS for it. Slices come from a
-document that was parsed, so their tags are well-formed.
+`xml.sax.saxutils` would load an HTTP client and TLS.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ _NOTHING: Final[Mapping[str, str]] = MappingProxyType({})
 
 
 def escape(text: str, further: Mapping[str, str] = _NOTHING) -> str:
-    """Return the text as character data; `further` says what else is written otherwise."""
+    """Return the text as character data; `further` adds replacements."""
     escaped = text.replace("&", "&amp;").replace(">", "&gt;").replace("<", "&lt;")
     for character, reference in further.items():
         escaped = escaped.replace(character, reference)
@@ -37,7 +36,7 @@ _BLANKS: Final = {"\n": "&#10;", "\r": "&#13;", "\t": "&#9;"}
 
 
 def attribute_of(attributes: Sequence[str], name: str) -> str | None:
-    """Return an attribute's value from expat's flat list of names and values."""
+    """Return a value from expat's flat list of names and values."""
     for place in range(0, len(attributes), 2):
         if attributes[place] == name:
             return attributes[place + 1]
@@ -45,22 +44,19 @@ def attribute_of(attributes: Sequence[str], name: str) -> str | None:
 
 
 ATTRIBUTE_VALUE: Final = rb"(?:\"[^<\"]*+\"|'[^<']*+')"
-"""The pattern of one in its quotes, in what is well-formed."""
+"""A well-formed value in its quotes."""
 
 
 # Start tags
 
 
 class Attribute(NamedTuple):
-    """An attribute as it can stand in a start tag."""
-
     name: bytes
     written: bytes
     """With a blank in front."""
 
 
 def attribute(name: str, value: str) -> Attribute:
-    """Return the attribute, its value escaped."""
     return Attribute(name.encode(), f' {name}="{escape(value, _QUOTED)}"'.encode())
 
 
@@ -68,12 +64,9 @@ _QUOTED: Final = {'"': "&quot;", "\t": "&#9;", "\n": "&#10;", "\r": "&#13;"}
 
 
 def extend_tag(slice_: bytes, wanted: Iterable[Attribute], rebase: Callable[[str], str]) -> bytes:
-    """Return the slice with the attributes that its start tag does not have yet.
+    """Return an element with the wanted attributes, in order, that its start tag lacks.
 
-    Args:
-        slice_: One element.
-        wanted: What its start tag must have, in this order.
-        rebase: Given a relative xml:base of its own, returns the absolute one that replaces it.
+    `rebase` makes the element's own relative xml:base absolute.
     """
     name = _NAME.match(slice_)
     assert name is not None, "a slice begins with a start tag"
@@ -96,7 +89,7 @@ _ABSOLUTE: Final = re.compile(r"\s*[A-Za-z][A-Za-z0-9+.\-]*:")
 
 
 def with_children(slice_: bytes, children: bytes) -> bytes:
-    """Put children before the end tag, which an empty-element tag has to be given first."""
+    """Add children before the end tag; an empty-element tag gains one."""
     if not slice_.endswith(b"/>"):
         place = slice_.rindex(b"</")
         return slice_[:place] + children + slice_[place:]
@@ -106,7 +99,7 @@ def with_children(slice_: bytes, children: bytes) -> bytes:
 
 
 def is_simple(slice_: bytes) -> bool:
-    """Whether an element has neither attributes, but for namespaces, nor children (RFC 4287, 6.4.1)."""
+    """Return whether an element has neither children nor attributes, except namespaces (RFC 4287, 6.4.1)."""
     return _SIMPLE.fullmatch(slice_) is not None
 
 
@@ -118,20 +111,16 @@ _SIMPLE: Final = re.compile(
 
 
 class _AttributePlaces(NamedTuple):
-    """Where things stand in a start tag."""
-
     quoted: list[tuple[bytes, int, int]]
-    """Each attribute's name, and where its value begins and ends, quotes included."""
+    """Names, with the spans of the values in their quotes."""
     end: int
-    """Behind the tag."""
+    """Offset behind the tag."""
 
     def values(self, text: bytes) -> dict[bytes, bytes]:
-        """Return the attributes' values as they are written, by name."""
         return {name: text[start + 1 : end - 1] for name, start, end in self.quoted}
 
 
 def attribute_places(text: bytes, start: int) -> _AttributePlaces:
-    """Return where the attributes of the start tag stand that begins there."""
     name = _NAME.match(text, start)
     assert name is not None, "a start tag begins there"
     quoted, position = [], name.end()

@@ -1,12 +1,7 @@
-"""URLs: resolving references, the one spelling that a feed is known by, and what of a URL may be shown.
+"""Resolve, normalise and show URLs.
 
-Only the syntax of URLs lives here. Which addresses may be connected to is decided at the socket, which
-site a host belongs to in `wholefeed.fetch.base`.
-
-    target = resolve("http://example.org/feed/", "../2003/11.atom")
-    key = canonical_url("HTTP://Example.org:80/feed#top")      # http://example.org/feed
-    same_document(key, "http://example.org/./feed")            # True
-    safe_url("http://me:secret@example.org/feed?token=1")      # http://example.org/feed?…
+Only their syntax is read here. The socket decides which addresses may be connected to, `wholefeed.fetch.base`
+which site a host belongs to.
 """
 
 from __future__ import annotations
@@ -22,11 +17,11 @@ import idna
 
 
 class UrlError(ValueError):
-    """A URL that no feed can have; the message says what was expected and what came.
+    """A URL that no feed can have.
 
     Args:
-        message: For people. Never holds a user name or password.
-        slug: One of invalid-url, ambiguous-host, userinfo-not-allowed (docs/faults.md rows 8, 17, 20).
+        message: The expectation and the finding, for people; never a user name or password.
+        slug: invalid-url, ambiguous-host or userinfo-not-allowed (docs/faults.md rows 8, 17, 20).
     """
 
     def __init__(self, message: str, slug: str = "invalid-url") -> None:
@@ -35,14 +30,13 @@ class UrlError(ValueError):
 
 
 def resolve(base: str, reference: str) -> str:
-    """Return the absolute URL that a reference means (RFC 3986, section 5.2; rule R11).
+    """Return the absolute URL of a reference (RFC 3986, section 5.2; rule R11); its fragment stays.
 
-    White space around the reference is stripped, line breaks and tabs in it are dropped and blanks become
-    `%20`, as clients do with what people write into documents. A fragment stays. A reference that repeats
-    the base's http(s) scheme without an authority counts as relative (section 5.2.2, not strict).
+    Outer white space, line breaks and tabs are dropped, and blanks become `%20`, as in clients. A repeated
+    http(s) scheme without an authority is ignored (section 5.2.2, not strict).
 
     Raises:
-        ValueError: The result is no absolute URL, or is an http(s) one that cannot be parsed.
+        ValueError: The result is not absolute, or an http(s) URL without a valid authority.
     """
     if _BELOW.fullmatch(reference):
         folder = _folder(base, "/./_" if reference.startswith("/") else "./_")
@@ -64,7 +58,7 @@ def resolve(base: str, reference: str) -> str:
 
 
 def resolve_or_empty(base: str, reference: str) -> str:
-    """Return the absolute URL that a reference means, as `resolve`; empty where it says none."""
+    """Return the result of `resolve`, or empty if there is none."""
     if not reference.strip(" \t\r\n"):
         return ""
     try:
@@ -74,10 +68,7 @@ def resolve_or_empty(base: str, reference: str) -> str:
 
 
 def without_feed_scheme(url: str) -> str:
-    """Return a URL or reference without the `feed:` that links for feed readers bear in front of it.
-
-    `feed://host/path` is one without a scheme then: `//host/path`.
-    """
+    """Return a URL or reference without a leading `feed:`; `feed://host/path` becomes `//host/path`."""
     match = _FEED_SCHEME.match(url)
     return url if match is None else url[match.end() :]
 
@@ -85,28 +76,20 @@ def without_feed_scheme(url: str) -> str:
 _FEED_SCHEME: Final = re.compile(r"feed:(?://(?=https?:))?", re.IGNORECASE)
 
 _SEGMENT: Final = r"[A-Za-z0-9_~-]+(?:\.[A-Za-z0-9_~-]+)*"
+# References without dot segments or other characters with a meaning.
 _BELOW: Final = re.compile(rf"/?{_SEGMENT}(?:/{_SEGMENT})*/?")
-"""References that mean just what they say: neither dot segments nor anything else that has a meaning."""
 
 
 @lru_cache(maxsize=64)  # a document has few bases, and perhaps thousands of references
 def _folder(base: str, reference: str) -> str:
-    """Return the folder of an http(s) base, or its root; empty for other bases.
-
-    Args:
-        base: As for `resolve`.
-        reference: A name of one character in that folder.
-
-    Raises:
-        ValueError: As `resolve`.
-    """
+    # `reference` names one character in the folder or root; other bases have none.
     return resolve(base, reference)[:-1] if HTTP_AUTHORITY.match(base) else ""
 
 
+# Absolute URLs without such characters.
 _WHOLE: Final = re.compile(
     rf"https?://[A-Za-z0-9.-]+(?::[1-9][0-9]{{0,3}})?(?:/{_SEGMENT})*/?(?:\?[A-Za-z0-9_=&~-]*)?"
 )
-"""Absolute ones that do."""
 
 
 def _repeats_scheme(reference: Parts, base: str) -> bool:
@@ -124,7 +107,7 @@ def _split_base(base: str) -> Parts:
 
 
 def is_http(url: str) -> bool:
-    """Return whether the URL is an absolute http or https one with a host."""
+    """Return whether the URL is http(s) with a host."""
     parts = split(url)
     if parts.scheme is None or parts.scheme.lower() not in DEFAULT_PORTS:
         return False
@@ -137,14 +120,10 @@ def is_http(url: str) -> bool:
 
 @lru_cache(maxsize=2048)  # each request and each step of a walk asks for the few that it is about
 def canonical_url(text: str) -> str:
-    """Return the one spelling of an http(s) URL that its document is known by (docs/faults.md row 27).
-
-    Scheme and host are lower case, the host in its ASCII form (IDNA, UTS 46), the default port, the fragment
-    and dot segments are gone, an empty path is "/", percent-encoding is the least possible with capital
-    digits (RFC 3986, section 6.2.2). Canonical URLs are their own canonical form.
+    """Return the one spelling of an http(s) URL that identifies its document (docs/faults.md row 27).
 
     Raises:
-        UrlError: The URL cannot be fetched; its `slug` says how (docs/faults.md rows 8, 10, 16, 17, 20).
+        UrlError: The URL cannot be fetched (docs/faults.md rows 8, 10, 16, 17, 20).
     """
     _check_characters(text)
     parts = split(text)
@@ -158,6 +137,9 @@ def canonical_url(text: str) -> str:
             " them for a host, by credentials_file below [[publisher]] in the configuration",
             "userinfo-not-allowed",
         )
+    # Scheme and host are lower case, the host in ASCII (IDNA, UTS 46). Default port, fragment and dot
+    # segments go; an empty path becomes "/". Percent-encoding is the least possible, with capital digits (RFC
+    # 3986, section 6.2.2). The result is its own canonical form.
     authority = _canonical_host(host)
     if port is not None and port != DEFAULT_PORTS[scheme]:
         authority = f"{authority}:{port}"
@@ -170,7 +152,7 @@ def canonical_url(text: str) -> str:
 
 
 MAX_URL_CHARACTERS: Final = 2048
-"""Longest URL that a feed or a document of a chain can have (docs/faults.md row 20)."""
+"""Longest URL of a feed, or of a document of a chain (docs/faults.md row 20)."""
 DEFAULT_PORTS: Final = {"http": 80, "https": 443}
 
 
@@ -184,7 +166,7 @@ def _check_characters(text: str) -> None:
         )
 
 
-# What no text should hold (Unicode, 23.7), some of which XML forbids.
+# Characters that no text should contain (Unicode, 23.7); XML forbids some of them.
 _NONCHARACTERS: Final = "\ufdd0-\ufdef" + "".join(
     f"{chr(plane + 0xFFFE)}{chr(plane + 0xFFFF)}" for plane in range(0, 0x110000, 0x10000)
 )
@@ -192,7 +174,7 @@ _CONTROLS: Final = re.compile(f"[\x00-\x1f\x7f-\x9f\ud800-\udfff{_NONCHARACTERS}
 
 
 def _split_authority(authority: str | None, url: str) -> tuple[str | None, str, int | None]:
-    """Return user name and password as written, the host as written, the port."""
+    """Return user name and password, and host, as written; and the port."""
     match = _AUTHORITY.fullmatch(authority or "")
     if match is None or "\\" in match[0]:
         raise UrlError(f"expected a host and perhaps a port, got {_format_text(url)}")
@@ -210,14 +192,12 @@ def _split_authority(authority: str | None, url: str) -> tuple[str | None, str, 
 
 
 def _check_authority(authority: str, host: str, url: str) -> None:
-    """Refuse what urllib takes for no authority, so that it takes apart whatever has come through here.
-
-    That is a host in brackets that is no address, and characters that become delimiters when they are
-    normalised, as U+2100 becomes "a/c": for browsers these are no URLs either (docs/faults.md row 126).
-    """
+    """Refuse an authority that `urlsplit` refuses, so that it can split all others."""
     try:
         if host.startswith("["):
+            # Brackets without an address are no URL for browsers either (docs/faults.md row 126).
             ipaddress.IPv6Address(host[1:-1])
+        # Nor are characters that become delimiters when normalised: U+2100 becomes "a/c".
         urlsplit(f"//{authority}")
     except ValueError as exc:
         expected = "an IPv6 address in brackets" if host.startswith("[") else "a host and perhaps a port"
@@ -253,7 +233,7 @@ _HIGHEST_HOST_CHARACTERS: Final = 253
 
 
 def _ascii_host(written: str) -> str:
-    """Names in ASCII are taken as they are: real ones hold underscores, which IDNA forbids."""
+    # Names in ASCII skip IDNA, which forbids underscores: real names have them.
     try:
         host = unquote(written, errors="strict")
         return host.lower() if host.isascii() else idna.encode(host, uts46=True).decode("ascii")
@@ -262,7 +242,7 @@ def _ascii_host(written: str) -> str:
 
 
 def _canonical_ipv4(host: str) -> str:
-    """Clients and resolvers disagree on other spellings of it: none is taken (docs/faults.md row 8)."""
+    # Clients and resolvers disagree on other spellings, so none is accepted (docs/faults.md row 8).
     try:
         if _DOTTED_QUAD.fullmatch(host):
             return str(ipaddress.IPv4Address(host))
@@ -292,10 +272,7 @@ def _canonical_ipv6(written: str) -> str:
 
 @lru_cache(maxsize=4096)  # a walk asks again and again for the few URLs around its tip
 def document_key(url: str) -> str:
-    """Return what two spellings of one document's URL have in common. Never raises.
-
-    That is the canonical form, or where there is none the URL without its fragment.
-    """
+    """Return the canonical URL, else the URL without its fragment. Never raises."""
     try:
         return canonical_url(url.partition("#")[0])
     except UrlError:
@@ -303,12 +280,12 @@ def document_key(url: str) -> str:
 
 
 def same_document(a: str, b: str) -> bool:
-    """Return whether two URLs name one document: equal after normalisation, whatever their fragments."""
+    """Return whether two URLs are equal after normalisation, without fragments."""
     return a == b or document_key(a) == document_key(b)
 
 
 def is_fetchable(url: str) -> bool:
-    """Return whether a document can have this URL: an http(s) one that has a canonical form."""
+    """Return whether the URL has a canonical form, its fragment aside."""
     try:
         canonical_url(url.partition("#")[0])
     except UrlError:
@@ -317,10 +294,10 @@ def is_fetchable(url: str) -> bool:
 
 
 def host_of(url: str) -> str:
-    """Return the host of an http(s) URL in its canonical form, an IPv6 one without its brackets.
+    """Return the canonical host of an http(s) URL, an IPv6 one without brackets.
 
     Raises:
-        UrlError: As `canonical_url`.
+        UrlError: Same as in `canonical_url`.
     """
     authority = split(canonical_url(url)).authority
     return _split_authority(authority, url)[1].strip("[]")
@@ -330,18 +307,14 @@ def host_of(url: str) -> str:
 
 
 class UrlPlaces(NamedTuple):
-    """Where one server is reached; http and https, and the names of this machine, are one.
-
-    own = Places.of(["https://feeds.example/below"])
-    own.target("https://FEEDS.example/below/feed?url=x")        # /feed?url=x
-    """
+    """A server's places: http and https are equal, and so are this machine's names."""
 
     known: frozenset[tuple[str, int | None, str]]
-    """Host, port (None: the scheme's own), and the path below which all of it is, without a final slash."""
+    """Host, port (None: the scheme's own) and common path, without a final slash."""
 
     @classmethod
     def of(cls, bases: Iterable[str]) -> Self:
-        """Return the places that URLs name, which have no final slash; what is no URL names none."""
+        """Return the places that URLs without a final slash name; invalid URLs do not count."""
         found = [address for base in bases if base and (address := _address_of(base)) is not None]
         return cls(
             frozenset(
@@ -352,7 +325,7 @@ class UrlPlaces(NamedTuple):
         )
 
     def target(self, url: str) -> str | None:
-        """Return what a URL asks the server for, from the slash on; None: it is another server's."""
+        """Return a URL's request target, from the slash on; None at another server."""
         text = url.strip()
         address, authority = _address_of(text), HTTP_AUTHORITY.match(text)
         if address is None or authority is None:
@@ -369,7 +342,6 @@ HTTP_AUTHORITY: Final = re.compile(r"https?://[^/?#]*", re.IGNORECASE)
 
 
 def _address_of(url: str) -> tuple[tuple[str, int | None], SplitResult] | None:
-    """Return host and port (None: the scheme's own) and the parts of an http(s) URL."""
     try:
         parts = urlsplit(url)
         port = parts.port
@@ -394,7 +366,7 @@ class Parts(NamedTuple):
 
 
 def split(text: str) -> Parts:
-    """Take a URI reference apart; every text is one (RFC 3986, appendix B)."""
+    """Split a URI reference; every text is one (RFC 3986, appendix B)."""
     match = _COMPONENTS.fullmatch(text)
     assert match is not None, "every text matches: RFC 3986, appendix B"
     scheme, authority, path, query, fragment = match.groups()
@@ -408,7 +380,7 @@ _COMPONENTS: Final = re.compile(
 
 
 def join_parts(parts: Parts) -> str:
-    """Put the components together again (RFC 3986, section 5.3)."""
+    """Join the components (RFC 3986, section 5.3)."""
     return "".join(
         (
             "" if parts.scheme is None else f"{parts.scheme}:",
@@ -421,7 +393,7 @@ def join_parts(parts: Parts) -> str:
 
 
 def _merge(base: Parts, reference: Parts) -> Parts:
-    """Return the target of a reference without a scheme, dot segments left in (RFC 3986, section 5.2.2)."""
+    # RFC 3986, section 5.2.2; dot segments stay.
     if reference.authority is not None:
         return reference._replace(scheme=base.scheme)
     path, query = reference.path, reference.query
@@ -437,7 +409,7 @@ def _merge(base: Parts, reference: Parts) -> Parts:
 
 
 def without_dot_segments(path: str) -> str:
-    """Remove "." and ".." (RFC 3986, section 5.2.4). Only a path from the root has a hierarchy to walk."""
+    """Remove "." and ".." (RFC 3986, section 5.2.4); only a path from the root has a hierarchy."""
     end = path.find("/.")
     if end < 0 or not path.startswith("/"):
         return path
@@ -456,10 +428,8 @@ def without_dot_segments(path: str) -> str:
 
 
 def _requote(text: str, allowed: frozenset[str]) -> str:
-    """Return the text with the least percent-encoding possible (RFC 3986, sections 6.2.2.1 and 6.2.2.2).
-
-    Characters that are not allowed are encoded as UTF-8, a percent sign that encodes nothing as `%25`.
-    """
+    # The least percent-encoding (RFC 3986, sections 6.2.2.1 and 6.2.2.2): forbidden characters are encoded as
+    # UTF-8, and a percent sign that encodes nothing becomes `%25`.
     quoted = _PERCENT.sub(_requoted_octet, text) if "%" in text else text
     return quoted if allowed.issuperset(quoted) else quote(quoted, safe="".join(allowed))
 
@@ -481,14 +451,10 @@ def _requoted_octet(match: re.Match[str]) -> str:
 
 
 def safe_url(url: str, *, keeps_query: bool = False) -> str:
-    """Return a URL, or what was meant to be one, as it may be shown: without credentials, and not too long.
+    """Return a URL, or any text, without credentials, in 512 characters at most. Never raises.
 
-    Nothing raises here, so that an error can always be told.
-
-    Args:
-        url: At most 512 characters of it are kept.
-        keeps_query: For messages to those who asked, or who may see the feed. A log line has
-            `scheme://host/path` alone, and `?…` where a query was, or was meant to be.
+    `keeps_query` is for people who may see the feed. A log line has `scheme://host/path` alone, and `?…` for
+    a query.
     """
     shown, mark = without_credentials(url), ""
     cut = None if keeps_query else _QUERY_OR_FRAGMENT.search(shown)
@@ -499,19 +465,15 @@ def safe_url(url: str, *, keeps_query: bool = False) -> str:
     return f"{shown}{mark}"
 
 
+# Also where only a query was meant: `&` puts an option of ours behind a URL without a query, and double
+# encoding makes `%3F` (docs/faults.md row 98).
 _QUERY_OR_FRAGMENT: Final = re.compile("[?#&]|%(?:3F|23|26)", re.IGNORECASE)
-"""Also where a query was meant: an option of ours is put behind a URL that has none by `&`, and what is
-encoded once too often has `%3F` (docs/faults.md row 98)."""
 _MOST_SHOWN_CHARACTERS: Final = 512
 
 
 def without_credentials(url: str) -> str:
-    """Return the URL without the user name and password of its authority (RFC 3986, 3.2.1).
-
-    Where no host can stand there, a password that bears a slash may: then all up to the last `@` goes. An `@`
-    behind a host and its port is part of the path.
-    """
-    if "@" not in url:  # hardly any has one
+    """Return the URL without the user name and password of its authority (RFC 3986, 3.2.1)."""
+    if "@" not in url:  # hardly any URL has one
         return url
     match = _SHOWN_AUTHORITY.match(url)
     assert match is not None, "the empty text matches"
@@ -519,12 +481,14 @@ def without_credentials(url: str) -> str:
     before, _, host = authority.rpartition("@")
     if before:
         authority = host
+    # A password may contain a slash, so all up to the last `@` goes if no host can stand before it. An `@`
+    # behind a host and its port is part of the path.
     if not _HOST_AND_PORT.fullmatch(authority) and "@" in rest:
         authority, rest = "", rest.rpartition("@")[2]
     return f"{start}{authority}{rest}"
 
 
-# What people mean to be one: the scheme may be missing, and the slashes be wrong.
+# Text that people mean as one: the scheme may be missing, and the slashes be wrong.
 _SHOWN_AUTHORITY: Final = re.compile(r"^((?:[A-Za-z][A-Za-z0-9+.-]*:)?[/\\]+)?([^/\\?#]*)", re.DOTALL)
 _HOST_AND_PORT: Final = re.compile(r"@?(?:\[[^\]@]*\]|[^:@\[\]]+)(?::[0-9]{1,5})?")
 

@@ -1,16 +1,7 @@
-"""URLs in a slice of XML: written absolute where a URL is what stands there, and looked for (rule R22).
+"""Find relative URLs in a slice of XML, and write links, enclosures and images absolute (rule R22).
 
-Many readers count every relative reference from the URL that they asked for, which is the proxy's: what they
-are told to download would not be there. So links, enclosures and images are written absolute. What stands in
-content keeps its xml:base, identities are never touched, and what is empty or cannot be resolved stays as it
-was written.
-
-    names = url_names(document.scopes, document.family)
-    if may_hold_relative(text, names, entry.start, entry.end):
-        slice_ = with_absolute_urls(slice_, scope, family)
-
-One table says which elements and attributes are URLs (`_RSS`, `_ATOM`, `_FOREIGN`); what looks for relative
-ones is made of it.
+Many readers resolve each relative reference against the proxy's URL. Content keeps its xml:base; identities
+never change; unusable references stay. The tables `_RSS`, `_ATOM` and `_FOREIGN` say which elements are URLs.
 """
 
 from __future__ import annotations
@@ -32,53 +23,50 @@ from wholefeed.core.model import (
 from wholefeed.core.text.markup import ATTRIBUTE_VALUE, attribute_of, attribute_places, escape, quoteattr
 from wholefeed.core.text.urls import MAX_URL_CHARACTERS, resolve
 
+# A URL with a scheme is absolute (RFC 3986, section 3.1).
 _ANY_SCHEME: Final = rb"[A-Za-z][A-Za-z0-9+.\-]*+:"
-"""What begins with one is absolute (RFC 3986, section 3.1)."""
 
 ABSOLUTE: Final = (
     rb"(?:\s++(?:(?:href|src)\s*+=\s*+(?=[\"']https?:)|(?:rel|type|title|hreflang|length)\s*+=\s*+)%s)*+\s*+"
     % ATTRIBUTE_VALUE
 )
-"""The attributes of a link or of content that nothing is to be changed in, as most of them are."""
+"""Attributes of links and content without anything to change."""
 
 GAIN_FACTOR: Final = 4
 GAIN_BYTES: Final = 512
-"""One slice grows to so many times its size and so much more at most; what is left then stays relative."""
+"""A slice may gain the factor times its size, and so much more; further URLs stay relative."""
 
 
 def with_absolute_urls(slice_: bytes, scope: Scope, family: Family, *, outer: bytes = b"") -> bytes:
-    """Return an entry, or an element of the head, with the URLs in it written absolute.
-
-    A start tag may stand between its scope and it (`outer`).
-    """
+    """Return an entry, or an element of the head, with absolute URLs; `outer` is a start tag around it."""
     reader = _Reader(slice_, scope, family, outer)
     try:
         return reader.read()
-    except ExpatError:  # it is well-formed in its document; what cannot be read alone stays as it is
+    except ExpatError:  # well-formed in its document, but not alone: it stays as it is
         return slice_
     finally:
         reader.close()
 
 
 class _Reader:
-    """Goes through one slice, without a tree: the places that change are all that is kept of it."""
+    """A reader of one slice; it keeps only places that change."""
 
     def __init__(self, slice_: bytes, scope: Scope, family: Family, outer: bytes) -> None:
         self._slice = slice_
         self._outer = outer
         self._family = family
         self._room = GAIN_FACTOR * len(slice_) + GAIN_BYTES
-        """Bytes that it may still grow by; below zero: one URL had no room, and others are left alone."""
+        """Bytes that may still be gained; below zero, no more URLs change."""
         self._own = scope.prefixes.get("", "")
         self._inside = [_Inside(scope.prefixes, scope.base)]
         self._content_depth = 0
-        """Of the element whose content is left alone; 0: none is open."""
+        """Depth of the open content, where nothing changes; 0: none."""
         self._open: _Open | None = None
         self._texts: list[str] = []
         self._edits: list[tuple[int, int, bytes]] = []
         self._has_link = False
         self._address = ""
-        """What a guid that is a relative permalink means."""
+        """Target of a relative permalink."""
         self._parser = parser = ParserCreate("utf-8")
         parser.ordered_attributes = True
         parser.StartElementHandler = self._began
@@ -98,11 +86,11 @@ class _Reader:
         return made if self._has_link or not self._address or self._room < 0 else self._add_link(made)
 
     def close(self) -> None:
-        """Break the circle of parser and handlers; there is one for each entry."""
+        """Break the cycle of parser and handlers; each entry has one."""
         self._parser.StartElementHandler = self._parser.EndElementHandler = None
 
     def _add_link(self, made: bytes) -> bytes:
-        """Give an item whose only address is its guid the link that the guid means."""
+        # The guid is the only address of this item.
         is_foreign = self._own in ATOM_NAMESPACES or b"xmlns=" in made[: made.find(b">")]
         link = '<link xmlns="">' if is_foreign else "<link>"
         place = made.rindex(b"</")
@@ -188,29 +176,23 @@ class _Reader:
             self._edits.append((start, end, written))
 
 
+# 1: around the slice; 2: the slice; 3: its children.
 _CHILD_DEPTH: Final = 3
-"""Of what is around the slice, the slice, and its children."""
 
 
 class _Inside(NamedTuple):
-    """What is in force inside of an element."""
-
     prefixes: Mapping[str, str]
     base: str
 
 
 class _Open(NamedTuple):
-    """An element whose text is a URL, while it is read."""
-
     depth: int
     text_at: int
-    """Where its content begins."""
     base: str
     permalink: str | None
-    """Of a guid: its isPermaLink, else None."""
+    """A guid's isPermaLink."""
     is_guid: bool
     is_link: bool
-    """Whether it is the link of an RSS item."""
 
 
 _SPACES: Final = " \t\r\n\f"
@@ -229,7 +211,7 @@ def _enter(around: _Inside, attributes: Sequence[str]) -> _Inside:
 
 
 def _resolve_srcset(base: str, srcset: str) -> str:
-    """Return a list of images, "URL width, URL width", with each URL absolute; empty where all are."""
+    # A list of images, "URL width, URL width"; empty if all URLs are absolute already.
     images = [each.strip(_SPACES).partition(" ") for each in srcset.split(",")]
     made = [absolute(base, url) for url, _, _ in images]
     if not any(made):
@@ -240,7 +222,7 @@ def _resolve_srcset(base: str, srcset: str) -> str:
 
 
 def absolute(base: str, reference: str) -> str:
-    """Return the http(s) URL that a relative reference means; empty where nothing is to be changed."""
+    """Return the http(s) URL of a relative reference; empty if nothing is to change."""
     written = reference.strip(_SPACES)
     if not written or len(written) > MAX_URL_CHARACTERS or _SCHEME.match(written):
         return ""
@@ -256,7 +238,7 @@ _HTTP: Final = re.compile(r"https?://", re.IGNORECASE)
 
 
 def resolve_xml_base(base: str, reference: str) -> str:
-    """Return what a relative xml:base means (XML Base, section 4); one that is unusable changes nothing."""
+    """Return the target of a relative xml:base (XML Base, section 4); an unusable one changes nothing."""
     try:
         made = resolve(base, reference)
     except ValueError:
@@ -265,10 +247,8 @@ def resolve_xml_base(base: str, reference: str) -> str:
 
 
 def is_permalink(text: str, said: str | None) -> bool:
-    """Whether a guid is the address of its item (RSS 2.0, "guid").
-
-    It is one unless its isPermaLink says no. Many say nothing, though, of what is a number or a hash.
-    """
+    """Return whether a guid is the URL of its item (RSS 2.0, "guid")."""
+    # By RSS 2.0 it is, unless isPermaLink denies it; but many numbers and hashes come without isPermaLink.
     if said is not None:
         return said.strip(_SPACES).lower() != "false"
     return any(character in text for character in "/.?#")
@@ -278,10 +258,7 @@ def is_permalink(text: str, said: str | None) -> bool:
 
 
 def _rules_of(namespace: str, family: Family, default: str) -> Mapping[str, _AttributeRule]:
-    """Return the rules for the elements of a namespace, by their local names.
-
-    The default namespace of a document of RSS is RSS's own, however it is called, Atom's among them.
-    """
+    # In RSS the default namespace is RSS's own, even if it is Atom's.
     if family is not Family.ATOM and (namespace == default or namespace in RSS_OWN):
         return _RSS
     return _foreign(namespace)
@@ -295,19 +272,19 @@ RSS_OWN: Final = RSS_NAMESPACES | {RSS_10_NS, RSS_090_NS}
 
 
 class _AttributeRule(NamedTuple):
-    """What of an element is a URL."""
+    """The places of URLs in an element."""
 
     attributes: frozenset[str] = frozenset()
     is_text: bool = False
     is_content: bool = False
-    """Whether what stands in it is left alone: xml:base counts there."""
+    """Whether nothing in it changes: xml:base counts there."""
     is_identity: bool = False
-    """Whether its text may be a URL and is never rewritten: its base goes along."""
+    """Whether its text may be a URL, but never changes; its base goes along."""
 
 
 _NO_RULE: Final = _AttributeRule()
+# All other names in a namespace.
 _EVERYWHERE: Final = "*"
-"""Stands for all the other names in a namespace."""
 _LINK: Final = _AttributeRule(frozenset({"href"}))
 _URL_TEXT: Final = _AttributeRule(is_text=True)
 _IDENTITY: Final = _AttributeRule(is_identity=True)
@@ -361,16 +338,15 @@ _NONE: Final[Mapping[str, _AttributeRule]] = {}
 # Whether anything relative stands in a text
 
 UrlNames = frozenset[bytes]
-"""The elements whose text is a URL, as a document writes them: with its prefixes."""
+"""Names, with prefixes, of elements with a URL as text."""
 
 
 def url_names(scopes: Iterable[Scope], family: Family) -> UrlNames:
-    """Return how a document of a family may write the elements whose text is a URL."""
     written: set[str] = set()
     for prefixes in (scope.prefixes for scope in scopes):
         default = prefixes.get("", "")
         for prefix, namespace in {"": default, **prefixes}.items():
-            # what an element inside makes the default is not RSS's own
+            # another default namespace, declared inside, is not RSS's own
             rules = {*_rules_of(namespace, family, default).items(), *_foreign(namespace).items()}
             names = (name for name, rule in rules if rule.is_text or rule.is_identity)
             written.update(f"{prefix}:{name}" if prefix else name for name in names)
@@ -378,17 +354,14 @@ def url_names(scopes: Iterable[Scope], family: Family) -> UrlNames:
 
 
 def may_hold_relative(text: bytes, names: UrlNames, start: int = 0, end: int | None = None) -> bool:
-    """Return whether `with_absolute_urls` might change a slice. One too many costs only time."""
+    """Return whether `with_absolute_urls` might change a slice; a false positive costs only time."""
     return _is_any_meant(_URLS, text, names, start, len(text) if end is None else end)
 
 
 def has_relative_reference(text: bytes, names: UrlNames, start: int = 0, end: int | None = None) -> bool:
-    """Return whether a slice seems to hold what means nothing without its base. One too many does no harm.
-
-    RSS says nothing of xml:base, so an item gains one only where a relative reference stands in it. They are
-    looked for where readers resolve them: in the elements and attributes that are URLs, and in the attributes
-    of HTML, whether it is escaped, in CDATA or neither.
-    """
+    """Return whether a slice seems to need its base; a false positive does no harm."""
+    # RSS has no xml:base, so an item gains one only with a relative reference. Readers resolve references in
+    # elements and attributes that are URLs, and in HTML's attributes: escaped, in CDATA, or plain.
     stop = len(text) if end is None else end
     return _is_any_meant(_TEXTS, text, names, start, stop) or any(
         _NAMED.search(text, max(start, match.end() - _LONGEST_NAME), match.start() + 1)
@@ -397,10 +370,7 @@ def has_relative_reference(text: bytes, names: UrlNames, start: int = 0, end: in
 
 
 def _is_any_meant(search: re.Pattern[bytes], text: bytes, names: UrlNames, start: int, end: int) -> bool:
-    """Whether anything that a search finds in a slice is a URL there: `slash:comments` is a number.
-
-    A prefix that the slice declares may mean anything.
-    """
+    """Return whether a match in the slice is a URL: `slash:comments` is a number."""
     declared: set[bytes] | None = None
     for found in search.finditer(text, start, end):
         if found.lastindex is None:  # an attribute
@@ -410,6 +380,7 @@ def _is_any_meant(search: re.Pattern[bytes], text: bytes, names: UrlNames, start
             return True
         if declared is None:
             declared = set(_DECLARED.findall(text, start, end))
+        # A prefix that the slice declares may mean anything.
         if (written[1] or b"") in declared:
             return True
     return False
@@ -422,14 +393,14 @@ _ATTRIBUTE_NAMES: Final = {name.rpartition(":")[2] for _, rule in _RULES for nam
 
 
 def _one_of(names: Iterable[str]) -> bytes:
-    """Return a pattern of names; what begins with none of their letters is dropped at once."""
+    # The first letters exclude most names at once.
     letters = "".join(sorted({name[0] for name in names}))
     return f"(?=[{letters}])(?:{'|'.join(map(re.escape, sorted(names)))})".encode()
 
 
-# The searches see more than there is, and must not see less. None reaches beyond the next "<", and none goes
-# back, which keeps them linear; white space is never tried in two ways. Each begins at one literal character
-# and drops the usual case first, which makes it fast.
+# The searches may find too much, never too little. They are linear: none reaches beyond the next "<" or goes
+# back, or tries white space in two ways. They are fast: each begins at one literal character, and drops the
+# usual case first.
 _NAME: Final = rb"[A-Za-z0-9_.\-\x80-\xff]++"
 _ANY_ATTRIBUTES: Final = rb"(?:\s++[^\s=<>\"']++\s*+=\s*+%s)*?\s++" % ATTRIBUTE_VALUE
 _RELATIVE_ATTRIBUTE: Final = rb"%s(?:%s:)?+%s\s*+=\s*+[\"'](?!\s*+(?:%s|[\"']))" % (
@@ -454,10 +425,10 @@ _WRITTEN: Final = re.compile(rb"(?:(%s):)?+%s" % (_NAME, _NAME))
 _DECLARED: Final = re.compile(rb"xmlns(?::(%s))?+\s*+=" % _NAME)
 
 _QUOTE: Final = rb"(?:[\"']|&(?:quot|apos|\#0*3[49]|\#[xX]0*2[27]);|&amp;(?:quot|apos|\#39);)"
+# Names from the tables, of HTML, and rdf:about.
 _NAMES_ANYWHERE: Final = sorted(
     name.encode() for name in _ATTRIBUTE_NAMES | {"href", "src", "srcset", "poster", "HREF", "SRC", "about"}
 )
-"""Those of the table, of HTML, and rdf:about."""
 _ATTRIBUTE: Final = re.compile(
     rb"=(?!\"http)(?:(?<=[%s]=)(?:%s)|(?<=\s=))(?!\s*+(?:%s\s*+)?+%s)"
     % (

@@ -1,14 +1,8 @@
-"""Slices of a document that mean the same in another one (rule R22; docs/design.md#verbatim-entries).
+"""Cut slices of a document that mean the same in another one (rule R22; docs/design.md#verbatim-entries).
 
-An entry is sent as its publisher wrote it, in a document of ours. What it takes from its surroundings is
-added to its start tag: namespaces, xml:lang, xml:base; an Atom entry without an author takes along its
-feed's. Nothing else is touched, and what is self-contained already is left as it is.
-
-    fragments = fragments_of(document)
-    bodies = [fragments.entry(n, context) for n in range(len(document.entries))]
-    mask = prefixes_in(b"".join(bodies), among=fragments.prefixes)
-
-Documents in XML are dealt with here, JSON Feeds in `wholefeed.core.verbatim.json`.
+An entry is sent as its publisher wrote it. Its start tag gains only its surroundings: namespaces, xml:lang,
+xml:base; an Atom entry without an author gains its feed's. This module reads XML;
+`wholefeed.core.verbatim.json` reads JSON Feed.
 """
 
 from __future__ import annotations
@@ -48,25 +42,23 @@ from wholefeed.core.verbatim.json import MAX_CONTEXT_BYTES, JsonFragments
 
 
 def fragments_of(document: FeedDocument, namespace: str | None = None) -> AnyFragments:
-    """Return what is to be sent of a document, whatever its family: its self-contained slices.
-
-    `namespace` is as in `Fragments`.
-    """
+    """Return the self-contained slices of a document of any family; `namespace` as in `Fragments`."""
     if document.family is Family.JSON:
         return JsonFragments(document)
     return Fragments(document, namespace)
 
 
 class Fragments:
-    """The self-contained slices of one document in XML; what is remembered took its base along.
+    """The self-contained slices of one document in XML.
 
-    `namespace` is the default one around them in the output; the family's usual one when None.
+    `namespace` is the default one around them in the output; None: the family's usual one.
     """
 
     def __init__(self, document: FeedDocument, namespace: str | None = None) -> None:
         self.document = document
         self._text = document.text
         self._is_atom = document.family is Family.ATOM
+        # Remembered entries already contain their base.
         self._may_need_base = not self._is_atom and not document.url.startswith(MEMORY_URL)
         expected = default_namespace(document.family) if namespace is None else namespace
         entries_at = min([entry.start for entry in document.entries], default=len(document.text))
@@ -80,7 +72,7 @@ class Fragments:
 
     @cached_property
     def prefixes(self) -> int:
-        """Mask of the well-known prefixes that the document binds as usual: no fragment uses others."""
+        """Mask of the well-known prefixes with their usual binding; no fragment uses others."""
         mask = 0
         for around in self._around:
             mask |= around.prefixes
@@ -88,7 +80,7 @@ class Fragments:
 
     @cached_property
     def needs_context(self) -> bool:
-        """Whether any entry takes something from its feed, so that `entry` depends on its context."""
+        """Whether `entry` depends on its context."""
         (authors, rights), entries = _inheritable(self.document), self.document.entries
         return bool(
             (authors and not all(entry.has_author for entry in entries))
@@ -98,8 +90,7 @@ class Fragments:
     def entry(self, index: int, context: HeadContext | None = None) -> bytes:
         """Return an entry that can stand in the output, or in a synthesized document.
 
-        The context is the subscription document's, None where it is not known. Authors and rights that are
-        the same there are not repeated.
+        `context` is the subscription document's; None: unknown. Equal authors and rights are not repeated.
         """
         entry = self.document.entries[index]
         text, start, end = self._text, entry.start, entry.end
@@ -107,12 +98,10 @@ class Fragments:
         return self._cut(entry, text, (start, end), context, is_relative=is_relative)
 
     def sent(self, index: int, context: HeadContext | None = None) -> bytes:
-        """Return an entry as it goes out: as `entry` does, with its URLs written absolute.
-
-        Copies that are kept stay as they were written: identities may be made of what stands in them.
-        """
+        """Return an entry for the output: as `entry`, with absolute URLs."""
         entry = self.document.entries[index]
         text, start, end, names = self._text, entry.start, entry.end, self._names
+        # Only in the output: kept copies stay as written, since identities may depend on their text.
         if self._holds_relative and may_hold_relative(text, names, start, end):
             scope, family = self._around[entry.scope].scope, self.document.family
             text = with_absolute_urls(text[start:end], scope, family)
@@ -123,7 +112,7 @@ class Fragments:
         return self._cut(entry, text, (start, end), context, is_relative=is_relative)
 
     def all_sent(self, indices: Iterable[int], context: HeadContext | None = None) -> list[bytes]:
-        """Return entries as `sent` does, at once those that gain the same in a bare start tag."""
+        """Return entries as `sent` does, faster where a bare start tag is usual."""
         if not self._is_usual:
             return [self.sent(index, context) for index in indices]
         entries, text, bare, tag = self.document.entries, self._text, self._bare, self._tag
@@ -141,12 +130,12 @@ class Fragments:
 
     @cached_property
     def _is_usual(self) -> bool:
-        """Whether each entry with a bare start tag gains the same: no prefix is used, nothing is relative."""
+        # All entries with a bare start tag gain the same text.
         return not (self._holds_relative or any(len(around.used) for around in self._around))
 
     @cached_property
     def _holds_relative(self) -> bool:
-        """Most documents hold nothing relative, which one search tells of all their entries."""
+        # Most documents hold nothing relative, so one search covers all entries.
         if all(entry.is_absolute for entry in self.document.entries):
             return False
         is_any = may_hold_relative if self._is_atom else has_relative_reference
@@ -183,14 +172,10 @@ class Fragments:
         return fragment
 
     def head_child(self, child: HeadChild) -> bytes:
-        """Return an element of the head that can stand in the head of the output.
-
-        A simple extension of Atom gains neither language nor base: it has no attributes, and neither
-        counts in it (RFC 4287, 6.4.1).
-        """
         around, slice_ = self._around[0], self._head_slice(child)
         rebase = partial(resolve_xml_base, around.scope.base)
         wanted = around.foreign.list_needed(slice_, 0, len(slice_)) + around.default
+        # A simple extension of Atom gains neither language nor base: neither counts in it (RFC 4287, 6.4.1).
         if self._is_atom and child.namespace not in ATOM_NAMESPACES and is_simple(slice_):
             return extend_tag(slice_, wanted, rebase)
         is_rss_link = child.name == "link" and child.namespace not in ATOM_NAMESPACES
@@ -210,17 +195,16 @@ class Fragments:
 
     @cached_property
     def _last_mended_at(self) -> int:
-        """Where the last child of the head begins in which URLs are written absolute."""
         starts = [child.start for child in self.document.head.children[:_MAX_MENDED_CHILDREN]]
         return max(starts, default=0)
 
     def channel_child(self, child: HeadChild, channel: Channel) -> bytes:
-        """Return a child of an RDF channel as it goes out, under the channel's own start tag."""
+        """Return a child of an RDF channel for use under the channel's own start tag."""
         tag = self._text[channel.tag.start : channel.tag.end]
         return self._head_slice(child, tag)
 
     def channel(self, channel: Channel) -> bytes:
-        """Return the start tag of an RDF channel, under which its children mean what they did: verbatim."""
+        """Return an RDF channel's start tag, under which its verbatim children keep their meaning."""
         text, (start, end), around = self._text, channel.tag, self._around[0]
         wanted = around.foreign.list_needed(text, start, channel.end) + around.default + around.lang
         if has_relative_reference(text, self._names, start, channel.end):
@@ -229,10 +213,7 @@ class Fragments:
         return tag[:-2].rstrip() + b">" if tag.endswith(b"/>") else tag
 
     def gain_at_most(self, limit_bytes: int) -> bool:
-        """Return whether all that is added to entries and head together is no more than that, by making it.
-
-        For nearly every document `most_gained` answers before.
-        """
+        """Return whether entries and head gain at most that much; slower than `most_gained`."""
         left = limit_bytes
         for number, entry in enumerate(self.document.entries):
             left -= len(self.entry(number)) - (entry.end - entry.start)
@@ -256,7 +237,7 @@ class Fragments:
 
     @cached_property
     def context(self) -> HeadContext:
-        """What entries of this document take from it."""
+        """Authors and rights that entries inherit."""
         return self._made_context(self.head_child)
 
     @cached_property
@@ -268,7 +249,7 @@ class Fragments:
         return HeadContext(authors, rights)
 
     def _explicit(self, child: HeadChild) -> bytes:
-        """Return a head child that relies on nothing: its entry's start tag may change what is in scope."""
+        # The child relies on nothing around it: its entry's start tag may change the scope.
         scope, slice_ = self.document.head.scope, self._head_slice(child)
         bindings = [binding(prefix, uri) for prefix, uri in scope.prefixes.items() if prefix]
         wanted = [each.declaration for each in bindings if each.needle in slice_]
@@ -288,8 +269,8 @@ class Fragments:
         return b"".join(added)
 
 
+# Further children of a head keep their URLs: each costs as much as a kilobyte of others.
 _MAX_MENDED_CHILDREN: Final = 1000
-"""Of a head: in those behind them URLs stay as they are, for each costs as much as a kilobyte of others."""
 
 # Children of the Atom head that hold no reference, and those whose content may hold one (RFC 4287, 4.2).
 _WITHOUT_REFERENCE: Final = frozenset({"updated", "published", "category", "modified"})
@@ -304,19 +285,19 @@ _WITHOUT_LANGUAGE: Final = frozenset(
 AnyFragments = Fragments | JsonFragments
 
 
-# What the entries of an Atom feed take from its head (RFC 4287, 4.2.1 and 4.2.10)
+# Elements of the head that entries of an Atom feed inherit (RFC 4287, 4.2.1 and 4.2.10)
 
 
 def _inheritable(document: FeedDocument) -> tuple[Sequence[HeadChild], Sequence[HeadChild]]:
-    """Return the head's authors and rights, which stand for those that an entry lacks; of Atom alone."""
+    """Return the authors and rights of the head that entries inherit; Atom only."""
     if document.family is not Family.ATOM:
         return (), ()
     return _small(document, _AUTHORS), _small(document, _RIGHTS)
 
 
 _AUTHORS: Final = {"author": (ATOM_NS, ATOM_03_NS)}
+# Names of elements, with the namespaces in which they mean this.
 _RIGHTS: Final = {"rights": (ATOM_NS,), "copyright": (ATOM_03_NS,)}
-"""Names of elements, and the namespaces in which they mean that."""
 
 
 def _small(document: FeedDocument, names: Mapping[str, Collection[str]]) -> Sequence[HeadChild]:
@@ -324,13 +305,13 @@ def _small(document: FeedDocument, names: Mapping[str, Collection[str]]) -> Sequ
     return named if sum(child.end - child.start for child in named) <= MAX_CONTEXT_BYTES else ()
 
 
-# What stands around an entry and must go along with it: namespaces, xml:lang, xml:base
+# Surroundings that must go along with an entry: namespaces, xml:lang, xml:base
 
 
 class Surroundings:
-    """What one element that holds entries has in force for them; the first entry begins at `entries_at`.
+    """Declarations in force around entries; the first entry begins at `entries_at`.
 
-    The namespace is the default one around the entries in the output.
+    `namespace` is the default one in the output.
     """
 
     def __init__(self, scope: Scope, family: Family, namespace: str, text: bytes, entries_at: int) -> None:
@@ -346,36 +327,31 @@ class Surroundings:
             for prefix, uri in scope.prefixes.items()
             if prefix and WELL_KNOWN_PREFIXES.get(prefix) != uri
         )
-        """The prefixes that not everybody knows."""
+        """Prefixes except the well-known ones."""
         self.always = [*self.default, *self.lang, *([self.base] if self._is_atom else [])]
-        """What every entry gains that does not have it yet."""
+        """Attributes for every entry without them."""
         self.rest_of_tag = b"".join(each.written for each in self.always) + b">"
 
     @cached_property
     def used(self) -> Bindings:
-        """Those among them that occur behind the head; most documents have none."""
+        """Foreign prefixes behind the head; most documents have none."""
         return self.foreign.within(self._text, self._entries_at)
 
     @cached_property
     def prefixes(self) -> int:
-        """Mask of the well-known prefixes that are bound as usual."""
         return sum(_BITS.get(each, 0) for each in self.scope.prefixes.items())
 
 
 def _default_namespace(default: str, family: Family, namespace: str) -> list[Attribute]:
-    """Return the declaration of a default namespace that differs from the output's.
-
-    Around RSS items the default namespace is RSS's own, however it is called: some documents invent one for
-    what the output writes without. Only Atom's keeps its meaning there.
-    """
+    """Return the declaration of a default namespace other than the output's."""
+    # Around RSS items any default namespace is RSS's own, since some documents invent one. Only Atom's keeps
+    # its meaning.
     if default == namespace or (family is Family.RSS and default not in ATOM_NAMESPACES):
         return []
     return [attribute("xmlns", default)]
 
 
 class Bindings:
-    """Prefixes of which those must be declared that occur in a slice."""
-
     def __init__(self, bindings: Iterable[Binding]) -> None:
         self._bindings = tuple(bindings)
         self._names = {each.needle[:-1] for each in self._bindings}
@@ -385,14 +361,14 @@ class Bindings:
         return len(self._bindings)
 
     def within(self, text: bytes, start: int) -> Bindings:
-        """Return those that may occur behind a place of the text, so that no others are looked for."""
+        """Return the bindings that may occur from `start` on, to search for no others."""
         if self._is_one_pass:
             found = self._found(text, start, len(text))
             return Bindings(each for each in self._bindings if each.needle[:-1] in found)
         return Bindings(each for each in self._bindings if text.find(each.needle, start) >= 0)
 
     def list_needed(self, text: bytes, start: int, end: int) -> list[Attribute]:
-        """Return the declarations that a slice needs, which begins with a start tag."""
+        """Return the declarations for a slice that begins with a start tag."""
         if not self._is_one_pass:
             return [each.declaration for each in self._bindings if each.occurs_in(text, start, end)]
         found = self._found(text, start, end)
@@ -403,19 +379,17 @@ class Bindings:
         return {match[1] for match in _PREFIX.finditer(text, start, end) if match[1] in names}
 
 
+# So few prefixes are found faster one by one, more of them in one pass.
 _MAX_SINGLY: Final = 16
-"""So few prefixes are looked for one by one, which is the fastest; more of them in one pass."""
 _PREFIX: Final = re.compile(rb"(?<![A-Za-z0-9_.\-\x80-\xff])([A-Za-z0-9_.\-\x80-\xff]++):")
 
 
 class Binding(NamedTuple):
-    """A prefix that must be declared where it occurs."""
-
     needle: bytes
     declaration: Attribute
 
     def occurs_in(self, text: bytes, start: int, end: int) -> bool:
-        """Whether the prefix, and no longer one that ends like it, stands in the slice."""
+        """Return whether the prefix itself occurs, not only longer ones with its ending."""
         for _ in range(_MAX_LOOKS):
             start = text.find(self.needle, start, end)
             if start < 0:
@@ -431,22 +405,20 @@ def binding(prefix: str, uri: str) -> Binding:
     return Binding(f"{prefix}:".encode(), attribute(f"xmlns:{prefix}", uri))
 
 
+# Behind so many longer names a prefix is declared anyway, which does no harm.
 _MAX_LOOKS: Final = 20
-"""After so many other names that end like a prefix it is declared anyway: that does no harm."""
 _NAME_BYTES: Final = b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_."
 _ASCII_END: Final = 0x80
 _BITS: Final = {each: 1 << bit for bit, each in enumerate(WELL_KNOWN_PREFIXES.items())}
 
 
-# How much the slices of a document can gain at most, found without making any of them
+# The most that the slices of a document can gain, found without making any of them
 
 
 def most_gained(document: FeedDocument) -> int:
-    """Return how many bytes the entries and the head of a document in XML gain at most.
-
-    It is several times too much, and for nearly every document less than is allowed;
-    `Fragments(document).gain_at_most` tells for certain.
-    """
+    """Return an upper bound of the bytes that entries and head of an XML document gain."""
+    # The bound is several times too high, but nearly every document stays below the limit.
+    # `Fragments.gain_at_most` is exact.
     entries, children = document.entries, document.head.children
     most = max(map(_declared_bytes, document.scopes)) * (len(entries) + len(children))
     most += _estimate_growth(child.end - child.start for child in children)
@@ -458,22 +430,20 @@ def most_gained(document: FeedDocument) -> int:
 
 
 def _estimate_growth(sizes: Iterable[int]) -> int:
-    """Return how much slices of these sizes grow at most by URLs that are written absolute."""
     return sum(GAIN_FACTOR * size + GAIN_BYTES for size in sizes)
 
 
 def _declared_bytes(scope: Scope) -> int:
-    """Return how many bytes the attributes take at most that say what is in force in a scope."""
     characters = len(scope.lang) + len(scope.base)
     for prefix, uri in scope.prefixes.items():
         characters += len(prefix) + len(uri)
     return _CHARACTER_BYTES * characters + _ATTRIBUTE_BYTES * (len(scope.prefixes) + 3)
 
 
+# `&quot;`; in UTF-8 a character has four at most.
 _CHARACTER_BYTES: Final = 6
-"""`&quot;`; in UTF-8 a character has four at most."""
+# The fixed part of an attribute: ` xml:lang=""`.
 _ATTRIBUTE_BYTES: Final = 16
-"""All of one but what it declares: ` xml:lang=""`."""
 
 
 # Which of the prefixes that everybody knows a text uses: the output's root declares them
@@ -484,11 +454,11 @@ ALL_PREFIXES: Final = (1 << len(WELL_KNOWN_PREFIXES)) - 1
 def prefixes_in(text: bytes, among: int = ALL_PREFIXES) -> int:
     """Return the mask of the well-known prefixes that occur as `prefix:` in the text.
 
-    `Fragments.prefixes` as `among` saves looking for what cannot be there.
+    With `among` (see `Fragments.prefixes`), others are not searched for.
     """
     mask = 0
     for needle, bit in _PREFIX_BITS:
-        if among & bit and text.rfind(needle) >= 0:  # where there is none, in two thirds of the time of `in`
+        if among & bit and text.rfind(needle) >= 0:  # finds nothing in two thirds of the time of `in`
             mask |= bit
     return mask
 

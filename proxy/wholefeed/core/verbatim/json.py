@@ -1,8 +1,7 @@
-"""Items of a JSON Feed that mean the same in another one (rule R22); the modules beside this do it for XML.
+"""Cut items of a JSON Feed so that they mean the same in another one (rule R22).
 
-An item without an author, or without a language, has its feed's (JSON Feed 1.1, "Items"). Under another head
-it says so itself, in members that are put in front of its own. URLs are written absolute. Nothing else is
-touched.
+An item without author or language gains its feed's under another head (JSON Feed 1.1, "Items"). URLs become
+absolute.
 """
 
 from __future__ import annotations
@@ -30,17 +29,13 @@ class JsonFragments:
 
     @cached_property
     def needs_context(self) -> bool:
-        """Whether any item takes something from its feed, so that `entry` depends on its context."""
+        """Whether `entry` depends on its context."""
         own = self.context
         lacks_author = not all(entry.has_author for entry in self.document.entries)
         return bool(own.language or (own.authors and lacks_author))
 
     def entry(self, index: int, context: HeadContext | None = None) -> bytes:
-        """Return an item that can stand in the output, or in a synthesized document.
-
-        The context is the subscription document's, None where it is not known. What is the same there is not
-        repeated.
-        """
+        """Return an item for the output, or for a synthesized document; `context` as in `Fragments.entry`."""
         entry = self.document.entries[index]
         slice_ = with_absolute_members(self._text[entry.start : entry.end], ITEM_URLS, self._base)
         own = self.context
@@ -54,19 +49,17 @@ class JsonFragments:
         return _with_members(slice_, added)
 
     sent = entry
-    """As it goes out: also what is kept has absolute URLs, since nothing else would keep their base."""
+    """Kept items have absolute URLs too: nothing else keeps their base."""
 
     def all_sent(self, indices: Iterable[int], context: HeadContext | None = None) -> list[bytes]:
-        """Return items as `sent` does."""
         return [self.sent(index, context) for index in indices]
 
     def head_child(self, child: HeadChild) -> bytes:
-        """Return a member of the head as it was written, URLs absolute."""
+        """Return a member of the head with absolute URLs."""
         member = self._text[child.start : child.end]
         return with_absolute_members(b"{%s}" % member, HEAD_URLS, self._base)[1:-1]
 
     def gain_at_most(self, limit_bytes: int) -> bool:
-        """Return whether all that is added to the items together is no more than that."""
         own, entries = self.context, self.document.entries
         authors = sum(len(member) + 1 for member in own.authors)
         gained = authors * sum(not entry.has_author for entry in entries)
@@ -74,7 +67,7 @@ class JsonFragments:
 
     @cached_property
     def context(self) -> HeadContext:
-        """What items of this document take from it."""
+        """Authors and language that items inherit."""
         members = {child.name: self.head_child(child) for child in self.document.head.children}
         authors = tuple(members[name] for name in _AUTHORS if name in members and _is_said(members[name]))
         if sum(map(len, authors)) > MAX_CONTEXT_BYTES:
@@ -84,13 +77,12 @@ class JsonFragments:
 
 
 MAX_CONTEXT_BYTES: Final = 4096
-"""Of a feed's authors, and of its rights: larger ones are not repeated in its entries."""
+"""Larger authors, or rights, of a feed are not repeated in its entries."""
 _AUTHORS: Final = ("author", "authors")
 _LANGUAGE: Final = "language"
 
 
 def _is_said(member: bytes) -> bool:
-    """Whether a member has a value that says anything."""
     value: dict[str, Any] = json.loads(b"{%s}" % member)
     return any(value.values())
 
@@ -109,12 +101,10 @@ _EMPTY: Final = re.compile(rb"\{[ \t\r\n]*\}")
 
 
 def with_values(slice_: bytes, values: Mapping[str, str]) -> bytes:
-    """Return an object, which is well-formed, whose members have these values; those it lacks come first.
-
-    Of several members of a name the last one counts, and stays alone.
-    """
+    """Return a well-formed object with these values; missing members come first."""
     written = {name: _written(value) for name, value in values.items()}
     members = list(_members(slice_))
+    # Of several members of a name the last one counts, and stays alone.
     last = {each.name: place for place, each in enumerate(members)}
     pieces: list[bytes] = []
     position = 0
@@ -131,7 +121,7 @@ def with_values(slice_: bytes, values: Mapping[str, str]) -> bytes:
 
 
 def _written(value: str) -> bytes:
-    """Return a string as JSON; half a character, which has no UTF-8, stays escaped."""
+    # Half a character, which has no UTF-8, stays escaped.
     try:
         return json.dumps(value, ensure_ascii=False).encode()
     except UnicodeEncodeError:
@@ -141,14 +131,12 @@ def _written(value: str) -> bytes:
 class _Member(NamedTuple):
     name: str
     named_at: int
-    """Where its name begins."""
     start: int
-    """Of its value."""
+    """Start of the value."""
     end: int
 
 
 def _members(slice_: bytes) -> Iterator[_Member]:
-    """Give the members of an object."""
     depth, name, named_at, start = 0, b"", 0, -1
     for match in _TOKEN.finditer(slice_):
         token = match[0]
@@ -171,10 +159,7 @@ def _members(slice_: bytes) -> Iterator[_Member]:
 
 
 def with_absolute_members(slice_: bytes, paths: _Paths, base: str) -> bytes:
-    """Return an object of a JSON Feed, which is well-formed, with the URLs at these paths written absolute.
-
-    The base is the document's URL: JSON Feed has no other.
-    """
+    """Return a well-formed object with absolute URLs at these paths."""
     if not _PERHAPS.search(slice_):
         return slice_
     pieces: list[bytes] = []
@@ -219,7 +204,7 @@ ITEM_URLS: Final[_Paths] = _PERSONS | {
     ("banner_image",),
     ("attachments", "", "url"),
 }
-"""Where URLs stand in an item (JSON Feed 1.1); an empty name stands for the elements of an array."""
+"""Paths in an item (JSON Feed 1.1); an empty name means all elements of an array."""
 HEAD_URLS: Final[_Paths] = _PERSONS | {("home_page_url",), ("icon",), ("favicon",)}
 _PERHAPS: Final = re.compile(
     rb'"(?:url|external_url|image|banner_image|avatar|home_page_url|icon|favicon)"\s*+:\s*+"'
