@@ -1,1 +1,1 @@
-"""Head and entries to the document that is sent, its segments and views (R7, R16, R20 to R22)."""
+"""Feed documents for readers: heads, entries, segments and views (R7, R16, R20 to R22)."""

@@ -1,19 +1,7 @@
-"""The document that is sent but for its entries, and documents of entries alone (R7, R16, R19 to R22).
+"""Compose all of a feed document except its entries, and documents of entries alone (R7, R16, R19 to R22).
 
-An answer is prologue + segments + epilogue. The head is composed once, when the feed is published;
-the prologue is wrapped around it for each answer, since it names the URL that was asked:
-
-    head = compose_head(fragments_of(document, namespace))
-    prologue = compose_prologue(family, head.text, prefixes=head.prefixes | segments_prefixes, ...)
-    epilogue = EPILOGUE[family]
-
-Between segments stands what `wholefeed.core.model.segment_separator` says.
-
-Self-contained entries alone make a minimal feed document of their family, which parses back to the same
-ones. Entries that left the subscription document are kept in such documents:
-
-    fragments = fragments_of(document)
-    text = synthesize(document.family, document.version, [fragments.entry(0)])
+The head is composed once, at publication, and the prologue for each answer, because it names the requested
+URL.
 """
 
 from __future__ import annotations
@@ -63,20 +51,17 @@ from wholefeed.core.verbatim.json import JsonFragments
 
 
 class ComposedHead(NamedTuple):
-    """The head section as it goes out, without what depends on the answer."""
-
     text: bytes
     prefixes: int
-    """Mask of the well-known prefixes that it uses."""
+    """Mask of the `WELL_KNOWN_PREFIXES` in use."""
     left_out: int = 0
-    """Elements, members and tombstones that there was no room for."""
+    """Number of elements, members and tombstones without room."""
 
 
 def compose_head(fragments: Fragments | JsonFragments, tombstones: Sequence[Tombstone] = ()) -> ComposedHead:
-    """Keep of the head what still holds in the synthesized document, verbatim (R21, R22).
+    """Return the head verbatim, without the parts untrue of the synthesized document (R21, R22).
 
-    It comes to `MAX_HEAD_BYTES` at most: what is behind that is left out. Tombstones of the feed that do not
-    stand in the document are added (R19).
+    `tombstones` absent from the document are added (R19).
     """
     document, room = fragments.document, _Room()
     children = [child for child in document.head.children if not _is_dropped(child, document)]
@@ -94,20 +79,17 @@ def compose_head(fragments: Fragments | JsonFragments, tombstones: Sequence[Tomb
 
 
 MAX_HEAD_BYTES: Final = 1 << 18
-"""Of a head that is sent: each answer bears it. Sixteen kilobytes on the wire can be 2 MiB of elements, and
-those, each with the namespaces that it needs, 8 MiB (docs/faults.md row 118)."""
+"""More is left out: 16 KB of compressed head can become 8 MiB of elements with namespaces (docs/faults.md row
+118)."""
 
 
 class _Room:
-    """What is left of the space that a head has."""
-
     def __init__(self) -> None:
         self._bytes = MAX_HEAD_BYTES
         self.left_out = 0
 
     def took(self, text: bytes) -> bool:
-        """Whether there was room for a text, which has it now."""
-        if len(text) + 2 > self._bytes:  # what is put behind it is no longer
+        if len(text) + 2 > self._bytes:  # 2: the longest separator
             return False
         self._bytes -= len(text) + 2
         return True
@@ -115,10 +97,7 @@ class _Room:
     def taken(
         self, children: Sequence[HeadChild], made: Callable[[HeadChild], bytes]
     ) -> list[tuple[HeadChild, bytes]]:
-        """Return the children that there is room for, in their order, each as it goes out.
-
-        What readers need comes first, wherever it stands; of the rest the last ones are left out.
-        """
+        """Return rendered children in document order; those of `_choose_needed` get room first."""
         found: dict[int, tuple[HeadChild, bytes]] = {}
         needed = _choose_needed(children)
         for child in needed:
@@ -134,7 +113,6 @@ class _Room:
         return [found[place] for place in sorted(found)]
 
     def pass_on(self, tombstones: Sequence[Tombstone]) -> bytes:
-        """Return the tombstones that there is room for, the newest."""
         elements = written(tombstones)
         taken = list(itertools.takewhile(self.took, elements))
         self.left_out += len(elements) - len(taken)
@@ -142,7 +120,6 @@ class _Room:
 
 
 def _choose_needed(children: Sequence[HeadChild]) -> list[HeadChild]:
-    """Return what a document is no feed without, or what its entries lean on, in the order of `_NEEDED`."""
     found: list[tuple[int, HeadChild]] = []
     once: set[tuple[str, str]] = set()
     for child in children:
@@ -163,15 +140,15 @@ _NEEDED: Final = (
     "version", "title", "id", "updated", "modified", "description", "home_page_url", "link", "language",
     *_INHERITED,
 )  # fmt: skip
-"""Children of heads, the most necessary first; of each but those that entries inherit the first one."""
+"""The most necessary first. A name counts once, except in `_INHERITED`."""
 _RANK: Final = {name: rank for rank, name in enumerate(_NEEDED)}
 _OWN_NAMESPACES: Final = frozenset({"", RSS_10_NS, RSS_090_NS, *ATOM_NAMESPACES, *RSS_NAMESPACES})
 
 DROPPED_RELATIONS: Final = frozenset(Relation) | {"hub"}
-"""Links of the head that would mislead in the synthesized document (R21)."""
+"""Misleading in the synthesized document (R21)."""
 _LEADING_AWAY: Final = frozenset({NEW_FEED_URL, "cloud", "podping", "self"})
-"""Elements by `HeadChild.plain_name` that have apps subscribe elsewhere, or wait for news of another URL: of
-iTunes and Google Play, of RSS and its `source` namespace, of Podcasting 2.0."""
+"""Names (`HeadChild.plain_name`) that make apps subscribe elsewhere or await another URL's news: of iTunes,
+Google Play, RSS and Podcasting 2.0."""
 
 
 def _is_dropped(child: HeadChild, document: FeedDocument) -> bool:
@@ -185,13 +162,13 @@ def _is_dropped(child: HeadChild, document: FeedDocument) -> bool:
 
 
 def _written_relation(child: HeadChild, text: bytes) -> str:
-    """Return the relation of a link that is in no namespace of Atom's, as many an app reads it."""
+    """Return the relation of a link outside Atom's namespaces, as many apps read it."""
     written = attribute_places(text, child.start).values(text).get(b"rel", b"")
     return written.decode("utf-8", "replace").strip().lower().removeprefix(IANA_RELATION_PREFIX)
 
 
 OWN_PLACE: Final = b"\0"
-"""Marks where in a head the proxy's own elements go, if not at its end; no document can hold it."""
+"""Place of the proxy's own elements, if not at the end. No document contains this byte."""
 
 
 def _rdf_head(
@@ -201,16 +178,12 @@ def _rdf_head(
     tombstones: Sequence[Tombstone],
     room: _Room,
 ) -> bytes:
-    """Return the channel, its children as they are, and what stands beside it except items.
-
-    Where there is no room for the channel's own start tag, there is none for what leans on it.
-    """
     document, tag = fragments.document, b"<channel>"
     inside: list[HeadChild] = []
     beside: list[HeadChild] = []
     for child in children:
         if channel is not None and channel.tag.start < child.start < channel.end:
-            if (child.namespace, child.name) != (RSS_10_NS, "items"):
+            if (child.namespace, child.name) != (RSS_10_NS, "items"):  # it lacks most items
                 inside.append(child)
         elif child.name != "channel":
             beside.append(child)
@@ -219,6 +192,7 @@ def _rdf_head(
         if room.took(own):
             tag = own
         else:
+            # the children rely on the namespaces, language and base of the channel's start tag
             room.left_out += 1 + len(inside)
             inside = []
     end = b"</%s>\n" % tag[1:].replace(b">", b" ").split(maxsplit=1)[0]
@@ -237,21 +211,20 @@ def _rdf_head(
     return b"".join([tag, b"\n", *own_texts, passed_on, sequence, OWN_PLACE, end, *others])
 
 
+# RSS 1.0 requires a list, and readers ignore it. A complete one would have to precede the first item.
 _SEQUENCE: Final = b"<items><rdf:Seq/></items>\n"
-"""RSS 1.0 wants the channel to list its items. The publisher's list names some of them only, and one of all
-would have to be sent before the first of them: readers take the items from the document, as all do."""
 
 
 def _in_default(sequence: bytes, tag: bytes) -> bytes:
-    """A channel that is written with a prefix may have changed the default namespace."""
+    """Declare the namespace: a prefixed channel may change the default one."""
     declared = f"<items xmlns={quoteattr(RSS_10_NS)}>".encode()
     return sequence.replace(b"<items>", declared) if b"xmlns=" in tag else sequence
 
 
 def page_head(family: Family, version: str, head: bytes, *, is_first: bool) -> bytes:
-    """Return a composed head as a page of the feed bears it: without what each publication changes (G1).
+    """Return a composed head for a page of the feed, without dates and counts (G1).
 
-    Those are dates and counts; and but on the first page to read tombstones, which a reader finds there.
+    Each publication changes those. Tombstones stay on the first page to read.
     """
     if family is Family.JSON or (read := read_head(family, version, head)) is None:
         return head
@@ -273,22 +246,18 @@ _DATES: Final = frozenset(
     | {(namespace, "date") for namespace in (DC_NS, DCTERMS_NS)}
     | {(DCTERMS_NS, name) for name in ("issued", "modified")}
 )
-"""Children of heads that tell when the feed changed."""
-_COUNTS: Final = frozenset({"totalResults", "startIndex", "itemsPerPage"})
-"""Of OpenSearch, in either of its namespaces: Blogger tells by them how many entries there are."""
+_COUNTS: Final = frozenset({"totalResults", "startIndex", "itemsPerPage"})  # OpenSearch, as in Blogger
 
 
 class Address(NamedTuple):
-    """Who the synthesized document is, and where it comes from."""
-
     self_url: str
-    """The proxy's URL of it, without token or wait."""
+    """Without token or wait."""
     via_url: str
-    """The publisher's subscription document (RFC 4287, 4.2.7.2)."""
+    """The subscription document (RFC 4287, 4.2.7.2)."""
     whole_url: str = ""
-    """The proxy's URL of the whole feed, in a document that holds a part of it."""
+    """The whole feed, if this document is a part."""
     pages: Sequence[tuple[str, str]] = ()
-    """Relations and URLs of other pages, in a document that is one (RFC 5005, 3)."""
+    """Relations and URLs of other pages (RFC 5005, 3)."""
 
 
 def compose_prologue(
@@ -302,12 +271,10 @@ def compose_prologue(
     warning: bytes = b"",
     dated_at: float | None = None,
 ) -> bytes:
-    """Return everything before the first entry.
+    """Return everything before the first entry, with `warning` as a pseudo-entry (R16).
 
-    `prefixes` are the well-known ones of head and entries, `version` is the subscription document's (empty:
-    the family's usual one), `warning` a pseudo-entry to stand first (R16). `is_complete`: to say
-    fh:complete (RFC 5005, 2), for which JSON Feed has no word. `dated_at` is the date of a head that has none
-    of its own (`page_head`); None, as in JSON Feed: it stays without.
+    `prefixes` covers head and entries; an empty `version` is the usual one. `dated_at` dates a head without
+    date. JSON Feed has neither that date nor fh:complete (RFC 5005, 2).
     """
     if family is Family.JSON:
         return _json_prologue(head, address) + warning
@@ -346,8 +313,7 @@ def _date(family: Family, version: str, dated_at: float) -> str:
     return f"<pubDate>{format_rfc822(dated_at)}</pubDate>\n"
 
 
-_WHOLE_RELATION: Final = "urn:wholefeed:whole"
-"""Leads from a document that was cut to the whole feed (RFC 4287, 4.2.7.2: not registered, so an IRI)."""
+_WHOLE_RELATION: Final = "urn:wholefeed:whole"  # an IRI, because it is unregistered (RFC 4287, 4.2.7.2)
 _DECLARATION: Final = b'<?xml version="1.0" encoding="utf-8"?>\n'
 _BIT: Final = {prefix: 1 << place for place, prefix in enumerate(WELL_KNOWN_PREFIXES)}
 
@@ -390,10 +356,7 @@ EPILOGUE: Final = {
 
 
 def newest_first(order_at: Sequence[float | None]) -> list[int]:
-    """Return the indices of a document's entries in output order (R20).
-
-    Newest first by their dates; undated entries keep their place, equal dates their order.
-    """
+    """Return a document's output order as indices (R20); undated entries keep their place."""
     dated = [n for n, at in enumerate(order_at) if at is not None]
     dated.sort(key=cast("Sequence[float]", order_at).__getitem__, reverse=True)  # equal ones stay in order
     if len(dated) == len(order_at):
@@ -412,10 +375,10 @@ def synthesize(
     *,
     namespace: str | None = None,
 ) -> bytes:
-    """Return a minimal feed document of self-contained entries, made without a context.
+    """Return a minimal feed document that parses back to these self-contained entries.
 
-    The version counts in RSS and JSON Feed: Atom and RDF are always 1.0, and older entries say their
-    namespace. `namespace` is the default one that they were made for; the family's usual one when None.
+    Atom and RDF are always version 1.0: older entries declare their namespace. `namespace` is the entries'
+    default one (None: the usual one).
     """
     entries = SEPARATOR[family].join(fragments) + (segment_end(family) if fragments else b"")
     if family is Family.JSON:
@@ -440,20 +403,19 @@ def _xml(family: Family, version: str, namespace: str | None, declared: bytes, e
     return b"<rss%s>\n<channel>\n%s</channel>\n</rss>\n" % (root, entries)
 
 
-# What a feed calls itself
+# The title and site of a feed, for lists of feeds
 
 
 class Heading(NamedTuple):
-    """Kept beside what is published, for lists of feeds; empty where the head does not tell."""
+    """Empty where unknown."""
 
     title: str
-    """On one line, `MAX_TITLE_CHARACTERS` of it at most."""
+    """One line, at most `MAX_TITLE_CHARACTERS`."""
     site: str
-    """The URL of the page that the feed is about."""
+    """The page about the feed."""
 
 
 def heading_of(document: FeedDocument) -> Heading:
-    """Return what a subscription document calls its feed."""
     head = document.head
     sites = [link.target for link in head.links if link.relation == "alternate" and link.target]
     if document.family in (Family.RSS, Family.JSON) and head.site_id:
@@ -464,7 +426,7 @@ def heading_of(document: FeedDocument) -> Heading:
 
 
 def stored_heading(family: Family, version: str, head: bytes, via_url: str) -> Heading:
-    """Return what a feed calls itself that was published before that was kept."""
+    """Read the heading of a feed published before headings were stored."""
     read = read_head(family, version, head, via_url)
     return Heading("", "") if read is None else heading_of(read[0])
 
@@ -472,9 +434,9 @@ def stored_heading(family: Family, version: str, head: bytes, via_url: str) -> H
 def read_head(
     family: Family, version: str, head: bytes, url: str = "http://head.invalid/"
 ) -> tuple[FeedDocument, int] | None:
-    """Return a composed head as a document without entries, and where in its text the head begins.
+    """Return a composed head as a document without entries, and the head's offset in its text.
 
-    A head of an earlier version that is longer than any is by now says nothing, nor one that cannot be read.
+    None: the head is unreadable, or longer than `MAX_HEAD_BYTES` by an earlier version.
     """
     if len(head) > MAX_HEAD_BYTES:
         return None

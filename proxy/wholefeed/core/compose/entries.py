@@ -1,17 +1,6 @@
-"""Entries read out of their documents and segments: as objects for programs, as texts for people.
+"""Read entries out of documents and segments: as objects for programs, as texts for pages.
 
-What `wholefeed.reconstruct` gives is a `Feed` with its `Entries`. What is held are the documents' bodies,
-deflated; the entries of one document at a time are objects:
-
-    entries = Entries([held(document, live, is_current=True) for ...])      # newest documents first
-    entries[0].title
-
-Pages show an entry from its text in a segment, be it the beginning of one alone:
-
-    shown(family, text, is_cut=False).title
-
-Nothing here decides anything: identities are the parser's (rule R9). Nothing is sanitised either: what an
-entry says at length is HTML of a stranger, as published or made of its text.
+Identities are the parser's (R9). Nothing is sanitised: content is a stranger's HTML.
 """
 
 from __future__ import annotations
@@ -69,28 +58,26 @@ _MEDIA: Final = f"{{{WELL_KNOWN_PREFIXES['media']}}}"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Feed:
-    """A feed as it was reconstructed. It needs the store no more.
+    """A reconstructed feed; it needs no store.
 
-    Held in memory are the feed's documents and the document to be served, both compressed. Looking at entries
-    reads one document at a time; `document` makes all of it in one piece.
+    Its documents stay compressed in memory; entries are parsed one document at a time.
     """
 
     url: str
-    """The feed's canonical URL: that of its subscription document, whatever led there."""
+    """Canonical: the subscription document's."""
     state: State
-    """`complete`, `paged` or `remembered`; `partial` when something is missing, and `loading` when
-    `wait_seconds` were over before the walk was. A str."""
+    """A `str`. `partial`: something is missing; `loading`: `wait_seconds` ended before the walk."""
     is_stale: bool
-    """Whether the publisher did not give it when it was asked, so that this is what a kept store had."""
+    """Whether this is the stored feed because the publisher failed."""
     title: str
     links: tuple[Link, ...]
     missing: tuple[Missing, ...]
     entries: Entries = field(repr=False)
-    """In the order of the document. While the feed is `loading` they can be a few more than it has."""
+    """In output order. A `loading` feed may have a few more than `document`."""
     _coded: bytes = field(repr=False)
 
     def document(self) -> bytes:
-        """Return the feed as one document in its own format: what the proxy would serve. Computes."""
+        """Return the feed as the proxy serves it; decompresses."""
         return zlib.decompress(self._coded, wbits=_GZIP)
 
 
@@ -99,91 +86,77 @@ _GZIP: Final = 16 + zlib.MAX_WBITS
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Link:
-    """A link of the feed's head."""
-
     relation: str
-    """In lower case: `alternate` is the site, `self` the feed."""
+    """Lower case: `alternate` is the site, `self` the feed."""
     url: str
     """Absolute."""
     media_type: str
-    """As the link says, in lower case and without parameters; empty when it does not."""
+    """Lower case, without parameters; empty: none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Missing:
-    """A document of the feed that could not be had."""
+    """A document that could not be fetched."""
 
     url: str
     reason: str
-    """A slug; docs/faults.md lists them."""
+    """A slug of docs/faults.md."""
     status: int | None
-    """The HTTP status that the publisher answered with, where there was one."""
+    """HTTP; None: no response."""
     attempts: int
-    """How often it was asked for."""
     next_attempt: datetime
-    """Before then a kept store does not ask for it again; aware, in UTC."""
+    """The same store waits until then; aware, in UTC."""
 
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """How far a feed is while it is being reconstructed."""
-
     documents: int
-    """Of its documents so many are there."""
     entries: int
-    """In these."""
     fetched: int
-    """So many were fetched by the walk under way."""
+    """Documents fetched by the current walk."""
     left: int | None
-    """So many follow probably; None: nobody knows."""
+    """Documents still expected; None: unknown."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
-    """One entry of a feed."""
-
     identity: str
-    """What identifies it in its feed: atom:id, guid, rdf:about or JSON id as written; of an entry without one
-    its link, else a URN that is made from its content. Two entries of a feed never have the same."""
+    """atom:id, guid, rdf:about or JSON id; else the link; else a URN made from the content. Unique in the
+    feed."""
     updated: datetime | None
-    """When it was last updated, as far as its publisher says so by atom:updated, dcterms:modified or
-    date_modified; aware, in UTC. RSS items mostly say nothing of it."""
+    """atom:updated, dcterms:modified or date_modified; aware, in UTC. Rare in RSS."""
     published: datetime | None
-    """When it was published (atom:published, pubDate, dc:date, date_published); aware, in UTC."""
+    """atom:published, pubDate, dc:date or date_published; aware, in UTC."""
     title: str
-    """As text in one line, without the markup of XHTML; HTML stays as written. Empty when there is none."""
+    """One line, without XHTML markup; HTML stays."""
     link: str
-    """The page it stands for, absolute, of whatever scheme; empty when there is none."""
+    """Absolute, of any scheme; may be empty."""
     content: str = field(repr=False)
-    """What it says at length: HTML as published, or text made HTML; empty when there is none. Of several
-    places the fullest counts. It comes from a stranger: sanitise it before it is shown."""
+    """HTML as published, or text as HTML; the fullest of several. Sanitise it before display."""
     summary: str = field(repr=False)
-    """The shorter text that stands beside the content, likewise; empty when there is none."""
+    """Shorter; not sanitised either."""
     base: str
-    """What relative URLs in the content count from; absolute."""
+    """Absolute; for relative URLs in the content."""
     author: str
-    """The names, with commas between them, else an address of mail; in Atom and JSON Feed the feed's where
-    the entry names nobody. Empty when nobody is named."""
+    """Names with commas between them, else a mail address; in Atom and JSON Feed, else the feed's author."""
     categories: tuple[Category, ...]
     enclosures: tuple[Enclosure, ...]
-    """Audio, video and other files, twenty at most."""
+    """At most 20."""
     duration_seconds: float | None
-    """How long it plays: itunes:duration, else as the first of its enclosures says that says it."""
+    """itunes:duration, else an enclosure's."""
     source: bytes = field(repr=False)
-    """The element or JSON object as its publisher wrote it, in UTF-8. Prefixes, language and base that it
-    takes from its document are not repeated in it (`Feed.document` has it self-contained). Of a document
-    that had to be repaired it is as repaired; of a remembered copy as it was kept: self-contained."""
+    """Published or repaired text in UTF-8, without prefixes, language and base of its document; remembered
+    copies are self-contained."""
 
 
 class Entries(Sequence[Entry]):
-    """The entries of a feed in output order (R20): documents newest first, in each the newest entry first.
+    """The entries of a feed in output order (R20).
 
-    One document at a time is read and kept, so going through them in order reads each once, whereas jumping
-    to and fro reads one for each jump; `list(feed.entries)` keeps them all, uncompressed. Where entries are
-    sorted across documents (of collected pages, R26, or where some are remembered), some more are kept.
+    Each access parses the entry's document, unless that is still parsed. If entries are sorted across
+    documents, `_OPENED` stay parsed.
 
-    Documents are given in output order, with the keys that identify no entry of the feed (`ambiguous`, R9);
-    `order` says how the entries stand, as their places in the documents one after the other (None: as there).
+    `ambiguous` keys identify no entry (R9). `order` gives places in the concatenated documents (None: as
+    there).
     """
 
     def __init__(
@@ -200,7 +173,7 @@ class Entries(Sequence[Entry]):
 
     @classmethod
     def by_publication(cls, documents: Sequence[SegmentTexts], ambiguous: Collection[EntryId] = ()) -> Self:
-        """Return entries sorted by publication across their documents, each of which is read for it once."""
+        """Sort entries by publication; parses each document once."""
         held = [each for each in documents if each.live]
         keys = [key for place, each in enumerate(held) for key in _keys(each, place)]
         return cls(held, ambiguous, sorted(range(len(keys)), key=keys.__getitem__))
@@ -212,13 +185,7 @@ class Entries(Sequence[Entry]):
         ambiguous: Collection[EntryId],
         places: Sequence[Mapping[int | None, int]],
     ) -> Self:
-        """Return entries that stand in another order than their documents.
-
-        Args:
-            documents: In output order.
-            ambiguous: As for the class.
-            places: For each document the place of each entry by its ordinal, or of the whole one by None.
-        """
+        """Sort entries by a place for each ordinal, or for the whole document by None."""
         held = [(each, own) for each, own in zip(documents, places, strict=True) if each.live]
         keys = [
             (own.get(ordinal, own.get(None, _LAST)), number)
@@ -263,33 +230,27 @@ class Entries(Sequence[Entry]):
                 return entries
         entries = _read(self._documents[place], self._ambiguous)
         kept = self._opened[: _OPENED - 1] if self._order is not None else ()
-        self._opened = ((place, entries), *kept)  # at once, for threads that share the feed
+        self._opened = ((place, entries), *kept)  # one assignment, for threads that share the feed
         return entries
 
 
-_LAST: Final = 1 << 62
-"""The place of an entry that is not published yet."""
+_LAST: Final = 1 << 62  # the place of an entry not published yet
 _OPENED: Final = 8
-"""Documents that are kept open where entries are sorted across them."""
 
 
 class SegmentTexts(NamedTuple):
-    """One document of a feed, kept for its entries."""
-
     body: Sealed
     url: str
     media_type: str
     live: tuple[int, ...]
-    """The entries that are the feed's, from the top."""
+    """Ordinals of live entries, from the top."""
 
 
 def held(document: Stored, live: Sequence[int], *, is_current: bool) -> SegmentTexts:
-    """Return a document as it is kept, with those of its entries that are the feed's.
-
-    They are counted once more unless this program's parser (`is_current`) has counted them.
+    """Seal a document with its live entries, counted again unless by this parser (`is_current`).
 
     Raises:
-        ParseError: Another parser could read it, this one cannot.
+        ParseError: Only another parser could read the document.
     """
     if not is_current:
         known = len(document.parse().entries)
@@ -303,23 +264,18 @@ def _parse(kept: SegmentTexts) -> FeedDocument:
 
 
 def _ordinals(document: FeedDocument, live: Sequence[int]) -> list[int]:
-    """Return which entries are the feed's, newest first."""
     order = newest_first([document.entries[ordinal].order_at for ordinal in live])
     return [live[place] for place in order]
 
 
 def _keys(kept: SegmentTexts, place: int) -> Iterator[tuple[float, int, int]]:
-    """Yield what the entries of a document are sorted by across documents, in the order of `_read`."""
     document = _parse(kept)
     dates = publication_dates(document)
     return ((-dates[ordinal], place, ordinal) for ordinal in _ordinals(document, kept.live))
 
 
 def _read(kept: SegmentTexts, ambiguous: Collection[EntryId]) -> list[Entry]:
-    """Return the entries of a document, each read from its self-contained slice.
-
-    So prefixes, language and base are those that it was written under.
-    """
+    """Parse self-contained slices, for prefixes, language and base."""
     document = _parse(kept)
     document = document.identify({*ambiguous, *document.ambiguous})
     ordinals = _ordinals(document, kept.live)
@@ -350,7 +306,7 @@ def _entry(document: FeedDocument, ordinal: int, written: _Written) -> Entry:
 
 
 def instant(at: float) -> datetime:
-    """Return seconds since the epoch as an aware datetime in UTC."""
+    """Return epoch seconds as an aware UTC datetime."""
     return _EPOCH + timedelta(seconds=at)
 
 
@@ -358,11 +314,11 @@ _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 NAMELESS: Final = "urn:wholefeed:entry:"
-"""How the identity of an entry begins that has neither id nor link of its own; its digest is the rest."""
+"""Prefix of an identity made from content; a digest follows."""
 
 
 def identity_of(text: str) -> EntryId:
-    """Return the digest of an entry's identity, as `Entry.identity` gives it."""
+    """Return the digest of an `Entry.identity`."""
     written = text.strip(SPACES)
     digest = written.removeprefix(NAMELESS)
     is_nameless = digest != written and _DIGEST.fullmatch(digest)
@@ -370,27 +326,26 @@ def identity_of(text: str) -> EntryId:
 
 
 def sent_name(text: str) -> str:
-    """Return an entry's identity as it goes into a URL: one that is very long by its digest."""
+    """Return an identity for a URL: a very long one's digest."""
     name = text.strip(SPACES)
     return name if len(name.encode()) <= _LONGEST_SENT else f"{NAMELESS}{identity_of(name).hex()}"
 
 
-_LONGEST_SENT: Final = 1000
-"""In bytes, each of which may take three characters of a URL; servers read lines of 8 KiB."""
+_LONGEST_SENT: Final = 1000  # bytes, each up to three characters of a URL; servers read lines of 8 KiB
 _DIGEST: Final = re.compile(f"[0-9a-f]{{{2 * ENTRY_ID_BYTES}}}")
 
 
 def _identity(digest: EntryId, candidates: Sequence[str]) -> str:
-    """Return the words that make the identity; they are looked for, so that R9 has one home."""
+    """Return the candidate of this digest: only the parser knows R9."""
     texts = (text.strip(SPACES) for text in candidates)
     return next((text for text in texts if text and entry_id(text) == digest), f"{NAMELESS}{digest.hex()}")
 
 
-# When entries were published
+# Publication instants
 
 
 def said_dates(document: Stored | FeedDocument) -> list[float | None]:
-    """Return when each entry of a document was published, from the top; else when it was updated (P1)."""
+    """Return when each entry was published, else updated (P1)."""
     parsed = document.parse() if isinstance(document, Stored) else document
     dates = [entry.order_at for entry in parsed.entries]
     updated = [place for place, entry in enumerate(parsed.entries) if entry.updated_at is not None]
@@ -404,21 +359,18 @@ def said_dates(document: Stored | FeedDocument) -> list[float | None]:
     return dates
 
 
-# What an entry says of itself in a few words
+# The short fields of an entry
 
 
 def said_in(document: FeedDocument) -> Iterator[WrittenFields]:
-    """Yield what each entry of a document says of itself, from the top."""
     return said_of(document, range(len(document.entries)))
 
 
 def said_of(document: FeedDocument, ordinals: Sequence[int]) -> Iterator[WrittenFields]:
-    """Yield what some entries of a document say of themselves."""
     return map(_SAID[document.family], _written(document, ordinals))
 
 
-_Written = Any
-"""An entry as it is read: an `Element`, of JSON Feed a mapping; both with what it takes from its document."""
+_Written = Any  # an `Element`, or a mapping for JSON Feed; self-contained
 
 
 def _written(document: FeedDocument, ordinals: Sequence[int]) -> Iterator[_Written]:
@@ -431,8 +383,7 @@ def _written(document: FeedDocument, ordinals: Sequence[int]) -> Iterator[_Writt
         yield from _elements(document, fromstring(synthesize(document.family, "", texts)))
 
 
-_AT_ONCE: Final = 64
-"""Entries that are a tree in memory at a time."""
+_AT_ONCE: Final = 64  # entries in one tree, to bound memory
 
 
 def _elements(document: FeedDocument, root: Element) -> list[Element]:
@@ -444,14 +395,11 @@ def _elements(document: FeedDocument, root: Element) -> list[Element]:
 
 
 class WrittenFields(NamedTuple):
-    """What an entry says of itself, as written."""
-
     id: str
     title: str
     href: str
-    """The link as written."""
     base: str
-    """What a relative link counts from; empty when nothing was said of it."""
+    """Base of the link; empty: none given."""
     published_at: float | None
 
 
@@ -476,7 +424,6 @@ _ATOM_PUBLISHED: Final = ("published", "issued", "created")
 
 
 def _rss_said(item: Element) -> WrittenFields:
-    """Read an item of RSS, be it one of RSS 1.0."""
     space, brace, _ = item.tag.rpartition("}")
     own = space + brace
     guid = item.find(f"{own}guid")
@@ -505,13 +452,12 @@ _ABOUT: Final = f"{{{RDF_NS}}}about"
 
 
 def _text_of(element: Element, name: str) -> str:
-    """Return the text of the first child of that name, with that of its markup where it has any."""
+    """Return a child's text, also inside markup."""
     child = element.find(name)
     return "" if child is None else "".join(child.itertext()).strip(SPACES)
 
 
 def _item_said(item: Mapping[str, Any]) -> WrittenFields:
-    """Read an item of a JSON Feed; its numbers are texts."""
     return WrittenFields(
         id=_string_of(item.get("id")),
         title=_string_of(item.get("title")),
@@ -522,71 +468,62 @@ def _item_said(item: Mapping[str, Any]) -> WrittenFields:
 
 
 def _string_of(value: Any) -> str:
-    """Return a member's text; half a character, which JSON can hold, is shown as a question mark."""
+    """Return a text; half a character, possible in JSON, becomes `?`."""
     return value.encode("utf-8", "replace").decode() if isinstance(value, str) else ""
 
 
-# An entry as people read it
+# Entries for pages
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PageEntry:
-    """One entry as it is shown."""
-
     identity: str
-    """Its id as written; empty when it has none."""
     title: str
-    """As text in one line, without markup; empty when there is none."""
+    """One line without markup."""
     link: str
-    """The page it stands for, by http or https; empty when there is none."""
+    """http, https or empty."""
     published: float | None
     """Epoch seconds."""
     updated: float | None
     author: str
-    """The names, as text; empty when nobody is named."""
     content: str
-    """HTML as published, or text escaped; empty when there is none. It comes from a stranger: sanitise it."""
+    """HTML as published, or escaped text; not sanitised."""
     base: str
-    """What relative URLs in the content count from; empty: from the feed's URL."""
+    """Empty: the feed's URL."""
     enclosures: tuple[Enclosure, ...]
     summary: str = ""
-    """The shorter text beside the content, likewise."""
+    """Shorter; not sanitised either."""
     categories: tuple[Category, ...] = ()
     duration_seconds: float | None = None
-    """How long it plays."""
     image: str = ""
-    """The artwork of an episode, by http or https; empty when there is none."""
+    """An episode's artwork: http, https or empty."""
     is_cut: bool = False
-    """Whether its text was too long to be read to its end."""
+    """Whether only the beginning was read."""
 
 
 @dataclass(frozen=True, slots=True)
 class Category:
-    """What an entry is filed under: atom:category, category, dc:subject, a tag."""
+    """atom:category, category, dc:subject or tag."""
 
     term: str
-    """The word that identifies it."""
     label: str = ""
-    """The word for people, where it is another one."""
+    """For people, if different."""
     scheme: str = ""
-    """Where the term is from, a URL mostly; empty when it is not said."""
+    """Mostly a URL."""
 
 
 @dataclass(frozen=True, slots=True)
 class Enclosure:
-    """A file that goes with an entry."""
-
     url: str
-    """By http or https."""
+    """http or https."""
     media_type: str = ""
     length: int | None = None
-    """In bytes, as its publisher says; None: nothing is said."""
+    """Bytes, as published."""
     duration_seconds: float | None = None
-    """How long it plays, likewise."""
 
 
 def parse_for_page(family: Family, text: bytes, *, namespace: str = "", is_cut: bool = False) -> PageEntry:
-    """Return an entry from its text in a segment, which has a default namespace around it."""
+    """Parse an entry from its text in a segment with that default namespace."""
     if family is Family.JSON:
         written: _Written = _item(text, is_cut=is_cut)
     else:
@@ -600,7 +537,7 @@ def _element(family: Family, text: bytes, namespace: str, *, is_cut: bool) -> El
     if is_cut:
         around = around[: around.index(text) + len(text)]
     tree = _Tree()
-    with suppress(ParseError):  # what could be read is shown
+    with suppress(ParseError):  # the readable part is shown
         DefusedXMLParser(target=tree).feed(around)
     root = tree.root()
     entries = root if family is not Family.RSS else root[0]
@@ -609,7 +546,7 @@ def _element(family: Family, text: bytes, namespace: str, *, is_cut: bool) -> El
 
 
 class _Tree(TreeBuilder):
-    """Builds a tree of an entry that may break off."""
+    """Builder for entries that may break off."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -624,7 +561,6 @@ class _Tree(TreeBuilder):
         return super().end(tag)
 
     def root(self) -> Element:
-        """Return the tree, with everything ended that is not."""
         for tag in reversed(self._open[:]):
             self.end(tag)
         return self.close()
@@ -642,7 +578,7 @@ def _item(text: bytes, *, is_cut: bool) -> Mapping[str, Any]:
 
 
 def _close_object(text: bytes) -> Iterator[bytes]:
-    """Yield what the beginning of an object may be made of: all of it, then what is before the last comma."""
+    """Yield a cut object completed: whole, then up to the last comma."""
     end, comma_at = 0, 0
     closing: list[bytes] = []
     while token := _JSON_TOKEN.match(text, end):
@@ -744,11 +680,10 @@ _ITUNES_AUTHOR: Final = f"{_ITUNES}author"
 _ITUNES_DURATION: Final = f"{_ITUNES}duration"
 _UPDATED: Final = (f"{_ATOM}updated", f"{{{DCTERMS_NS}}}modified")
 _NAME_IN_REMARK: Final = re.compile(r"\s*+[^\s@]++@[^\s(]++\s*+\((?P<name>[^()]++)\)\s*+")
-"""RSS 2.0: the author's mail address, and mostly the name behind it."""
+"""RSS 2.0: mail address and name."""
 
 
 def _is_played(content: Element) -> bool:
-    """Whether a media:content is more than a picture."""
     media = content.get("medium", "") or content.get("type", "").partition("/")[0]
     return media in ("audio", "video")
 
@@ -829,7 +764,6 @@ def _make_page_entry(
 
 
 def _terms(categories: Iterable[Category]) -> Iterator[Category]:
-    """Give the categories that say anything, each once."""
     tidy = (Category(*map(_in_a_line, (each.term, each.label, each.scheme))) for each in categories)
     yield from islice(dict.fromkeys(each for each in tidy if each.term), _MOST_CATEGORIES)
 
@@ -839,7 +773,7 @@ def _in_a_line(text: str) -> str:
 
 
 def _seconds_of(duration: str) -> float | None:
-    """Read `1:02:03`, `62:03` and `3723`, with or without a fraction; nothing and none are no duration."""
+    """Read `1:02:03`, `62:03` or `3723`; zero is no duration."""
     found = _DURATION.fullmatch(duration.strip())
     if found is None:
         return None
@@ -858,16 +792,13 @@ def _http_url(base: str, reference: str) -> str:
     return quote(url, safe=_OF_URLS) if is_http(url) else ""
 
 
-_OF_URLS: Final = "%/:=&?~#+!$,;'@()*[]"
-"""What stays of a URL as it is written; other characters are percent-encoded (RFC 3987, 3.1)."""
+_OF_URLS: Final = "%/:=&?~#+!$,;'@()*[]"  # kept; others are percent-encoded (RFC 3987, 3.1)
 
 
-# What an entry says at length, the fullest text first and then shorter ones: HTML as published, and what
-# relative URLs in it count from, empty when its document does not say so.
+# The texts of an entry as pairs of HTML and base URL, the fullest first; the base is empty if none is given.
 
 
 def _atom_texts(entry: Element) -> Iterator[tuple[str, str]]:
-    """Read an entry of Atom, 0.3 included."""
     own, base = entry.tag.rpartition("}")[0] + "}", _base_of(entry, "")
     for name in ("content", "summary"):
         element = entry.find(own + name)
@@ -878,7 +809,7 @@ def _atom_texts(entry: Element) -> Iterator[tuple[str, str]]:
 
 
 def _rss_texts(item: Element) -> Iterator[tuple[str, str]]:
-    """Read an item of RSS, be it one of RSS 1.0: mostly HTML, whatever its publisher meant."""
+    """Yield texts as HTML, as most are in RSS."""
     own, base = item.tag.removesuffix("item"), _base_of(item, "")
     names = (_ENCODED, f"{_XHTML}body", f"{own}description", f"{_ATOM}content", f"{_ATOM}summary")
     for name in (*names, f"{_ITUNES}summary", f"{_MEDIA}description"):
@@ -901,7 +832,7 @@ def _item_texts(item: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 
 
 def _atom_text(element: Element) -> str:
-    """Return a text construct as HTML (RFC 4287, 3.1 and 4.1.3; of Atom 0.3 its modes)."""
+    """Return a text construct as HTML (RFC 4287, 3.1 and 4.1.3; modes of Atom 0.3)."""
     kind = element.get("type", "text").partition(";")[0].strip().lower()
     mode = element.get("mode", "xml" if element.tag.startswith(_OLD_ATOM) else "")
     if kind in _XHTML_TYPES or (mode == "xml" and len(element)):
@@ -909,7 +840,7 @@ def _atom_text(element: Element) -> str:
     if kind in _HTML_TYPES or mode == "escaped":
         return "".join(element.itertext())
     if mode == "base64" or (kind != "text" and not kind.startswith("text/")):
-        return ""  # what is encoded, and what is no text: pictures, other XML
+        return ""  # encoded content, or no text: pictures, other XML
     return paragraphs("".join(element.itertext()))
 
 
@@ -919,7 +850,6 @@ _XHTML_TYPES: Final = frozenset({"xhtml", "application/xhtml+xml"})
 
 
 def _html_within(element: Element) -> str:
-    """Return what stands in an element as HTML: escaped there, or as elements of XHTML."""
     if not len(element):
         return element.text or ""
     for each in list(element.iter()):
@@ -942,7 +872,6 @@ _DRAWN: Final = ("{http://www.w3.org/2000/svg", "{http://www.w3.org/1998/Math/Ma
 
 
 def paragraphs(text: str) -> str:
-    """Return plain text as HTML, its lines kept."""
     if not text.strip():
         return ""
     lines = escape(text.replace("\r\n", "\n").strip())
@@ -953,7 +882,7 @@ _BREAKS: Final = re.compile(r"\n[ \t]*(?:\n[ \t]*)+")
 
 
 def _title_of(element: Element | None) -> str:
-    """Return a title as text in one line: markup is left out, which RSS has as often as Atom says it has."""
+    """Return a title without markup, frequent and undeclared in RSS."""
     if element is None:
         return ""
     text = "".join(element.itertext())
@@ -965,7 +894,6 @@ def _title_of(element: Element | None) -> str:
 
 
 def strip_markup(text: str) -> str:
-    """Return a title that may bear markup as text in one line."""
     return " ".join(html.unescape(MARKUP.sub("", text)).split())
 
 

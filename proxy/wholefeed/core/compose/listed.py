@@ -1,11 +1,6 @@
-"""What a page of the publisher's lists, as a feed document; and what entries link to (H5, H6).
+"""Write entries listed on a publisher's page as a feed document, and read their links (H5, H6).
 
-    body = write_list(page.entries, Family.RSS, "2.0", undated_at=now)
-    names = named_entries(Stored(body, url, media_type))        # link, title and date of each entry
-    body = without(Stored(body, url, media_type), [3])          # the fourth one is the publisher's own by now
-
-An entry of a list is a link, a title and a date: nothing is invented for it. In Atom its author is the
-feed's, in the head (RFC 4287, section 4.1.1).
+An entry has link, title and date; nothing is invented. In Atom, its author is the feed's (RFC 4287, 4.1.1).
 """
 
 from __future__ import annotations
@@ -28,7 +23,7 @@ from wholefeed.core.verbatim.fragments import fragments_of
 
 
 def named_entries(document: Stored | FeedDocument) -> list[FeedEntry]:
-    """Return link, title and date of each entry of a document, from the top."""
+    """Return the entries from the top."""
     parsed = document.parse() if isinstance(document, Stored) else document
     family, namespace = parsed.family, default_namespace(parsed.family)
     fragments = fragments_of(parsed)
@@ -53,14 +48,9 @@ def write_list(
     undated_at: float,
     older: Stored | None = None,
 ) -> bytes:
-    """Return a document of what a page lists.
+    """Return a document of the entries, given from the top, and of `older` behind.
 
-    Args:
-        entries: From the top.
-        family: The feed's format.
-        version: Of the subscription document.
-        undated_at: What an entry of Atom is dated that has no date, for it must have one.
-        older: What was listed there before: it stands behind the entries.
+    `undated_at` dates Atom entries without a date, because Atom requires one.
     """
     written = [_written(each, family, undated_at).encode() for each in entries]
     if older is not None:
@@ -69,7 +59,6 @@ def write_list(
 
 
 def without(document: Stored, ordinals: Collection[int]) -> bytes:
-    """Return a document of what is listed without these entries."""
     parsed = document.parse()
     return synthesize(parsed.family, parsed.version, _fragments(parsed, but=ordinals))
 
@@ -110,10 +99,10 @@ def _written(entry: ListedEntry, family: Family, undated_at: float) -> str:
 
 
 def _title_of_item(title: str) -> str:
-    """Return a title as RSS has it: as HTML where it would be another text as HTML (docs/formats.md)."""
+    """Return a title, as HTML where readers would take it for HTML (docs/formats.md)."""
     written = escape(title)
     return escape(written) if "<" in title or html.unescape(title) != title else written
 
 
 _NO_XML: Final = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
-"""What no document in XML may hold (XML 1.0, section 2.2)."""
+"""Forbidden by XML 1.0, section 2.2."""

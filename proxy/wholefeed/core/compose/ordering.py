@@ -1,17 +1,7 @@
-"""Where the entries of a feed of documents stand (R20): in the document that holds them, or by their date.
+"""Find where each entry stands in output order (R20).
 
-Which copy of an entry is served is another question (R10, `wholefeed.core.merge`): its text may stand in one
-document, and its place in another. The place follows the first attached document, in output order, that holds
-the entry. A remembered copy has a place of its own only if no such document holds its entry: by its date.
-
-    homes = Homes(index, memory)            # index: the place of each document in output order
-    homes.add(pairs)
-    homes.by_copy                           # the copies that stand elsewhere than in their document
-    slots = Slots(blocks, len(index))
-    slots.at(date)                          # the document in front of which, or in which, a date stands
-
-Nothing here looks at more than it is given: the documents that have changed, and those that share an entry
-with them.
+An entry may stand elsewhere than its served copy (R10): in the first attached document, in output order, with
+any copy. A remembered entry absent from all of them stands by its date.
 """
 
 from __future__ import annotations
@@ -24,40 +14,33 @@ from typing import Final, NamedTuple
 from wholefeed.core.compose.compose import newest_first
 from wholefeed.core.compose.weaving import UNDATED, Key, WovenMember
 
-# What is known of entries
+# Entries and their copies
 
 
 class OrderRow(NamedTuple):
-    """An entry of an attached document."""
-
     document: int
     ordinal: int
     order_at: float | None
-    """What the output sorts it by."""
     is_live: bool
-    """Whether this copy is served."""
 
 
 class Pair(NamedTuple):
-    """Two copies of one entry, of which one is served."""
+    """Two copies of one entry; `is_live`: the first is served."""
 
     document: int
     ordinal: int
     is_live: bool
-    """Whether the first one is served."""
     other: int
-    """The document of the second one."""
     other_ordinal: int
 
 
-# Where a document's own entries stand
+# Places within a document
 
 
 def sequence(dates: Sequence[float | None]) -> list[tuple[int, float]]:
-    """Return place and date of each entry of a document, by ordinal.
+    """Return place in the output, and date, of each entry by ordinal.
 
-    Places count from the top of what is sent of it. An entry without a date has that of the one in front of
-    it there, or else of the first one that has any.
+    An undated entry takes the date in front, else the first.
     """
     found = [(0, UNDATED)] * len(dates)
     last = next((at for place in newest_first(dates) if (at := dates[place]) is not None), UNDATED)
@@ -68,25 +51,21 @@ def sequence(dates: Sequence[float | None]) -> list[tuple[int, float]]:
     return found
 
 
-# Which entries stand elsewhere than in the document of their text
+# Entries placed in another document than their text
 
 
 class Homes:
-    """The entries that stand elsewhere than in the document of their text."""
+    """Entries placed in another document than their text."""
 
     def __init__(self, index: Mapping[int, int], memory: Iterable[int]) -> None:
-        """Take the place of each attached document in output order, and those of remembered copies.
-
-        The latter give no place.
-        """
+        """Take output places of attached documents; those in `memory` give no place."""
         self._index = index
         self._memory = frozenset(memory)
         self.by_copy: dict[tuple[int, int], tuple[int, int]] = {}
-        """By document and ordinal of a copy that is served: document and ordinal of the copy that gives its
-        place."""
+        """Served copy to the copy that gives its place, as (document, ordinal)."""
 
     def add(self, pairs: Iterable[Pair]) -> set[tuple[int, int]]:
-        """Take in copies of entries; return (document of the text, document of the place) for those found."""
+        """Add pairs; return (document of the text, document of the place) of moved entries."""
         found = set()
         for document, ordinal, is_live, other, other_ordinal in pairs:
             own, its = (document, ordinal), (other, other_ordinal)
@@ -105,47 +84,47 @@ class Homes:
 
     @property
     def shared(self) -> set[int]:
-        """The documents between which entries are exchanged so."""
+        """Documents that exchange entries."""
         return {copy[0] for pair in self.by_copy.items() for copy in pair}
 
 
-# Where a date stands among documents
+# Places by date
 
 
 class Block(NamedTuple):
-    """A document that stands somewhere, or several that share a segment."""
+    """A document, or several in one segment."""
 
     first: int
-    """Place of its first document in output order."""
+    """Place in output order."""
     oldest_at: float | None
     newest_at: float | None
     documents: tuple[int, ...]
     segment: tuple[int, ...] = ()
-    """The documents of the segment that it is sent in; empty if its entries are sent one by one."""
+    """Empty: entries are sent one by one."""
 
     def is_parted(self, date: float) -> bool:
-        """Whether the segment cannot be sent as it is when something stands here by that date."""
+        """Return whether an entry of this date splits the segment."""
         return bool(self.segment) and (self.is_in(date) or self.documents[0] != self.segment[0])
 
     def is_in(self, date: float) -> bool:
-        """Whether something stands within the documents, and not in front of them."""
+        """Return whether the date falls within the documents, not in front."""
         return self.newest_at is not None and self.newest_at > date
 
 
 class Slots:
-    """Where remembered entries stand that no document holds.
+    """Places of remembered entries absent from all documents.
 
-    They stand behind every document that is newer throughout, and there by their dates. So one old entry in a
-    new document (a pinned one), or a new date in an old one, moves nothing far.
+    An entry stands behind every document with newer entries only. So one unusual date in a document, as of a
+    pinned entry, moves nothing far.
     """
 
     def __init__(self, blocks: Sequence[Block], count: int) -> None:
-        """Take the blocks in output order, but for remembered copies, of `count` documents."""
+        """Take blocks in output order, without remembered copies, of `count` documents."""
         self._blocks = blocks
         self._count = count
         oldest = [_oldest(block) for block in blocks]
         self._newer: list[float] = []
-        """For each block the latest date than which it, or one behind it, is newer throughout."""
+        """The latest `_oldest` from each block on."""
         greatest = -inf
         for at in reversed(oldest):
             greatest = max(greatest, at)
@@ -153,12 +132,12 @@ class Slots:
         self._newer.reverse()
 
     def at(self, date: float) -> int:
-        """Return the place in output order of the document in or in front of which a date stands."""
+        """Return the place of the document that the date falls in or in front of."""
         block = self._block(date)
         return self._count if block is None else block.first
 
     def find_parted(self, date: float) -> Block | None:
-        """Return the block whose segment cannot be sent as it is for what stands there."""
+        """Return the block split by an entry of this date."""
         block = self._block(date)
         return block if block is not None and block.is_parted(date) else None
 
@@ -168,22 +147,15 @@ class Slots:
 
 
 def _oldest(block: Block) -> float:
-    """Return the date from which on entries do not stand behind a block.
-
-    What is as old as the last entry of the subscription document has left it, so it is older.
-    """
+    """Return the date from which on no entry stands behind the block."""
     if block.first:
         return -inf if block.oldest_at is None else block.oldest_at
+    # an entry as old as the last one of the subscription document has left it, so it is older
     return inf if block.oldest_at is None else nextafter(block.oldest_at, inf)
 
 
 def is_descending(blocks: Sequence[Block], remembered: Iterable[int]) -> bool:
-    """Whether remembered entries that stand in documents of their own stand there by their dates, too.
-
-    Args:
-        blocks: All that is sent, in output order.
-        remembered: The documents of remembered copies.
-    """
+    """Return whether entries of the `remembered` documents stand by date, too."""
     own = set(remembered)
     oldest = inf
     behind: list[float] = []
@@ -201,20 +173,16 @@ def is_descending(blocks: Sequence[Block], remembered: Iterable[int]) -> bool:
     return True
 
 
-# What the entries are sorted by
+# Sort keys of entries
 
 
 WHOLE_FIRST: Final = (inf, -1, 0, 0)
-"""Behind the place of its first document: where a block begins that is sent whole."""
+"""Key of the start of a whole block, behind the place of its first document."""
 WHOLE_LAST: Final = (inf, 2, 0, 0)
 
 
 def key_of(member: WovenMember, index: Mapping[int, int], slots: Slots) -> Key:
-    """Return what an entry is sorted by.
-
-    That is: place of the document, less the date, and what tells equal ones apart. What stands by its date is
-    behind entries of that date in the subscription document, which it has left, and in front of any others.
-    """
+    """Return document's place, negated date and tie-breakers."""
     document, ordinal, _, at, spot = member
     assert spot is not None
     if spot.home is not None:
@@ -222,5 +190,6 @@ def key_of(member: WovenMember, index: Mapping[int, int], slots: Slots) -> Key:
     own = index[document]
     if at == UNDATED:
         return (own, -inf, 1, own, ordinal)
+    # behind equal dates of the subscription document, which the entry has left, and in front of all others
     slot = slots.at(at)
     return (slot, -at, -1 if slot else 1, own, ordinal)

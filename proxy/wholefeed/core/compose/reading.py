@@ -1,11 +1,7 @@
-"""A page's entries as they are shown to people: read, sanitised, and bounded together.
+"""Read, sanitise and bound the entries of a page together.
 
-    entries = show_entries([Begun(text, is_cut=False)], Family.ATOM, namespace=ATOM_NS, base=via_url)
-    entries[0].title, entries[0].content, entries[0].cut
-
-Whatever publishers wrote, the entries of a page come to `ENTRIES_BYTES` at most with the markup around them,
-and to about half a second of computing (docs/faults.md row 119). Each has a part of that which none before it
-can take: what does not fit is cut, and says so.
+They take at most `ENTRIES_BYTES`, and half a second of computing (docs/faults.md row 119). Each entry has a
+share that no earlier one can take.
 """
 
 from __future__ import annotations
@@ -31,57 +27,46 @@ from wholefeed.core.model import Family
 from wholefeed.core.text.urls import UrlPlaces
 
 PAGE_BYTES: Final = 1 << 20
-"""What a page may come to, in UTF-8."""
+"""In UTF-8."""
 ENTRIES_BYTES: Final = PAGE_BYTES - (1 << 17)
-"""What its entries may: the rest is for what stands around them, a feed's URL above all."""
-_ARTICLE_BYTES: Final = 1600
-"""Of the markup of an entry itself, whatever stands in it."""
-_FILE_BYTES: Final = 400
-"""Of the markup of a file of an entry, its type and size with it."""
-_LEAST_BYTES: Final = 1 << 12
-"""For the files and the content of each entry, whatever the others take, if there is so much."""
-_FILES_BYTES: Final = 1 << 14
-"""For the files of one entry."""
+"""The rest surrounds the entries."""
+_ARTICLE_BYTES: Final = 1600  # markup around any entry
+_FILE_BYTES: Final = 400  # markup around any file of an entry, with type and size
+_LEAST_BYTES: Final = 1 << 12  # for files and content of each entry, if available
+_FILES_BYTES: Final = 1 << 14  # for the files of one entry
 _LONGEST_TITLE: Final = 300
 _LONGEST_NAME: Final = 120
 
 
 class EntryText(NamedTuple):
-    """The text of an entry in its segment, or its beginning."""
-
     text: bytes
     is_cut: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Article:
-    """An entry as a page shows it."""
-
     title: str
-    """As text, like all others here but the content."""
+    """Text, like all fields but `content`."""
     link: str
     at: float | None
-    """When it was published, else updated; epoch seconds."""
+    """Publication, else update; epoch seconds."""
     updated: float | None
     author: str
     content: str
-    """HTML, sanitised."""
+    """Sanitised HTML."""
     cut: Cut
     duration_seconds: float | None
-    """How long it plays."""
     files: tuple[File, ...]
-    """Its artwork first."""
+    """Artwork first."""
     files_left: int
-    """How many there are beside those."""
+    """Not shown."""
 
 
 class File(NamedTuple):
-    """A file that goes with an entry."""
-
     url: str
     name: str
     kind: str
-    """Its media type; empty when nothing is said of it."""
+    """Media type; may be empty."""
     length: int | None
     may_load: bool
 
@@ -94,10 +79,9 @@ def show_entries(
     base: str,
     loads_all_but: UrlPlaces | None = None,
 ) -> list[Article]:
-    """Return the entries of a page.
+    """Return a page's entries; media load except from `loads_all_but` (None: all become links).
 
-    Relative URLs count from `base` where an entry does not say. Pictures, audio and video may be loaded
-    unless they are at the places `loads_all_but`; None: none is, and they become links.
+    `base` resolves relative URLs by default.
     """
     read = [
         _shorten(parse_for_page(family, text, namespace=namespace, is_cut=is_cut))
@@ -116,15 +100,13 @@ def show_entries(
     return made
 
 
-_MOST_ELEMENTS: Final = 50_000
-"""Tags of XML, or as many in JSON, that are read for one page; content that is escaped has none."""
-_LEAST_ELEMENTS: Final = 500
-"""Of each entry."""
+_MOST_ELEMENTS: Final = 50_000  # `<` characters in one page; escaped content has none
+_LEAST_ELEMENTS: Final = 500  # per entry
 _TAG: Final = re.compile(b"<")
 
 
 def _of_few_elements(entries: Sequence[EntryText]) -> Iterator[EntryText]:
-    """Give the entries, those of very many elements cut short: XHTML may be nothing but elements."""
+    """Cut entries of very many elements short: XHTML may be nothing but elements."""
     left = _MOST_ELEMENTS - _LEAST_ELEMENTS * len(entries)
     for each in entries:
         count, most = each.text.count(b"<"), _LEAST_ELEMENTS + max(left, 0)
@@ -137,7 +119,6 @@ def _of_few_elements(entries: Sequence[EntryText]) -> Iterator[EntryText]:
 
 
 def _shorten(entry: PageEntry) -> PageEntry:
-    """Return an entry, what is shown of every one as short as it is shown."""
     return replace(
         entry,
         title=plain(entry.title, _LONGEST_TITLE),
@@ -151,14 +132,13 @@ def _short(url: str) -> str:
 
 
 def _escaped_bytes(text: str) -> int:
-    """Return what a text comes to as a template writes it."""
     return len(text.encode("utf-8", "replace")) + 4 * sum(map(text.count, "&<>'\""))
 
 
 def _article(
     entry: PageEntry, room_bytes: int, left: Allowance, base: str, own: UrlPlaces | None
 ) -> tuple[Article, int]:
-    """Return an entry as it is shown, and what its files and its content come to."""
+    """Return the article, and the bytes of its files and content."""
     files_left_bytes = files_bytes = min(room_bytes // 2, _FILES_BYTES)
     enclosures = (*([Enclosure(entry.image, "image")] if entry.image else ()), *entry.enclosures)
     files = []

@@ -1,12 +1,7 @@
-"""What is remembered of a document that is replaced, and which texts of the new one were cut (R7, R8, R10).
+"""Remember entries of replaced documents, and find texts cut short in their successors (R7, R8, R10).
 
-    found = remember_copies(ReplacedDocument(document=old, present=present, fetched_at=at, next_number=4))
-    found.written       # the memory documents to store, the oldest first
-    found.cut           # the entries whose full texts have given way to their beginnings
-
-Copies stand in synthetic documents of the feed's own format, so that one parser and one way of sending serve
-all. The newest is open and grows at its top until it is sealed, at 32 entries or about 1 MiB: what is made of
-it stays as small as any other segment.
+Copies are stored in documents of the feed's own format, so one parser and one way of sending serve all. The
+newest grows at its top until it is sealed, to keep segments small.
 """
 
 from __future__ import annotations
@@ -36,16 +31,12 @@ from wholefeed.core.verbatim.fragments import fragments_of
 
 
 def remember_copies(replaced: ReplacedDocument, *, keeps_parsed: bool = False) -> RememberedCopies:
-    """Return the memory documents to write so that no entry of a replaced document is lost, and no full text.
+    """Return memory documents that save every entry and full text lost with a replaced document.
 
-    None is written when no entry left, or none that is not remembered with a later date (R8).
-
-    Args:
-        replaced: The document, and what stands in its place.
-        keeps_parsed: Whether to return the memory documents parsed, too: for small ones, in the same process.
+    None are written if all is remembered with a later date (R8). `keeps_parsed` returns them parsed, too.
 
     Raises:
-        ParseError: Only when another parser has stored one of the documents.
+        ParseError: Another parser stored one of the documents.
     """
     by_itself = _parse(replaced.document, replaced.ambiguous)
     document = _rename_entries(by_itself, replaced.names)
@@ -93,7 +84,6 @@ def remember_copies(replaced: ReplacedDocument, *, keeps_parsed: bool = False) -
 
 
 def _written_otherwise(old: FeedDocument, new: FeedDocument) -> Iterator[EntryId]:
-    """Yield the entries of a document that do not stand in another one as they are written there."""
     fragments = fragments_of(new)
     written = {(entry.identity, fragments.entry(n)) for n, entry in enumerate(new.entries)}
     fragments = fragments_of(old)
@@ -102,50 +92,44 @@ def _written_otherwise(old: FeedDocument, new: FeedDocument) -> Iterator[EntryId
             yield entry.identity
 
 
-_NOTHING: Final = -1
-"""Less than how full any text is."""
+_NOTHING: Final = -1  # less than any `Fullness`
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplacedDocument:
-    """A document that another one takes the place of, and what its copies are compared with."""
+    """A replaced document, with everything its copies are compared with."""
 
     document: Stored | FeedDocument
     present: Mapping[EntryId, int]
-    """How full the text is that stands in the place of each entry that stays: a fuller copy is remembered.
-    `OTHER` where nothing need be."""
+    """Fullness of entries that stay; fuller copies are remembered. `OTHER`: none."""
     memory: StoredMemory | None = None
-    """The newest memory document that is not sealed, if there is one."""
+    """The newest memory document, unless sealed."""
     successor: Stored | FeedDocument | None = None
-    """The document that takes its place, if the texts have to be compared."""
+    """Needed only to compare texts."""
     fullness: Sequence[int | None] = ()
-    """How full the text of each of its entries is, as stored."""
+    """Stored values, per entry."""
     ambiguous: Collection[EntryId] = ()
-    """Keys that identify nothing in the feed (R9)."""
+    """Keys that identify nothing (R9)."""
     names: Mapping[EntryId, EntryId] = field(default_factory=dict)
-    """The identities of entries that are known under another id (R36)."""
+    """Identities of entries known under another id (R36)."""
     fetched_at: float
     """Epoch seconds."""
     next_number: int
-    """The number of the first new memory document, the others after it; no other document has it."""
+    """Number of the first new document; others count up."""
     latest: float | None = None
-    """The date of the document counts as at most this: a page's as the subscription document's (R10)."""
+    """Upper limit of the document's date: for a page, the subscription document's (R10)."""
     made_at: float | None = None
-    """When the document was made, if that counts (R10); epoch seconds."""
+    """Epoch seconds, if the document's age counts (R10)."""
     is_set_back: bool = False
-    """Whether the successor is older by its own date: a copy of a cache's. Then each entry that is written
-    otherwise there is remembered."""
+    """Whether the successor is older, from a cache: then all entries written differently are remembered."""
 
     @property
     def documents(self) -> list[Stored | FeedDocument]:
-        """The documents that are worked on."""
         remembered = None if self.memory is None else self.memory.document
         return [each for each in (self.document, self.successor, remembered) if each is not None]
 
 
 class StoredMemory(NamedTuple):
-    """The newest memory document, as it is stored, or as it was parsed."""
-
     number: int
     document: Stored | FeedDocument
     dates: Sequence[CopyDates]
@@ -153,27 +137,25 @@ class StoredMemory(NamedTuple):
 
 
 class RememberedCopies(NamedTuple):
-    """Copies of a replaced document, and what was found out about the document that replaces it."""
-
     written: list[WrittenMemory]
     cut: frozenset[EntryId]
-    """The entries that were cut short there (R10)."""
+    """Entries cut short in the successor (R10)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WrittenMemory:
-    """A memory document to store: remembered copies, newest first."""
+    """Remembered copies to store, newest first."""
 
     number: int
-    """Counted up from 1; the URL and the rank come from it."""
+    """From 1 up; determines URL and rank."""
     document: Stored
     facts: DocumentFacts
     digest: bytes
     """SHA-256 of the body."""
     is_sealed: bool
-    """Whether no more copies will be added."""
+    """Whether no copies will follow."""
     parsed: FeedDocument | None
-    """Where that was asked for."""
+    """None unless requested."""
 
 
 class _Copy(NamedTuple):
@@ -188,7 +170,7 @@ def _parse(document: Stored | FeedDocument, ambiguous: Collection[EntryId]) -> F
 
 
 def _rename_entries(document: FeedDocument, names: Mapping[EntryId, EntryId]) -> FeedDocument:
-    """Return a document with its entries under the identities of their posts (R36)."""
+    """Put entries under the identities of their posts (R36)."""
     if not names:
         return document
     entries = (each._replace(identity=names.get(each.identity, each.identity)) for each in document.entries)
@@ -204,7 +186,7 @@ def _held(document: FeedDocument, dates: Sequence[CopyDates]) -> list[_Copy]:
 
 
 def _identity_of(entry: Entry, dates: CopyDates) -> EntryId:
-    """Return what identifies a remembered copy: of one with an id, or with another id, what is stored."""
+    """Return the stored identity of a copy with an id, or under another id."""
     is_by_itself = entry.keys is not None and dates.own != entry.identity
     return entry.identity if is_by_itself or dates.identity is None else dates.identity
 
@@ -224,7 +206,7 @@ def _rank_of(dates: CopyDates) -> Rank:
 def _written(
     like: FeedDocument, copies: Sequence[_Copy], numbers: Iterator[int], *, keeps_parsed: bool
 ) -> list[WrittenMemory]:
-    """Fill documents from the old end, so that sealed ones stay as they are."""
+    """Fill documents from the old end: sealed ones stay."""
     media_type = MEDIA_TYPE[Family.JSON] if like.family is Family.JSON else _XML_TYPE
     written, end = [], len(copies)
     while end:
@@ -253,11 +235,11 @@ def _written(
 _XML_TYPE: Final = "application/xml; charset=utf-8"
 SEALED_ENTRIES: Final = 32
 SEALED_BYTES: Final = 1 << 20
-"""Of the entries' text. A larger entry has a document to itself."""
+"""A larger entry has its own document."""
 
 
 def _fill(copies: Sequence[_Copy], end: int) -> tuple[int, bool]:
-    """Return where the document begins that ends before `end`, and whether it is full."""
+    """Return the start of the document ending before `end`, and whether it is full."""
     start, size = end, 0
     while start and end - start < SEALED_ENTRIES and size < SEALED_BYTES:
         size += len(copies[start - 1].fragment)
@@ -267,7 +249,7 @@ def _fill(copies: Sequence[_Copy], end: int) -> tuple[int, bool]:
     return start, end - start == SEALED_ENTRIES or size >= SEALED_BYTES
 
 
-# Which entries were cut short: where full texts stood, their beginnings stand now
+# Entries cut short: beginnings in place of full texts
 
 
 def cut_short(
@@ -276,15 +258,10 @@ def cut_short(
     was_cut: Collection[EntryId],
     remembered: FeedDocument | None = None,
 ) -> frozenset[EntryId]:
-    """Return which entries of a document were cut short since another one stood in its place.
+    """Return the entries cut short since `old` was replaced by `new`.
 
-    No element says so, as the lack of full content does. So it has to show in all of these: what stands there
-    is a beginning of what stood there, it ends in a mark of cutting, and half of the entries were shortened
-    at once. An author who shortens an entry does one of them, or two.
-
-    What had been cut in the old one (`was_cut`) is cut still where it says the same up to the mark, or is a
-    beginning of what is remembered of it: a publisher that has its excerpts longer, or another mark behind
-    them ("Read more (4 comments)"), gives no more of the text than a beginning still.
+    No element marks a cut text. So the new text must begin the old one and end in a mark of cutting, and half
+    of the entries must shrink at once. An author who shortens an entry does one or two of these.
     """
     before, now = _first_ones(old), _first_ones(new)
     wholes = _remembered_texts(remembered, was_cut)
@@ -303,12 +280,10 @@ def cut_short(
 
 
 def _first_ones(document: FeedDocument) -> dict[EntryId, int]:
-    """Return where the first entry of each identity stands."""
     return {entry.identity: place for place, entry in reversed([*enumerate(document.entries)])}
 
 
 def _remembered_texts(remembered: FeedDocument | None, wanted: Collection[EntryId]) -> dict[EntryId, str]:
-    """Return what is remembered of these entries."""
     if remembered is None:
         return {}
     places = {each: place for each, place in _first_ones(remembered).items() if each in wanted}
@@ -316,7 +291,7 @@ def _remembered_texts(remembered: FeedDocument | None, wanted: Collection[EntryI
 
 
 def _texts(document: FeedDocument, places: Iterable[int]) -> Iterator[str]:
-    """Yield what entries say, without markup, and without white space: whoever cuts a text sets that anew."""
+    """Yield entries' texts without markup, and without white space: cutting changes it."""
     namespace = default_namespace(document.family, document.version)
     fragments = fragments_of(document, namespace)
     for place in places:
@@ -328,14 +303,13 @@ _TAG: Final = re.compile(r"<[^<>]*>")
 
 
 def _is_beginning(text: str, whole: str) -> bool:
-    """Whether a text is the beginning of another one and ends in a mark of cutting."""
     if len(text) >= len(whole):
         return False
     return any(whole.startswith(text[: mark.start()]) for mark in _marks(text))
 
 
 def _is_cut_still(text: str, before: str, whole: str) -> bool:
-    """Whether a text says as little as the one before it, which was cut, or is a beginning of the whole."""
+    # a publisher may lengthen its excerpts, or change the mark ("Read more (4 comments)")
     if text == before or _is_beginning(text, whole):
         return True
     mark, mark_before = next(_marks(text), None), next(_marks(before), None)
@@ -345,14 +319,12 @@ def _is_cut_still(text: str, before: str, whole: str) -> bool:
 
 
 def _marks(text: str) -> Iterator[re.Match[str]]:
-    """Yield the marks of cutting at the end of a text."""
     return _MARK.finditer(text, max(0, len(text) - _LONGEST_MARK))
 
 
-_LONGEST_MARK: Final = 200
-"""In characters: "Continue reading" and the title."""
+_LONGEST_MARK: Final = 200  # characters: "Continue reading" and the title
 _MARK: Final = re.compile(
     r"[\[(]?(?:\u2026|\.{3}|\u00bb|\u2192|continuereading|read(?:the)?(?:more|rest|full)|\(more\)|\[more\])",
     re.IGNORECASE,
 )
-"""Without white space."""
+"""In texts without white space."""

@@ -1,10 +1,7 @@
-"""Entries and head of a feed as they are replayed: with the dates of their release (P3, P4).
+"""Give entries and head of a feed the dates of their release in a replay (P3, P4).
 
-    made = replay_entries(texts, instants, Family.RSS)          # as they stand in segments
-    head = replay_head(Family.RSS, "2.0", head, identifier="urn:…", is_dated=True)
-
-Readers hide what is old, mark it as read, or sort by date alone, so each date of an entry becomes that of its
-release. When it was published stands in front of its title. Its id, and all else, stays as it was written.
+Readers hide old entries, mark them as read, or sort by date alone. So each date becomes the release, and the
+publication day precedes the title. All else stays.
 """
 
 from __future__ import annotations
@@ -35,7 +32,7 @@ from wholefeed.core.text.markup import attribute_of, attribute_places, escape, w
 from wholefeed.core.verbatim.json import with_values
 
 REPLAY_VERSION: Final = b"1"
-"""Of what is made here: tags of replays depend on it, and not on the text, which nobody makes for them."""
+"""ETags of replays depend on this: no text is composed for a tag."""
 
 # Entries
 
@@ -48,14 +45,10 @@ def replay_entries(
     namespace: str | None = None,
     shows_original: bool = True,
 ) -> list[bytes]:
-    """Return entries as they are replayed.
+    """Return entries with the dates of their release.
 
-    Args:
-        texts: Self-contained entries, as they stand in segments.
-        instants: When each is released, epoch seconds.
-        family: Of the feed.
-        namespace: The default one around them; the family's usual one when None.
-        shows_original: Whether the date of publication is put in front of the title.
+    `instants` are epoch seconds. `namespace` is the default one of `texts` (None: the usual one).
+    `shows_original` puts the publication day before titles.
     """
     if family is Family.JSON:
         return [_item(text, at, shows_original) for text, at in zip(texts, instants, strict=True)]
@@ -70,35 +63,31 @@ def replay_entries(
     return replayed
 
 
-_ENTRY_DEPTH: Final = {Family.ATOM: 2, Family.RSS: 3, Family.RDF: 2}
-"""How deep an entry stands in what `synthesize` makes, the root at 1."""
+_ENTRY_DEPTH: Final = {Family.ATOM: 2, Family.RSS: 3, Family.RDF: 2}  # the root has depth 1
 
 
 class _Release(NamedTuple):
     at: int
     is_of_atom_03: bool
-    """Whether it goes out in a feed of Atom 0.3, which has other dates."""
 
 
 class _EntryChild(NamedTuple):
-    """A child element of an entry; places are in the document that was made of several."""
+    """Offsets are in the combined document."""
 
     kind: str
-    """Of its namespace, as `_kind` has it, with its name."""
+    """`_kind` and name."""
     start: int
     inner: int
-    """Where its content begins."""
+    """Start of the content."""
     end: int
     is_empty: bool
-    """Whether it is one empty-element tag."""
     media_type: str
-    """The value of its attribute `type`."""
     said: str = ""
-    """Of a date, its text without markup."""
+    """Text of a date, without markup."""
 
 
 def _children(text: bytes, depth: int) -> list[list[_EntryChild]]:
-    """Return the children of each entry, which stand at that depth."""
+    """Return children by entry; entries stand at `depth`."""
     guard = Guard(max_depth=UNLIMITED)
     found: list[list[_EntryChild]] = []
     opened: list[tuple[str, int, str]] = []
@@ -142,10 +131,7 @@ def _children(text: bytes, depth: int) -> list[list[_EntryChild]]:
 
 
 def _kind(namespace: str) -> str:
-    """Return one word for the namespaces of Atom, and one for those of all formats of RSS.
-
-    Apple's is written in several ways.
-    """
+    """Return one word for all of Atom, or RSS; Apple's varies in case."""
     if namespace in ATOM_NAMESPACES:
         return "atom"
     return "rss" if namespace in _RSS_LIKE else _KINDS.get(namespace.lower(), "other")
@@ -168,9 +154,8 @@ _DATES: Final = {
         )
     )
 }
-"""Elements that are dates; the first ones say best when an entry was published."""
-_RFC_822: Final = frozenset({"rss pubDate", "rss lastBuildDate"})
-"""How these are written; all others as RFC 3339 has it."""
+"""Date elements; the first tell the publication best."""
+_RFC_822: Final = frozenset({"rss pubDate", "rss lastBuildDate"})  # all others follow RFC 3339
 _Edit = tuple[int, int, bytes]
 
 
@@ -211,7 +196,7 @@ def _edit(text: bytes, edits: Iterable[_Edit], start: int, end: int) -> bytes:
 
 
 def _fill(text: bytes, child: _EntryChild, content: bytes) -> _Edit:
-    """Return the edit that gives an element this content and no other."""
+    """Replace an element's content."""
     if child.is_empty:
         tag = text[child.start : child.inner - 2].rstrip()
         return child.start, child.end, b"%s>%s</%s>" % (tag, content, _name(tag))
@@ -223,7 +208,7 @@ def _name(tag: bytes) -> bytes:
 
 
 def _prefix_text(text: bytes, child: _EntryChild, prefix: bytes) -> _Edit:
-    """Return the edit that puts a text in front of what an element says: within CDATA, within XHTML's div."""
+    """Put `prefix` before a text, within CDATA or XHTML's div."""
     content = b"" if child.is_empty else text[child.inner : text.rindex(b"</", child.inner, child.end)]
     if not content.strip():
         return _fill(text, child, prefix.strip())
@@ -241,7 +226,6 @@ _DIV: Final = re.compile(
 
 
 def _element(entry: bytes, name: str, content: str) -> bytes:
-    """Return an element in the namespace of an entry, as its start tag writes that."""
     space, colon, _ = _name(entry[: entry.index(b">") + 1].removesuffix(b"/>")).rpartition(b":")
     written = b"%s%s%s" % (space, colon, name.encode())
     return b"<%s>%s</%s>" % (written, escape(content).encode(), written)
@@ -256,11 +240,11 @@ def _own_date(entry: bytes, family: Family, release: _Release) -> bytes:
     return _element(entry, "modified" if release.is_of_atom_03 else "updated", format_rfc3339(at))
 
 
-# When an entry was published, by the clock of its publisher
+# Days of publication, by the publisher's clock
 
 
 def _day(said: str, *, is_rfc822: bool = False) -> str:
-    """Return the day that a date names: there, and not in UTC; empty where it cannot be read."""
+    """Return a date's day in its own zone; empty: unreadable."""
     said = said.strip()
     parse = parse_rfc822 if is_rfc822 else parse_rfc3339
     at = parse(said)
@@ -279,7 +263,6 @@ _ZONE: Final = re.compile(r"(?<=\d)\s*(?:Z|[A-Z]{1,5}|[+-]\d\d:?\d\d)\s*(?:\([^(
 
 
 def _prefix(days: Iterable[str]) -> str:
-    """Return what stands in front of a title: the first of these days; empty where there is none."""
     day = next(filter(None, days), "")
     return f"[{day}] " if day else ""
 
@@ -306,14 +289,9 @@ def _item(text: bytes, at: int, shows_original: bool) -> bytes:
 
 
 def replay_head(family: Family, version: str, head: bytes, *, identifier: str, is_dated: bool) -> bytes:
-    """Return the head of a replay, which is a feed of its own (P4).
+    """Return the head of a replay, a feed of its own (P4), with `identifier` as atom:id.
 
-    Args:
-        family: Of the feed.
-        version: Of its subscription document.
-        head: As it was composed.
-        identifier: The replay's own, as Atom wants one.
-        is_dated: Whether the replay is dated otherwise, so that the head is to tell no date.
+    `is_dated`: other dates replace the head's.
     """
     if family is Family.JSON:
         title = json.loads(b"{%s}" % head).get("title")
@@ -349,12 +327,12 @@ _REPLAY: Final = " (replay)"
 _LEADS_AWAY: Final = frozenset(
     {"itunes new-feed-url", "itunes block", "podcast guid", "rss ttl", "rss skipHours", "rss skipDays"}
 )
-"""What would have apps go to the feed itself, or ask at its pace; and what the head has of its own."""
+"""These lead apps to the feed itself, set its pace, or duplicate `_BLOCK`."""
 _BLOCK: Final = f'<itunes:block xmlns:itunes="{WELL_KNOWN_PREFIXES["itunes"]}">Yes</itunes:block>\n'.encode()
 
 
 def _append_text(text: bytes, child: _EntryChild, suffix: bytes) -> _Edit:
-    """Return the edit that puts a text behind what an element says: within CDATA, within XHTML's div."""
+    """Put `suffix` behind a text, within CDATA or XHTML's div."""
     if child.is_empty:
         return _fill(text, child, suffix.strip())
     place = text.rindex(b"</", child.inner, child.end)

@@ -1,10 +1,7 @@
-"""Which entries are one post under several ids (rule R36).
+"""Find one post under several ids (R36).
 
-    traits = read_traits(document, [0, 3])                  # of entries that are new to their feed
-    pairs = pair_posts(traits, owners, present=present)     # new id -> the identity that is known already
-
-A trait is a digest of something that two copies of one post have in common: its id but for how it is spelt,
-its link at its instant of publication, its title at that instant.
+A trait is a digest shared by two copies of one post: the id apart from spelling, or the link or title at its
+publication instant.
 """
 
 from __future__ import annotations
@@ -27,10 +24,10 @@ from wholefeed.core.text.dates import parse_rfc822, parse_rfc3339
 
 
 def read_traits(document: Stored | FeedDocument, ordinals: Sequence[int]) -> list[Traits]:
-    """Return the traits of some entries of a document, at most of the first `MOST_ENTRIES` of them.
+    """Return the traits of entries, of the first `MOST_ENTRIES` at most.
 
     Raises:
-        ParseError: Only when another parser has stored the document.
+        ParseError: Another parser stored the document.
     """
     parsed = document.parse() if isinstance(document, Stored) else document
     wanted = [ordinal for ordinal in ordinals[:MOST_ENTRIES] if ordinal < len(parsed.entries)]
@@ -47,10 +44,10 @@ def read_traits(document: Stored | FeedDocument, ordinals: Sequence[int]) -> lis
 
 
 MOST_ENTRIES: Final = 10_000
-"""Entries of one document whose traits are read: half a second of computing."""
+"""Half a second of computing."""
 
 
-# What an entry says of itself, read without a tree of elements, which takes ten times as long
+# Fields of an entry, read without a tree of elements: a tree takes ten times as long
 
 _TEXT: Final = rb"(?:\s[^<>]*)?>\s*(?:<!\[CDATA\[([^\]<]*)\]\]>|([^<]*))\s*</"
 _ONE: Final = {
@@ -62,11 +59,11 @@ _ATTRIBUTE: Final = re.compile(rb"([a-zA-Z]+)\s*=\s*[\"']([^\"']*)[\"']")
 _ODD: Final = re.compile(
     rb"<!--|xml:base|:(?:id|title|link|guid|published|pubDate|date)[\s>/]|<(?:issued|created|source)[\s>]"
 )
-"""What an entry may hold that is not read here, or makes it mean something else."""
+"""Not read here, or changes the meaning of an entry."""
 
 
 def _read_plainly(document: FeedDocument, ordinal: int) -> WrittenFields | None:
-    """Return what `said_of` yields of an entry that is written plainly; None: it is not."""
+    """Return the fields as `said_of`; None: the entry is not plainly written."""
     entry = document.entries[ordinal]
     text = document.text[entry.start : entry.end]
     is_atom = text.startswith(b"<entry")
@@ -82,7 +79,7 @@ def _read_plainly(document: FeedDocument, ordinal: int) -> WrittenFields | None:
 
 
 def _one(entry: bytes, name: bytes) -> str | None:
-    """Return the text of the only child of that name, empty if there is none; None: it is not plain."""
+    """Return the text of the only such child, empty without one; None: not plain."""
     count = entry.count(b"<" + name)
     if not count:
         return ""
@@ -97,7 +94,6 @@ _REFERENCE: Final = re.compile("&(?!(?:amp|lt|gt|quot|apos);)")
 
 
 def _unescape(written: bytes) -> str | None:
-    """Return what a text means; None: by other references than most."""
     text = written.decode()
     if "&" not in text:
         return text
@@ -114,16 +110,12 @@ def _atom_link(text: bytes) -> str | None:
 
 
 def _traits_of(entry: Entry, said: WrittenFields, base: str) -> Traits:
-    """Return the traits of one entry.
-
-    What the keys of R9 tell apart, of entries without an id, is not joined by a link, nor by a title if their
-    enclosures differ.
-    """
     link = absolute(base, said.href)
     title = " ".join(said.title.split())
     at = "" if said.published_at is None else str(int(said.published_at))
     has_id = entry.keys is None
     files = "" if entry.keys is None or entry.keys.enclosures is None else entry.keys.enclosures.hex()
+    # Entries without id, different by the keys of R9, share no link, and no title if their enclosures differ.
     return Traits(
         ids=tuple(_id_traits(said.id.strip(SPACES) if has_id else link, title, at)),
         links=tuple(_link_traits(link, title, at, entry.order_at)) if has_id else (),
@@ -134,31 +126,24 @@ def _traits_of(entry: Entry, said: WrittenFields, base: str) -> Traits:
 
 
 def _id_traits(text: str, title: str, at: str) -> Iterable[int]:
-    """Yield what an id that is a URL has in common with its other spellings.
-
-    A fragment of digits may count edits of one post, or the messages of a page that are all called the same:
-    those are published at different times.
-    """
+    """Yield traits of an id, if it is a URL."""
     if not _IS_URL.match(text):
         return
     key, fragment = _url_key(text)
     yield _digest("id", key, fragment)
+    # digits may count the edits of one post, or messages of equal title: only messages differ in publication
     if title and (not fragment or fragment.isdecimal()):
         yield _digest("numbered id", key, title, at)
 
 
 def _link_traits(link: str, title: str, at: str, updated_at: float | None) -> Iterable[int]:
-    """Yield what an entry of this link has in common with another copy of its post.
-
-    Without an instant of publication that is the title, too, and when it was updated, where that is said: a
-    generator may write one instant of update into all entries, and nightly builds differ in nothing else.
-    """
     if not link:
         return
     key = _url_key(link) if _IS_URL.match(link) else (link, "")
     if at:
         yield _digest("link", at, *key)
     elif title:
+        # both count: a generator may date all updates alike, and nightly builds have one title and link
         yield _digest("link and title", "" if updated_at is None else str(int(updated_at)), title, *key)
 
 
@@ -168,7 +153,7 @@ def _digest(*parts: str) -> int:
 
 
 def is_of_id(trait: int) -> bool:
-    """Whether a trait is of how an id is spelt."""
+    """Return whether a trait comes from an id's spelling."""
     return bool(trait & 1)
 
 
@@ -176,18 +161,18 @@ _IS_URL: Final = re.compile(r"https?://", re.IGNORECASE)
 _WEB_ARCHIVE: Final = re.compile(
     r"https?://[^/]+/(?:[\w.-]+/){0,2}[0-9]{4,14}(?:[a-z]{2}_)?/(?=https?://)", re.IGNORECASE
 )
-"""How a web archive begins the links of the documents that it keeps (R33)."""
+"""Prefix of links in mementos (R33)."""
 _SESSION_PATH: Final = re.compile(r";(?:jsessionid|phpsessid|sid)=[^?#;/]*", re.IGNORECASE)
 _SESSION: Final = re.compile(
     r"(?:jsessionid|phpsessid|aspsessionid\w*|session_?id|cfid|cftoken|fbclid|gclid|mc_[ce]id)=",
     re.IGNORECASE,
 )
-"""Parameters that name a visitor, or where one came from."""
+"""Parameters for a visitor or a referring page."""
 _WWW: Final = re.compile(r"(?<=^//)www\.")
 
 
 def _url_key(url: str) -> tuple[str, str]:
-    """Return what the spellings of a URL have in common (as H6 compares links), and its fragment."""
+    """Return the part common to all spellings of a URL (H6), and the fragment."""
     url, _, fragment = _WEB_ARCHIVE.sub("", url).partition("#")
     path, mark, query = url.partition("?")
     kept = [each for each in query.split("&") if not _SESSION.match(each)]
@@ -195,7 +180,7 @@ def _url_key(url: str) -> tuple[str, str]:
     return _WWW.sub("", link_key(url)), fragment
 
 
-# Which of them are one
+# Pairs of ids that are one post
 
 
 def pair_posts(
@@ -205,13 +190,10 @@ def pair_posts(
     present: Collection[EntryId],
     ambiguous: Collection[EntryId] = (),
 ) -> dict[EntryId, EntryId]:
-    """Return which entries that are new to a feed are posts that it has under another id.
+    """Map new ids to the identities their posts already have.
 
-    Args:
-        new: The traits of the new entries of one document.
-        owners: The identities in the feed that have each trait.
-        present: The identities of the document's other entries: no new one is the same post as they.
-        ambiguous: Keys that identify nothing in the feed (R9): such links do not count.
+    `owners` has identities by trait. `present` are the document's other entries, never the same posts. Links
+    in `ambiguous` (R9) do not count.
     """
     found: dict[EntryId, EntryId] = {}
     counted = {each: own.without_link(ambiguous) for each, own in new.items()}
@@ -234,17 +216,15 @@ def pair_posts(
 
 
 _MOST_TOLD: Final = 2
-"""Owners of a trait; of more, at least two are not the new entry itself, so it tells neither it nor them."""
+"""Owners of a trait. With more it tells nothing: two of them are not the new entry."""
 
 
 def find_doubled(
     shared: Iterable[tuple[int, EntryId]], are_together: Callable[[EntryId, EntryId], bool]
 ) -> list[tuple[EntryId, EntryId]]:
-    """Return which posts a feed has twice, since their ids changed when nobody looked for that.
+    """Return posts stored twice because their ids changed unnoticed.
 
-    Args:
-        shared: Traits and identities in the feed that have them, those of each trait in a row.
-        are_together: Whether a document holds both.
+    `shared` is grouped by trait. `are_together`: whether a document holds both.
     """
     groups = [(key, {identity for _, identity in rows}) for key, rows in groupby(shared, key=itemgetter(0))]
     found = _unique((alike for key, alike in groups if is_of_id(key)), are_together)
@@ -254,13 +234,13 @@ def find_doubled(
 
 
 FEWEST_DOUBLED: Final = 3
-"""So many posts must have been doubled in the same way: nobody knows which ids once stood together."""
+"""Pairs joined by links or titles: nobody knows whether their ids once stood together."""
 
 
 def _unique(
     groups: Iterable[Collection[EntryId]], are_together: Callable[[EntryId, EntryId], bool]
 ) -> list[tuple[EntryId, EntryId]]:
-    """Return the pairs of which neither has anything in common with a third."""
+    """Return the pairs that share nothing with a third."""
     pairs, crowd = set[tuple[EntryId, ...]](), set[EntryId]()
     for alike in groups:
         if len(alike) > _MOST_TOLD:
@@ -276,20 +256,18 @@ def _unique(
 
 
 class Names(NamedTuple):
-    """Under which identities the entries of a document stand."""
+    """Identities of a document's entries."""
 
     names: dict[EntryId, EntryId]
-    """By what identifies each entry by itself, where that differs."""
+    """By an entry's own id, if different."""
     parted: list[EntryId]
-    """Ids that were taken for those of one post, and stand together: each is a post of its own."""
+    """Ids once taken for one post, now in one document: separate posts."""
 
 
 def resolve_names(ids: Iterable[EntryId], posts: Mapping[EntryId, EntryId]) -> Names:
-    """Return the identities of a document's entries; two ids that stand in one document are two posts.
+    """Return a document's identities; two ids in one document are two posts.
 
-    Args:
-        ids: What identifies each entry by itself.
-        posts: The identities of those that are known under another id.
+    `posts` has the identities of entries under another id.
     """
     bearers = defaultdict[EntryId, list[EntryId]](list)
     for each in dict.fromkeys(ids):

@@ -1,12 +1,7 @@
-"""HTML of strangers, made fit to stand in a page of ours (docs/security.md has what stands against what).
+"""Make a stranger's HTML fit for our pages (docs/security.md).
 
-    sanitised(entry.content, base, Allowance(), most_bytes=1 << 16).html
-
-What comes out is made of a short list of elements and attributes, by nh3 (ammonia), whose parser is a
-browser's. Before it stand limits: HTML's rules of mending let a few KB make millions of elements, or keep the
-parser busy for seconds, since a tag may cost as much as there are elements around it. So tags, references and
-URLs are counted, and few elements stand in each other (`flatten`; docs/faults.md row 119). What goes beyond
-the limits is shown as text, and said to be.
+nh3 (ammonia), with a browser's parser, lets few elements and attributes pass. Before that, tags, references,
+URLs and nesting are limited. Excess is shown as text and marked.
 """
 
 from __future__ import annotations
@@ -23,15 +18,15 @@ from urllib.parse import quote
 from wholefeed.core.compose.entries import MARKUP, paragraphs
 from wholefeed.core.text.urls import UrlError, UrlPlaces, canonical_url, is_http, resolve
 
-_MOST_TAGS: Final = 6000
-"""Of an entry."""
-_MOST_REFERENCES: Final = 30_000
-"""Of an entry: `&amp;` and the like."""
+# HTML's rules of mending let a few KB make millions of elements, or block the parser for seconds: a tag may
+# cost as much as all elements around it (docs/faults.md row 119).
+_MOST_TAGS: Final = 6000  # per entry
+_MOST_REFERENCES: Final = 30_000  # per entry: `&amp;` and the like
 
 
 @dataclass(slots=True)
 class Allowance:
-    """What is left for the entries of one page: all of it together costs half a second at most."""
+    """Limits left for one page: together half a second of computing."""
 
     tags: int = 40_000
     references: int = 200_000
@@ -39,44 +34,37 @@ class Allowance:
 
 
 class Cut(Enum):
-    """What of an entry is not shown as its publisher wrote it."""
+    """The part of an entry not shown as published."""
 
     NOTHING = "nothing"
     MARKUP = "markup"
-    """It is shown as text."""
+    """Shown as text."""
     END = "end"
-    """Of what is shown as text the beginning alone is."""
+    """Shown as text, and its end is missing."""
 
 
 class Clean(NamedTuple):
-    """HTML that a page may show."""
-
     html: str
     cut: Cut
 
 
 def is_elsewhere(url: str, own: UrlPlaces) -> bool:
-    """Whether a URL is none of the proxy's own, which browsers would ask for with the reader's session.
+    """Return whether a URL is none of the proxy's (docs/faults.md row 97).
 
-    docs/faults.md row 97.
+    Browsers would load the proxy's own with the reader's session.
     """
     try:
         return own.target(canonical_url(url)) is None
-    except UrlError:  # nobody knows what a browser makes of it
+    except UrlError:  # browsers may read it as anything
         return False
 
 
 def sanitise(
     content: str, base: str, left: Allowance, *, most_bytes: int, loads_all_but: UrlPlaces | None = None
 ) -> Clean:
-    """Return HTML of a stranger as a page may show it.
+    """Return HTML fit for a page, at most `most_bytes` of UTF-8; reduces `left`.
 
-    Args:
-        content: As published.
-        base: What relative URLs count from.
-        left: What is left for this page; what is used of it is taken away.
-        most_bytes: What it may come to, in UTF-8.
-        loads_all_but: Media are loaded, those from there left out; None: none is, and all become links.
+    Media load except from `loads_all_but` (None: all become links).
     """
     shown = _DATA.sub("data:", content).encode("utf-8", "replace").decode()
     tags, references = shown.count("<"), shown.count("&")
@@ -96,25 +84,23 @@ def sanitise(
 
 
 _DATA: Final = re.compile(r"\bdata:[a-z]+/[^\s\"'<>]*", re.IGNORECASE)
-_LONGEST_CHARACTER: Final = 5
-"""Bytes that one of a text comes to at most, as `&amp;`; a line's end has a character beside it."""
+_LONGEST_CHARACTER: Final = 5  # bytes, as in `&amp;`; a line break has a character beside it
 
 
 _CONTROLS: Final = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
-"""What people do not see and layouts do: control characters, and what turns the direction of all that
-follows. Isolation does the rest."""
+"""Control characters, and changes of direction; isolation does the rest."""
 
 
 def plain(text: str, longest: int) -> str:
-    """Return a text for one line, without what would turn or break the lines around it."""
+    """Return a line without characters that reverse or break it."""
     shown = _CONTROLS.sub("", text)
     return shown if len(shown) <= longest else shown[:longest].rstrip() + "…"
 
 
 def plain_url(url: str) -> str:
-    """Return a URL, or its host, with what would turn or break the line encoded (RFC 3987, 4.1 forbids it).
+    """Return a URL or host, with characters that reverse or break lines encoded (RFC 3987, 4.1).
 
-    What it leads to is the same; what it looks like is no other's any more (docs/faults.md row 110).
+    It then looks like no other URL (docs/faults.md row 110).
     """
     return _TURNING.sub(lambda found: quote(found[0]), url)
 
@@ -136,7 +122,7 @@ _TAGS: Final = frozenset({
 _EMBEDDED: Final = frozenset({"img", "audio", "video", "source", "iframe"})
 _MEDIA: Final = _EMBEDDED - {"iframe"}
 _SILENT: Final = frozenset({"script", "style", "template", "svg", "math", "title", "select", "textarea"})
-"""Elements that go with all that stands in them."""
+"""Removed with their content."""
 _ATTRIBUTES: Final = {
     "*": {"dir", "lang"},
     "a": {"href"},
@@ -160,7 +146,7 @@ _EMPTY_HEADING: Final = re.compile(r"<h[3-6](?: [^<>]*)?>\s*</h[3-6]>")
 
 
 def _clean(content: str, judge: _Judge, most_bytes: int, *, has_media: bool) -> str | None:
-    """Return what is left of HTML; None where that is too much."""
+    """Return sanitised HTML; None: too large or too deep."""
     from nh3 import clean  # noqa: PLC0415 - 2 MB that only these pages need
 
     first = clean(
@@ -176,7 +162,7 @@ def _clean(content: str, judge: _Judge, most_bytes: int, *, has_media: bool) -> 
     first = _EMPTY_HEADING.sub("", first)
     if len(first) > most_bytes or _levels_of(first) > _MOST_MENDED_LEVELS:
         return None
-    # What is changed here goes through the sanitiser once more: that has the last word.
+    # The sanitiser has the last word: it reads the changes once more.
     made = clean(
         _Linking(has_media=has_media).sub(_CONTROLS.sub("", first)),
         tags={*_TAGS, *(_MEDIA if has_media else ())},
@@ -205,7 +191,7 @@ LONGEST_URL: Final = 2000
 
 
 class _Judge:
-    """Says which value an attribute gets: URLs are made absolute, until they have come to a lot."""
+    """A filter for attributes; it makes URLs absolute and limits their total."""
 
     def __init__(self, base: str, left: Allowance, most_bytes: int, loads_all_but: UrlPlaces | None) -> None:
         self._base = base
@@ -219,7 +205,7 @@ class _Judge:
         return self.again(tag, name, value)
 
     def again(self, tag: str, name: str, value: str) -> str | None:
-        """Return a value whose URLs are absolute already."""
+        """Return a value; URLs must be absolute already."""
         if name in _URLS:
             return value if is_http(value) or (tag == "a" and value.startswith("mailto:")) else None
         pattern = _VALUES.get(name)
@@ -247,14 +233,14 @@ _SPOKEN: Final = {"img": "Image", "iframe": "Embedded page", "audio": "Audio", "
 
 
 class _Linking:
-    """Turns what would be loaded into links; within a link into words, for links do not stand in links."""
+    """A converter of media to links, or to words within a link: links do not nest."""
 
     def __init__(self, *, has_media: bool) -> None:
         self._loaded = _MEDIA if has_media else frozenset()
         self._is_in_link = False
 
     def sub(self, text: str) -> str:
-        """Return the text, which is as nh3 writes it."""
+        """Convert text written by nh3."""
         return _LINKED.sub(self._one, text)
 
     def _one(self, found: re.Match[str]) -> str:
@@ -277,10 +263,9 @@ class _Linking:
         return f" {words} " if name != "source" else ""
 
 
-# Levels
+# Nesting
 
-_MOST_LEVELS: Final = 64
-"""Of elements in each other; people write a dozen, what builds pages for them forty."""
+_MOST_LEVELS: Final = 64  # nested elements: people write a dozen, page builders forty
 # fmt: off
 _RENAMED: Final = {
     **dict.fromkeys(("big", "font", "nobr", "small", "tt", "u", "noscript", "center"), "span"),
@@ -288,11 +273,9 @@ _RENAMED: Final = {
     "b": "strong",
     "i": "em",
 }
-"""Elements that a parser opens again wherever they were not closed are kept few."""
+"""Parsers reopen unclosed formatting, so few kinds may stay."""
 _FORMATTING: Final = frozenset({"strong", "em", "code", "a"})
-"""Those that are left of them."""
-_BARE: Final = frozenset({*_RENAMED, "strong", "em", "code"})
-"""Their attributes count for nothing."""
+_BARE: Final = frozenset({*_RENAMED, "strong", "em", "code"})  # written without attributes
 _VOID: Final = frozenset({
     "area", "base", "br", "col", "embed", "hr", "img", "input", "keygen", "link", "meta", "param", "source",
     "track", "wbr",
@@ -301,12 +284,12 @@ _UNSHOWN: Final = frozenset({
     "script", "style", "textarea", "title", "iframe", "noembed", "noframes", "svg", "math", "template",
     "select",
 })
-"""Elements in which nothing is a tag, or none that is shown."""
+"""No tag in these is shown."""
 _IGNORED: Final = frozenset({
     "html", "head", "body", "frameset", "frame", "form", "button", "object", "applet", "marquee", "xmp",
     "plaintext", "listing",
 })
-"""Tags that mean nothing here, or change how others are read."""
+"""Without meaning here, or changing how others are read."""
 _CELLS: Final = frozenset({"td", "th", "caption"})
 _PARTS: Final = frozenset({*_CELLS, "tr", "thead", "tbody", "tfoot", "colgroup"})
 _SCOPE: Final = frozenset({*_CELLS, "table"})
@@ -316,10 +299,9 @@ _BLOCKS: Final = frozenset({
     "figcaption", "figure", "footer", "h1", "h2", "h3", "h4", "h5", "h6", "header", "hgroup", "hr", "li",
     "main", "menu", "nav", "ol", "p", "pre", "search", "section", "summary", "ul",
 })
-"""What ends a paragraph."""
+"""Start tags that end a paragraph."""
 # fmt: on
-_HEADINGS: Final = frozenset({"h1", "h2", "h3", "h4", "h5", "h6"})
-"""An end tag of any ends any."""
+_HEADINGS: Final = frozenset({"h1", "h2", "h3", "h4", "h5", "h6"})  # any end tag ends any heading
 _SPECIAL: Final = _BLOCKS | _PARTS | _TABLE
 _AROUND_ITEM: Final = _SPECIAL - {"address", "div", "p"}
 _AROUND_END: Final[Mapping[str, frozenset[str]]] = {
@@ -328,7 +310,7 @@ _AROUND_END: Final[Mapping[str, frozenset[str]]] = {
     "li": _SCOPE | {"ul", "ol"},
     **dict.fromkeys(_FORMATTING, _SCOPE),
 }
-"""Where no element is looked for that an end tag ends; of others than these, in all that is special."""
+"""Elements that stop the search for the one to end; for other tags, all of `_SPECIAL`."""
 _ENDED: Final[Mapping[str, tuple[frozenset[str], frozenset[str]]]] = {
     "li": (frozenset({"li"}), _AROUND_ITEM),
     **dict.fromkeys(("dt", "dd"), (frozenset({"dt", "dd"}), _AROUND_ITEM)),
@@ -338,7 +320,7 @@ _ENDED: Final[Mapping[str, tuple[frozenset[str], frozenset[str]]]] = {
     "table": (_TABLE, _CELLS),
     "a": (frozenset({"a"}), _SCOPE),
 }
-"""What a start tag ends beside paragraphs, the outermost of it, and where it is not looked for."""
+"""Start tag: elements it ends, up to the outermost, and elements that stop the search."""
 _PARAGRAPH: Final = frozenset({"p"})
 _B: Final = r"[ \t\n\f\r]"
 _TOKEN: Final = re.compile(
@@ -351,15 +333,13 @@ _TOKEN: Final = re.compile(
     r"|(?P<endless>/?[A-Za-z]))",
     re.DOTALL,
 )
-"""Comments and tags as HTML's tokeniser reads them (HTML, 13.2.5). A tag that does not end takes with it all
-that follows."""
+"""Comments and tags (HTML, 13.2.5); an unclosed tag swallows the rest."""
 
 
 def flatten(content: str) -> str:
-    """Return HTML whose elements are within few others, whatever a parser does to mend it.
+    """Return HTML of limited nesting, however a parser mends it.
 
-    The tags that it has are those that are written here, each once: what else could be taken for one is none
-    any more. What is deeper loses its tags, and keeps its words.
+    Only tags written here remain. Deeper elements lose their tags and keep their words.
     """
     levels = _Levels()
     at = 0
@@ -380,13 +360,11 @@ def flatten(content: str) -> str:
     return "".join(levels.written)
 
 
-_MOST_MENDED_LEVELS: Final = 3 * _MOST_LEVELS
-"""The same as a parser has mended it: tables have elements that nobody wrote."""
+_MOST_MENDED_LEVELS: Final = 3 * _MOST_LEVELS  # after mending: parsers add elements to tables
 _WRITTEN: Final = re.compile(r"<(/?)(?!(?:br|hr|wbr|col|img|source)[ >])[a-z]")
 
 
 def _levels_of(written: str) -> int:
-    """Return how many elements stand in each other in what the sanitiser has written."""
     now = deepest = 0
     for found in _WRITTEN.finditer(written):
         now += -1 if found[1] else 1
@@ -395,44 +373,42 @@ def _levels_of(written: str) -> int:
 
 
 class _Levels:
-    """Writes tags as they came, unless that makes too many levels.
+    """A writer of tags that omits those too deep.
 
-    It follows which elements are open, as HTML tells it (13.2.6). Where it errs it takes more for open than
-    there is.
+    It tracks open elements (HTML, 13.2.6), erring towards too many.
     """
 
     def __init__(self) -> None:
         self._open: list[str] = []
         self._left_out = Counter[str]()
-        """Start tags that were, and whose end tags are to be."""
+        """Omitted start tags; their end tags go, too."""
         self._endless = set[str]()
-        """Elements of which there is no further end tag."""
+        """Elements without a further end tag."""
         self.written: list[str] = []
 
     def text(self, text: str) -> None:
         self.written.append(text.replace("<", "&lt;"))
 
     def skip(self, name: str, found: re.Match[str], content: str) -> int:
-        """Leave out an element that is not shown, but for where a page stands in it; return its end."""
-        if name == "iframe":
+        if name == "iframe":  # its place stays
             self.written.append(f"<iframe{found['attributes']}></iframe>")
         end = None if name in self._endless else _END_OF[name].search(content, found.end())
         if end is not None:
             return end.end()
         self._endless.add(name)
-        # what is drawn or chosen may end with the first tag that does not belong there
+        # a foreign element may end with the first tag that does not belong there
         return found.end() if name in _FOREIGN else len(content)
 
     def tag(self, name: str, attributes: str, *, is_end: bool) -> None:
         if is_end:
             self._end(name)
         elif name in _PARTS and "table" not in self._open:
-            return  # of no table
+            return  # outside tables
         elif name in _VOID or self._is_begun(name):
             self.written.append(f"<{name}{attributes}>")
 
     def _is_begun(self, name: str) -> bool:
-        """Note that an element begins, unless it is to be left out."""
+        """Open an element; return False to omit it."""
         is_twice = name in _FORMATTING and name != "a" and name in self._open
         if not is_twice:
             if name in _BLOCKS or name == "table":
@@ -458,9 +434,9 @@ class _Levels:
             self.written.append("<br>")
 
     def _leave(self, names: Collection[str], around: Collection[str], *, is_outermost: bool = True) -> bool:
-        """Take an element for ended, with what is in it; return whether there is one of these names.
+        """Close an element with its content; return whether there was one.
 
-        What formats goes on behind the element in which it was begun.
+        Formatting continues behind the element it began in.
         """
         found = None
         for place in range(len(self._open) - 1, -1, -1):

@@ -1,24 +1,9 @@
-"""What one reader is given: the entries that a view takes, and word of a feed that is partial (R16).
+"""Cut a reader's view from segments, and warn of a partial feed (R16).
 
-A view (limit, since, a page, at most so many bytes) is cut from segments in output order, newest first
-(docs/design.md#segments). What it leaves out whole is never looked at; a segment that it takes in part is
-given to `kept` as the slices that its entries are:
+An undated entry follows the one before it in its segment; a segment without dates stays whole.
 
-    cut = Cut(view, total, room=1_000_000)
-    for segment in segments:
-        match cut.take(segment):
-            case Take.WHOLE: ...
-            case Take.PART: ...             # cut.kept(slices from cut.skipped on, number): entries to send
-            case Take.NONE: ...
-    cut.is_cut                              # whether anything was left out
-
-An entry without a date goes with the one before it in its segment; in a segment without dates all are kept.
-
-Of a partial feed a pseudo-entry says in plain words what is missing and why, in the feed's own format (R16;
-RFC 5005, 4.2; PaceFeedState): URLs and reasons only, with a stable id, so that it does not churn. It promises
-nothing. Readers keep it once they have seen it. So when every document that was missing has been had, an
-entry of the same id and a later date takes its word back, for `HEALED_SECONDS`; `ViewTurn` knows where a feed
-stands.
+The warning is a pseudo-entry in the feed's format (RFC 5005, 4.2; PaceFeedState); its stable id avoids churn.
+It has URLs and reasons only. Readers keep it, so after recovery a later entry of the same id takes it back.
 """
 
 from __future__ import annotations
@@ -42,18 +27,17 @@ from wholefeed.core.text.markup import escape, quoteattr
 
 
 class View(NamedTuple):
-    """What a reader wants of a feed."""
+    """A reader's selection of entries."""
 
     limit: int | None = None
-    """So many entries, the first in output order."""
+    """Number of entries, from the newest."""
     since: float | None = None
-    """Only entries dated at or after this instant, epoch seconds."""
+    """Epoch seconds; older entries are left out."""
     max_bytes: int | None = None
-    """An answer of at most so many bytes, without content coding."""
+    """Size of the answer without content coding."""
     page: FeedPage | None = None
-    """The entries of one page."""
     has_listed: bool = True
-    """Whether with those that stand in the publisher's pages alone (H7)."""
+    """Whether entries found only in the publisher's pages count (H7)."""
 
     @property
     def is_whole(self) -> bool:
@@ -62,49 +46,46 @@ class View(NamedTuple):
 
     @property
     def may_be_whole(self) -> bool:
-        """Whether nothing is left out of a feed that is short enough, and has nothing listed."""
+        """Whether a short feed without listed entries is whole."""
         return self.limit is None and self.since is None and self.page is None
 
     def places(self, total: int) -> range:
-        """Return which entries a feed of so many shows by their places in output order, the newest at 0."""
+        """Return the output places shown of `total` entries; 0 is the newest."""
         if self.page is not None:
             return self.page.places(total)
         return range(_UNLIMITED if self.limit is None else self.limit)
 
 
 class FeedPage(NamedTuple):
-    """A page of a feed that is asked for in pages (G1; RFC 5005, 3).
+    """A page of a feed (G1; RFC 5005, 3).
 
-    They are counted from the oldest entry on, so that a new one moves nothing: each has as many entries as
-    the next, but for the first one to read, which has the newest and bears the highest number.
+    Pages count from the oldest entry, so a new one moves nothing. The first to read has the highest number,
+    and up to twice the size.
     """
 
     size: int
     number: int | None = None
-    """None: the first one to read."""
+    """None: the first to read."""
 
     def count(self, total: int) -> int:
-        """Return how many pages a feed of so many entries has."""
         return max(1, total // self.size)
 
     def places(self, total: int) -> range:
-        """Return where its entries stand in output order; the page must be there."""
+        """Return the entries' output places; the page must exist."""
         count = self.count(total)
         number = self.number or count
         assert number <= count, "a page that is there"
         return range(0 if number == count else total - number * self.size, total - (number - 1) * self.size)
 
     def links(self, total: int, first_url: str) -> tuple[tuple[str, str], ...]:
-        """Return the links of the page by their relations; `first_url` is where the first one to read is.
-
-        No page but that one changes when it grows into two: `previous` is a number also where the first one
-        to read bears that, which has none, and answers under its number too.
-        """
+        """Return relations and URLs; `first_url` is the first page to read."""
         count = self.count(total)
         number = self.number or count
         found = [("first", first_url), ("last", f"{first_url}&page=1")]
         if number > 1:
             found.append(("next", f"{first_url}&page={number - 1}"))
+        # a number even for the first page, which answers to it too: no other page changes when that one
+        # grows into two
         if number < count:
             found.append(("previous", f"{first_url}&page={number + 1}"))
         return tuple(found)
@@ -115,31 +96,30 @@ _UNLIMITED: Final = 1 << 62
 
 
 class Cut:
-    """One view on its way through a feed's segments, which hold `total` entries.
+    """One view on its way through segments.
 
-    Its entries may come to `room` bytes (None: any number); the answer puts `joint` bytes between two
-    segments.
+    `room` limits bytes of entries (None: no limit); `joint` bytes separate segments.
     """
 
     def __init__(self, view: View, total: int, *, room: int | None = None, joint: int = 0) -> None:
         places = view.places(total)
         self._since = view.since
         self.skipped = places.start
-        """Entries before the view, in the segments that are to come."""
+        """Entries to skip in coming segments."""
         self._entries = len(places)
         self._room = _UNLIMITED if room is None else max(0, room)
         self._most = self._room - joint
-        """Bytes that no entry may be longer than."""
+        """Bytes; longer entries are passed over."""
         self._joint = joint
         self._is_full = False
         self._has_skipped = False
         self.is_cut = False
         """Whether anything was left out so far."""
         self.newest_at: float | None = None
-        """The latest date of what was taken so far, epoch seconds; None: nothing that is dated was."""
+        """Latest date taken, epoch seconds; None: none dated."""
 
     def take(self, segment: _ViewSpan, own: int | None = None) -> Take:
-        """Return how much of the next segment the view takes, of so many of its `own` entries; None: all."""
+        """Return how much of the next segment to take, of its `own` entries (None: all)."""
         if not segment.entries:
             return Take.WHOLE
         entries = segment.entries if own is None else own
@@ -152,7 +132,7 @@ class Cut:
             return Take.NONE
         is_after = self._since is None or segment.oldest_at is None or segment.oldest_at >= self._since
         fits = segment.length + self._joint <= self._room
-        if not fits and self._has_skipped:  # one segment was read for the sake of the room: no more
+        if not fits and self._has_skipped:  # a long entry was passed over: read no further part
             self._is_full = self.is_cut = True
             return Take.NONE
         is_all = not self.skipped and is_after and entries <= self._entries and fits
@@ -164,11 +144,9 @@ class Cut:
         return Take.WHOLE
 
     def kept(self, slices: Iterable[Slice], number: int) -> list[Slice]:
-        """Return which of a number of entries the view takes of a segment that it takes in part.
+        """Return the entries taken of `number` in a segment.
 
-        `slices` are theirs but for those that are `skipped`; no more of them are looked at than it takes to
-        fill the view. One that is longer than all the room is passed over: it would hide everything behind it
-        for ever.
+        `slices` start behind the `skipped` ones; only those needed are read.
         """
         wanted = self._find_dated(slices)
         self.skipped = 0
@@ -176,7 +154,7 @@ class Cut:
         taken: list[Slice] = []
         for each in wanted:
             size = each.end - each.start
-            if size > self._most:
+            if size > self._most:  # it would hide everything behind it for ever
                 self._has_skipped = True
                 continue
             if len(taken) == self._entries or size > self._room:
@@ -203,16 +181,12 @@ class Cut:
 
 
 class Take(Enum):
-    """How much of a segment a view takes."""
-
     WHOLE = auto()
     PART = auto()
-    NONE = auto()
+    NONE = auto()  # the segment is not read
 
 
 class _ViewSpan(Protocol):
-    """What a segment's row tells without its text."""
-
     @property
     def entries(self) -> int: ...
     @property
@@ -224,7 +198,7 @@ class _ViewSpan(Protocol):
 
 
 def entries_of(family: Family, text: bytes, version: str = "") -> list[Slice]:
-    """Return the entries of a segment's text, in order; `version` is what the segment was made for."""
+    """Return the entries of a segment's text; `version` is the segment's."""
     made = synthesize(family, "2.0", [text], namespace=default_namespace(family, version))
     document = parse(made, "http://segment.invalid/", max_depth=UNLIMITED)
     if not document.entries:
@@ -238,7 +212,7 @@ def entries_of(family: Family, text: bytes, version: str = "") -> list[Slice]:
     ]
 
 
-# What is said of a partial feed
+# The warning of a partial feed
 
 
 class _PageMessage(NamedTuple):
@@ -247,7 +221,6 @@ class _PageMessage(NamedTuple):
 
 
 def told_missing(missing: Sequence[MissingRange]) -> _PageMessage:
-    """Return what a reader of a partial feed is told, of at least one document."""
     said = "; ".join(f"{document.url}: {slug_in_words(document.reason)}" for document in missing)
     if all(document.reason == DocumentTruncated.slug for document in missing):  # row 49
         return _PageMessage(
@@ -263,8 +236,6 @@ def told_missing(missing: Sequence[MissingRange]) -> _PageMessage:
 
 
 class MissingRange(NamedTuple):
-    """A document that is not in the reconstruction, as the reader is told of it."""
-
     url: str
     reason: str
 
@@ -278,11 +249,7 @@ HEALED: Final = _PageMessage(
 def compose_warning(
     family: Family, told: _PageMessage, *, identifier: str, url: str, dated_at: float, version: str = ""
 ) -> bytes:
-    """Return the pseudo-entry.
-
-    The identifier is its atom:id, guid, rdf:about or JSON id, the URL the
-    proxy's page of the feed, the version the subscription document's (empty: the family's usual one).
-    """
+    """Return the pseudo-entry; `url` is the proxy's page of the feed, an empty `version` the usual one."""
     instant = format_rfc3339(dated_at)
     match family:
         case Family.ATOM:
@@ -299,7 +266,7 @@ def compose_warning(
 
 
 def _atom(told: _PageMessage, identifier: str, url: str, instant: str, *, is_old: bool) -> str:
-    """Atom 0.3 asks for issued and modified, and for the type of the link."""
+    """Write an entry; Atom 0.3 requires issued, modified and the link's type."""
     dates = f"<updated>{escape(instant)}</updated>"
     media_type = ""
     if is_old:
@@ -314,7 +281,6 @@ def _atom(told: _PageMessage, identifier: str, url: str, instant: str, *, is_old
 
 _AUTHOR: Final = "wholefeed"
 _PAGE_TYPE: Final = "text/html"
-"""Of what it links to."""
 
 
 def _rss(told: _PageMessage, identifier: str, url: str, instant: str) -> str:
@@ -350,36 +316,36 @@ def _json(told: _PageMessage, identifier: str, url: str, instant: str) -> str:
 
 
 class Warned(StrEnum):
-    """How far readers know that a feed is partial."""
+    """Readers' knowledge of a partial feed."""
 
     NONE = ""
     UNSENT = "unsent"
     SENT = "sent"
     LOST = "lost"
-    """It was sent, and part of what was missing will never be had: nothing takes it back."""
+    """Sent, but something missing will never come: nothing takes it back."""
     HEALED = "healed"
 
 
 class ViewTurn(NamedTuple):
-    """Where a feed stands.
+    """A feed's state of warning.
 
-    The turns of one feed, each dated later than the one before:
+    Each turn is dated later than the one before:
 
-        NONE -- partial --> UNSENT -- a reader gets it --> SENT -- all was had --> HEALED
-        SENT -- unlinked, never had --> LOST
+        NONE -- partial --> UNSENT -- a reader gets it --> SENT -- all obtained --> HEALED
+        SENT -- unlinked, never obtained --> LOST
         HEALED -- partial --> UNSENT
         UNSENT and LOST -- no longer partial --> NONE
     """
 
     warned: Warned
     dated_at: float | None
-    """What the entry is dated, or the last one was; None: there was none yet."""
+    """Date of the last entry; None: none yet."""
 
     def next(self, first_failed_at: float | None, *, is_lost: bool, now: float) -> ViewTurn:
-        """Return where it stands once it is published.
+        """Return the state after a publication.
 
-        What is missing now failed first at `first_failed_at` (None: nothing is missing). `is_lost`: something
-        that was missing is neither missing any more nor was it had.
+        `first_failed_at` is the first failure among missing documents (None: none). `is_lost`: one is no
+        longer missing, yet was never obtained.
         """
         warned = Warned.LOST if is_lost and self.warned is Warned.SENT else self.warned
         if first_failed_at is not None:
@@ -395,21 +361,19 @@ class ViewTurn(NamedTuple):
                 return ViewTurn(Warned.NONE, self.dated_at)
 
     def is_healed_at(self, now: float) -> bool:
-        """Whether it is said now that the feed has healed."""
         ends_at = self.healed_until
         return ends_at is not None and now < ends_at
 
     @property
     def healed_until(self) -> float | None:
-        """When it is said no longer that the feed has healed; None where it is not said at all."""
+        """End of the healed entry; None: not sent."""
         if self.warned is not Warned.HEALED or self.dated_at is None:
             return None
         return self.dated_at + HEALED_SECONDS
 
     def _later(self, instant: float) -> float:
-        """Instants are written in whole seconds."""
+        """Return a later date; dates have whole seconds."""
         return instant if self.dated_at is None else max(instant, self.dated_at + 1)
 
 
 HEALED_SECONDS: Final = 14 * DAY_SECONDS
-"""How long it is said that a feed has healed."""

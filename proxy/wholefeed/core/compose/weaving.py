@@ -1,22 +1,10 @@
-"""Segments that hold entries of any documents, in an order of their own (R20).
+"""Arrange single entries of any documents in segments (R20).
 
-Of most feeds a segment holds whole documents (`wholefeed.core.compose.segments`). The pages that an adapter
-asked for hold what was published at any time; and an entry whose text is remembered may stand in the place
-that an archive gives it (`wholefeed.core.compose.ordering`). So here a segment holds entries, whatever
-documents they are of, and says which (`Members`):
+Most feeds have segments of whole documents (`wholefeed.core.compose.segments`). But an adapter's pages mix
+dates, and a remembered entry may stand in an archive. Whole documents may stand between entries.
 
-    found = compare(strands, stamps, live)      # what is in them and not live, what is live and not in them
-    steps = weave([*strands, *rendered], order, gone=found.gone, ...)
-    for step in steps:
-        match step:
-            case Keep(number): ...
-            case Weave(picks): ...              # entries of one strand or several become one new segment
-
-The order is that of publication across all documents, or what the caller sorts by; then whole documents may
-stand between the entries. A strand is a segment that is published, or what was rendered just now because no
-segment has it. Published ones are kept wherever they can be: an entry that is newer than all stands in a
-segment of its own until those in front are worth joining; an older one has the segment written anew in which
-it belongs, and no other.
+A strand is a published segment, or entries just rendered. A newest entry gets its own segment until joining
+is worth it; an older one renews one segment.
 """
 
 from __future__ import annotations
@@ -35,18 +23,14 @@ from wholefeed.core.compose.segments import TARGET_BYTES, Build, Group, Keep, ma
 from wholefeed.core.model import Family, FeedDocument
 from wholefeed.core.text.dates import parse_rfc3339
 
-# When an entry was published
+# Publication instants
 
 UNDATED: Final = -inf
-"""Of the entries of a document that bears no date at all: they stand last, in the order of documents."""
+"""Documents without any date stand last, in their order."""
 
 
 def publication_dates(document: FeedDocument) -> list[float]:
-    """Return what each entry of a document is sorted by, from the top.
-
-    An entry without a date takes that of the one before it, or else behind it, on its page: so it stands
-    behind the one, or before the other, wherever that comes to stand.
-    """
+    """Return each entry's sort date; an undated entry takes the date before it, else behind it."""
     text, is_atom = document.text, document.family is Family.ATOM
     dates: list[float | None] = []
     for entry in document.entries:
@@ -57,10 +41,7 @@ def publication_dates(document: FeedDocument) -> list[float]:
 
 
 def publication_instant(text: bytes, start: int, end: int) -> float | None:
-    """Return when an entry of Atom says that it was published, which an edit leaves as it was.
-
-    The formats of RSS have no other instant to sort by.
-    """
+    """Return an Atom entry's publication; RSS has no instant beside `order_at`."""
     if text.find(b"published", start, end) < 0:
         return None
     found = _PUBLISHED.search(text, start, end)
@@ -70,45 +51,42 @@ def publication_instant(text: bytes, start: int, end: int) -> float | None:
 _PUBLISHED: Final = re.compile(rb"<(?:[\w.-]{1,40}:)?published\b[^>]{0,200}>\s{0,200}([^<\s]{1,80})")
 
 
-# Which entries a segment holds
+# Entries of a segment
 
 
 class WovenMember(NamedTuple):
-    """One entry of a segment."""
-
     document: int
     ordinal: int
     size: int
-    """Of its text, in bytes, without what stands between two."""
+    """Bytes of text, without separator."""
     published_at: float
-    """As `publication_dates` gives it; with a spot, as `wholefeed.core.compose.ordering.sequence` does."""
+    """From `publication_dates`; with a spot, from `sequence`."""
     spot: Spot | None = None
-    """Where it stands; None in a collected feed, where that is by publication alone."""
+    """None in a collected feed: by publication alone."""
 
 
 class Spot(NamedTuple):
-    """Where an entry stands in a feed of documents."""
+    """An entry's place in a feed of documents."""
 
     home: int | None
-    """The document that gives it its place; None: its date does."""
+    """Document that gives the place; None: the date does."""
     place: int
-    """Among the entries of that document, from the top of what is sent."""
+    """From the top of that document's output."""
 
 
 @dataclass(frozen=True, slots=True)
 class Members:
-    """The entries of a segment, from the top, in 20 bytes each, or 28 with their spots."""
+    """A segment's entries from the top: 20 bytes each, or 28 with spots."""
 
     stamps: Mapping[int, bytes]
-    """By document, in output order: what it has as long as its entries read the same."""
+    """By document, in output order; equal while its entries read the same."""
     packed: bytes
-    """As `pack_member` makes them; documents are counted in the order of `stamps`."""
+    """By `pack_member`; documents count in the order of `stamps`."""
     has_spots: bool = False
-    """Whether the entries have spots: then each is packed with that."""
 
     @classmethod
     def of(cls, members: Iterable[WovenMember], stamps: Mapping[int, bytes]) -> Self:
-        """Pack members of documents; `stamps` has those of more, in output order."""
+        """Pack members; `stamps` may have more documents, in output order."""
         held = list(members)
         present = {member.document for member in held}
         present |= {home for member in held if member.spot and (home := member.spot.home) is not None}
@@ -121,10 +99,10 @@ class Members:
 
     @classmethod
     def read(cls, text: bytes) -> Self:
-        """Return what `written` gave.
+        """Read the bytes of `written`.
 
         Raises:
-            ValueError: It is something else.
+            ValueError: Other bytes.
         """
         try:
             (count,) = _COUNT.unpack_from(text)
@@ -139,7 +117,6 @@ class Members:
         return cls(stamps, text[start:], has_spots)
 
     def written(self) -> bytes:
-        """Return it as bytes."""
         documents = [_DOCUMENT.pack(*each) for each in self.stamps.items()]
         count = len(documents) | (_HAS_SPOTS if self.has_spots else 0)
         return b"".join([_COUNT.pack(count), *documents, self.packed])
@@ -152,7 +129,7 @@ class Members:
 
     @property
     def ends(self) -> tuple[WovenMember, WovenMember]:
-        """The first and the last, of at least one."""
+        """First and last member; one must exist."""
         first, last = self._of(self.packed[: self._size] + self.packed[-self._size :])
         return first, last
 
@@ -182,54 +159,46 @@ def _pack_placed(
 STAMP_BYTES: Final = 16
 _COUNT: Final = struct.Struct("=I")
 _DOCUMENT: Final = struct.Struct(f"=q{STAMP_BYTES}s")
-_HAS_SPOTS: Final = 1 << 31
-"""Beside the number of documents."""
+_HAS_SPOTS: Final = 1 << 31  # a flag beside the number of documents
 _MEMBER: Final = struct.Struct("=IIId")
 _PLACED: Final = struct.Struct("=IIIdII")
 _NO_HOME: Final = (1 << 32) - 1
 pack_member: Final = _MEMBER.pack
-"""Of a document's place among several, ordinal, size and `publication_instant`."""
+"""Packs document's place, ordinal, size and `publication_instant`."""
 unpack_members: Final = _MEMBER.iter_unpack
 
 
 class Strand(NamedTuple):
-    """Entries whose text is sealed."""
+    """Entries with sealed text."""
 
     number: int
-    """Of the segment; where it is new, what the caller knows it by, below 0."""
+    """The segment's; below 0, the caller's for a new strand."""
     members: Members
     size_bytes: int
-    """Of the text."""
 
     @property
     def is_new(self) -> bool:
-        """Whether it was rendered just now, to be woven in."""
         return self.number < 0
 
 
 Key = tuple[float, ...]
-"""What entries are sorted by: in a collected feed less the date of publication, then place of the document
-and ordinal. So what has no date of its own comes right behind the entry that it has it of, which is before it
-in the same document."""
+"""Sort key. In a collected feed: negated publication, document's place, ordinal. So an undated entry follows
+the one that gives its date."""
 
 
-# What has changed
+# Changes since the last publication
 
 
 class WeavingState(NamedTuple):
-    """Where an entry stands, and what it is dated there."""
-
     at: float
     spot: Spot
 
 
 class Difference(NamedTuple):
-    """What segments and documents have apart."""
-
     gone: Mapping[int, Collection[int]]
-    """Members that are no longer live, as places in their strand; by strand."""
+    """By strand, places of members no longer live."""
     missing: Mapping[int, Sequence[int]]
-    """The ordinals of entries that stand in no strand, by document."""
+    """By document, ordinals of live entries in no strand."""
 
 
 def compare(
@@ -238,13 +207,10 @@ def compare(
     live: Mapping[int, Collection[int]],
     places: Mapping[tuple[int, int], WeavingState] | None = None,
 ) -> Difference:
-    """Compare what is published, and can stay so, with what is live.
+    """Compare published strands with live entries.
 
-    Args:
-        strands: What is published.
-        stamps: Of all attached documents, in output order.
-        live: The ordinals of the live entries of the documents that may have changed: the others have not.
-        places: Where each of these entries stands, by document and ordinal; None in a collected feed.
+    `stamps` covers all attached documents, `live` those that may have changed. `places` is None in a
+    collected feed.
     """
     wanted = {document: set(ordinals) for document, ordinals in live.items()}
     gone: dict[int, set[int]] = {}
@@ -268,15 +234,15 @@ def compare(
     return Difference(gone, missing)
 
 
-# What is to be written
+# Segments to write
 
 
 @dataclass(frozen=True, slots=True)
 class Weave:
-    """These entries become one new segment."""
+    """Make a segment of these entries."""
 
     picks: Sequence[Pick]
-    """The entries, newest first."""
+    """Newest first."""
 
     @property
     def size_bytes(self) -> int:
@@ -284,27 +250,27 @@ class Weave:
 
 
 class Pick(NamedTuple):
-    """One entry of a new segment."""
+    """An entry of a new segment."""
 
     key: Key
     strand: int
-    """The number of the strand in which its text is."""
+    """Number of the strand with the text."""
     place: int
-    """It has there."""
+    """In that strand."""
     member: WovenMember
 
 
 class Whole(NamedTuple):
-    """Documents that stand between the entries, as a segment that is kept or to be made."""
+    """Documents between entries, as one segment."""
 
     documents: tuple[int, ...]
     """In output order."""
     segment: int | None
-    """None: it is to be made."""
+    """None: to be made."""
     is_settled: bool
     live_bytes: int
     first: Key
-    """What its first entry is sorted by; no entry of a strand stands between that and the last one."""
+    """No strand's entry stands between this and `last`."""
     last: Key
 
 
@@ -320,17 +286,9 @@ def weave(
 ) -> list[Keep | Weave | Build]:
     """Return the segments of a feed, newest first.
 
-    While documents still come, each strand stays for itself and only strands are sorted: an import is sorted
-    once, at its end.
-
-    Args:
-        strands: What is published and can stay so, and what is new.
-        order: All attached documents in output order, the subscription document first.
-        gone: As in `Difference`.
-        is_walking: Whether documents still come.
-        target_bytes: What a segment may come to; a longer entry stands alone.
-        key_of: Gives what an entry is sorted by; None: its publication.
-        wholes: What stands between the entries, in output order.
+    `order` has the attached documents in output order, the subscription document first. While documents come
+    (`is_walking`), strands stay apart: an import is sorted once, at its end. Without `key_of`, publication
+    sorts.
     """
     places = {document: place for place, document in enumerate(order)}
     loom = _Loom(places, gone, target_bytes, key_of)
@@ -339,15 +297,15 @@ def weave(
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class _Piece(Group):
-    """A segment in the making; settled if it is not the subscription document's alone, which is replaced."""
+    """A future segment; not settled if only the subscription document's."""
 
     first: Key
     last: Key
     strand: Strand | None = None
-    """What is kept; None: the picks are written."""
+    """None: `picks` are written."""
     picks: Sequence[Pick] = ()
     documents: tuple[int, ...] = ()
-    """Of what stands whole."""
+    """Non-empty for a `Whole`."""
 
 
 class _Loom:
@@ -364,7 +322,6 @@ class _Loom:
         self._key = self._publication if key_of is None else key_of
 
     def apart(self, strands: Iterable[Strand]) -> list[_Piece]:
-        """Return a piece for each strand, those that begin newest first."""
         pieces = []
         for strand in strands:
             whole = self._kept(strand)
@@ -372,7 +329,7 @@ class _Loom:
         return sorted(pieces, key=lambda piece: piece.first)
 
     def in_order(self, strands: Iterable[Strand], wholes: Iterable[Whole] = ()) -> list[_Piece]:
-        """Return pieces of which each ends before the next begins."""
+        """Return pieces without overlap."""
         kept, loose = [_whole_piece(each) for each in wholes], list[Pick]()
         for strand in strands:
             whole = self._kept(strand)
@@ -400,7 +357,7 @@ class _Loom:
         return pieces + self._written(loose[start:])
 
     def join(self, pieces: Sequence[_Piece]) -> list[Keep | Weave | Build]:
-        """Let small neighbours become one where that is worth its cost, from the old end on."""
+        """Join small neighbours where worth the cost, from the old end."""
         joined = list[_Piece]()
         for piece in reversed(pieces):
             newer = piece
@@ -418,13 +375,13 @@ class _Loom:
         return is_alike and may_join(older, newer, self._target_bytes)
 
     def _kept(self, strand: Strand) -> _Piece | None:
-        """Return a strand as it is published; None where it has to be taken apart."""
+        """Return a strand as published; None: it must be taken apart."""
         if strand.is_new or strand.number in self._gone:
             return None
         places = [self._places[document] for document in strand.members.stamps]
         if places != sorted(places):  # documents have traded places
             return None
-        if strand.members.has_spots:  # what stands by its date may have come to stand elsewhere
+        if strand.members.has_spots:  # an entry placed by its date may have moved
             keys = [self._key(member) for member in strand.members]
             if any(a >= b for a, b in pairwise(keys)):
                 return None
@@ -458,7 +415,7 @@ class _Loom:
         return any(self._places[document] for document in documents)
 
     def _written(self, picks: Sequence[Pick]) -> list[_Piece]:
-        """Return new pieces of about one size; what the subscription document has in front is for itself."""
+        """Return pieces of similar size; the subscription document's front stays separate."""
         lead = len(list(takewhile(lambda pick: not self._places[pick.member.document], picks)))
         stretches = [picks[:lead], picks[lead:]] if lead else [picks]
         return [self._piece(part) for stretch in stretches for part in _cut(stretch, self._target_bytes)]
@@ -506,7 +463,6 @@ _key: Final = itemgetter(0)
 
 
 def _overlapping(pieces: Iterable[_Piece]) -> list[list[_Piece]]:
-    """Return pieces in groups of which each ends before the next begins."""
     groups: list[list[_Piece]] = []
     end: Key = (-inf,)
     for piece in sorted(pieces, key=lambda each: each.first):
@@ -519,13 +475,12 @@ def _overlapping(pieces: Iterable[_Piece]) -> list[list[_Piece]]:
 
 
 def _is_parted(piece: _Piece, loose: Sequence[Pick]) -> bool:
-    """Whether an entry belongs between the first and the last of a piece."""
     at = bisect_left(loose, piece.first, key=_key)
     return at < len(loose) and loose[at].key < piece.last
 
 
 def _cut(picks: Sequence[Pick], target_bytes: int) -> list[Sequence[Pick]]:
-    """Return picks in parts of about one size, which is the target at most."""
+    """Split picks into parts of similar size, at most the target; a larger entry stands alone."""
     total = sum(pick.member.size for pick in picks)
     share = total / max(1, ceil(total / target_bytes))
     parts, at, before = list[list[Pick]](), -1, 0

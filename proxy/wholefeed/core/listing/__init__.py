@@ -1,1 +1,1 @@
-"""Histories that stand in a publisher's HTML pages (rules H2 to H6)."""
+"""Histories in publishers' HTML pages (H2 to H6)."""

@@ -1,11 +1,6 @@
-"""Where the list of a feed's entries is in its site, and what it lists (H2 to H5, H8).
+"""Find the list of a feed's entries in its site, and read its entries (H2 to H5, H8).
 
-`look` is a generator that decides and does nothing else: it yields one question at a time, is sent the page
-or why it was not had, and returns what was found.
-
-    steps = look(job)
-    ask = next(steps)                           # Ask("https://a.example/")
-    ask = steps.send(read_page(…))              # StopIteration holds Found
+`look` is a generator without I/O: it yields one `PageRequest` at a time and is sent a `ListPage` or `NotHad`.
 """
 
 from __future__ import annotations
@@ -52,76 +47,67 @@ from wholefeed.core.text.urls import resolve_or_empty, split
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LookMemory:
-    """What a look leaves for the next one; by default as it is before the first."""
+    """Results for the next look."""
 
     first_url: str = ""
-    """Of the page that the list begins on; empty where none was found."""
+    """Empty: no list found."""
     way: str = ""
-    """How the list goes on: `pages`, each of which leads to the next, or `levels`."""
+    """`pages`, each leading to the next, or `levels`."""
     shape: str = ""
-    """Of its links in the document, as `Listed.shape`."""
+    """See `EntryList`."""
     tops: tuple[str, ...] = ()
-    """Keys of the newest entries that it had."""
+    """Keys of the newest listed entries."""
     missing: tuple[str, ...] = ()
-    """URLs of its pages that could not be had and may come later."""
+    """URLs of failed pages that may come later."""
 
     @classmethod
     def of(cls, values: Mapping[str, Any]) -> Self:
-        """Return it by its fields as JSON has kept them; what another version knew more is left out."""
+        """Read stored fields; those of other versions are ignored."""
         known: dict[str, Any] = {each.name: values[each.name] for each in fields(cls) if each.name in values}
         return cls(**known | {name: tuple(it) for name, it in known.items() if isinstance(it, list)})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ListJob:
-    """What a look starts from."""
-
     feed_url: str
     """After redirects."""
     home_urls: tuple[str, ...]
-    """What the feed's head links as its page; absolute, may be empty."""
+    """Pages linked in the feed's head; absolute."""
     entries: tuple[FeedEntry, ...]
     site_of: Callable[[str], str]
-    """The registrable domain of a URL: no other site is asked."""
+    """Returns a URL's registrable domain; no other site is asked."""
     most_pages: int = 200
-    """Of the list."""
     now: float
     known: LookMemory = LookMemory()
     known_keys: Container[str] = frozenset()
-    """`link_key` of what is listed already or the feed's own."""
+    """`link_key` of entries listed already or in the feed."""
 
 
 class PageRequest(NamedTuple):
-    """One question."""
-
     url: str
 
 
 class NotHad(NamedTuple):
-    """Why a page was not had."""
-
     url: str
     slug: str
     status: int | None
     is_lasting: bool
-    """Whether it is not asked for again: 404, 410, forbidden by robots.txt."""
+    """404, 410 or robots.txt: never asked again."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ListedEntry:
-    """An entry of the list."""
-
     link: str
     """Cleaned."""
     title: str
     at: float | None
     dated_by: str
-    """Where the date is from: `page`, `url`, `month`, `year`, `neighbour`; empty where there is none."""
+    """`page`, `url`, `month`, `year`, `neighbour`; empty: undated."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ListedPage:
-    """A page of the list, its entries newest first."""
+    """Newest entry first."""
 
     url: str
     entries: tuple[ListedEntry, ...]
@@ -129,8 +115,6 @@ class ListedPage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MissingPage:
-    """A page of the list that could not be had."""
-
     url: str
     slug: str
     status: int | None
@@ -138,11 +122,11 @@ class MissingPage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LookOutcome:
-    """A page that was looked at and did not count."""
+    """A page without the list."""
 
     url: str
     why: str
-    """A slug of `WHY`."""
+    """A slug of `WHY` or of a failure."""
 
 
 WHY: Final = {
@@ -158,12 +142,10 @@ WHY: Final = {
     "robots": "the publisher asks programs not to read it",
     "not-had": "it could not be had",
 }
-"""Why a page did not count, in words for people. What the fetching of a page calls a failure stands as it is;
-behind `http-status` is the status."""
+"""In words for people. Failures keep their slugs; a status follows `http-status`."""
 
 
 def why_in_words(why: str) -> str:
-    """Return it for people."""
     slug, _, status = why.partition(" ")
     if status.isdecimal() and int(status) in GONE:
         return "there is no such page"
@@ -174,15 +156,13 @@ def why_in_words(why: str) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FoundLists:
-    """What a look comes to."""
-
     pages: tuple[ListedPage, ...]
-    """In the order of the list, newest first; empty: nothing is listed."""
+    """Newest first; empty: nothing is listed."""
     missing: tuple[MissingPage, ...]
     looked: tuple[LookOutcome, ...]
     known: LookMemory
     is_cut: bool
-    """Whether there is more of the list than may be read: pages, or links of one."""
+    """Whether limits left out pages, or links of one."""
 
 
 Answer = ListPage | NotHad
@@ -191,42 +171,39 @@ Asking = Generator[PageRequest, Answer, T]
 
 
 def look(job: ListJob) -> Asking[FoundLists]:
-    """Ask for the pages of the list, one at a time, and return what is listed there."""
+    """Search for the list, one page at a time, and return its entries."""
     return (yield from _ListSearch(job).run())
 
 
 MOST_ENTRIES: Final = 50_000
-"""Of a list."""
+"""Per list."""
 MOST_LOOKS: Final = 8
-"""Requests for what turns out to be no page of the list."""
-_MOST_TRIES: Final = 4
-"""Of pages that may be the next one."""
+"""Requests for pages outside the list."""
+_MOST_TRIES: Final = 4  # candidates for the next page
 _FEW: Final = 3
 _MANY: Final = 1000
 
 
 @dataclass(frozen=True, slots=True)
 class _Way:
-    """How a list may be had, from a page on."""
+    """A way to read a list, from `page` on."""
 
     page: ListPage
     listed: EntryList | None
-    """What stands on it; None where the pages of `level` have it."""
+    """None: the pages of `level` have the list."""
     level: Level | None
     promise: int
-    """About how many entries it will bring; 0: nobody says it."""
+    """Expected entries; 0: unknown."""
     requests: int
     is_open: bool
-    """Whether it may bring more than that."""
+    """Whether there may be more than promised."""
 
 
 class _ListWalk(NamedTuple):
-    """What a walk came to."""
-
     way: _Way
     pages: list[ReadListPage]
     order: str
-    """Or why it is none."""
+    """An order, or a slug: why this is no list."""
     shape: str = ""
     missing: tuple[MissingPage, ...] = ()
     is_cut: bool = False
@@ -237,22 +214,20 @@ class _ListWalk(NamedTuple):
 
 
 class _ListSearch:
-    """One look."""
-
     def __init__(self, job: ListJob) -> None:
         self._job = job
         self._site = job.site_of(job.feed_url)
         self._feed = ListedFeedEntries.of(job.entries, self._is_own)
         self._keeping = Keeping(self._feed)
         self._had: dict[str, Answer] = {}
-        """What was answered, by the keys of what was asked for."""
+        """Pages and failures by key."""
         self._looked: dict[str, LookOutcome] = {}
         self._spare = MOST_LOOKS
         self._requests = 0
         self._adds_slash = False
 
     def run(self) -> Asking[FoundLists]:
-        """Look where the list was, else everywhere."""
+        """Look at the known list first, else everywhere."""
         if not self._feed.is_fit:
             return self._nothing(LookOutcome(url=self._job.feed_url, why="entries-elsewhere"))
         if self._job.known.first_url:
@@ -272,10 +247,10 @@ class _ListSearch:
         looked = (*self._looked.values(), *further)
         return FoundLists(pages=(), missing=(), looked=looked, known=LookMemory(), is_cut=False)
 
-    # Where to look
+    # Places to look
 
     def _look_around(self, ways: list[_Way], urls: list[str]) -> Asking[None]:
-        """Read pages, and those that their links name as lists, until there is one that promises enough."""
+        """Read pages, and those linked as lists, until one promises enough."""
         waiting, number = urls, 0
         while number < len(waiting) and self._may_go_on:
             page = yield from self._ask(waiting[number])
@@ -297,17 +272,15 @@ class _ListSearch:
         return own or [_root(self._feed.links[0])]
 
     def _guesses(self) -> list[str]:
-        """Return pages that nothing links; where each path answers, none."""
-        if self._keeping.has_twins:
+        """Return usual addresses of lists, linked or not."""
+        if self._keeping.has_twins:  # the site may answer every path with one page
             return []
         urls = [resolve_or_empty(self._homes()[0], f"/{name}") for name in ROOT_NAMES]
         return [url for url in urls if not self._feed.shape.fits(link_key(url))]
 
     def _may_look(self, link: PageLink, shapes: Container[str]) -> bool:
-        """Whether a page may be looked at for a list: it is no entry, no feed, and none of a year.
-
-        Where entries stand beside other pages, what a menu links otherwise than entries is none.
-        """
+        """Return whether a linked page may list entries, rather than be one."""
+        # where other pages have paths like entries, a menu link of another shape is no entry
         is_menu = link.is_aside and link.shape not in shapes
         is_entry = self._feed.shape.fits(link.key) and not is_menu
         if is_entry or link.key in self._feed.order:
@@ -316,14 +289,12 @@ class _ListSearch:
 
     @property
     def _may_go_on(self) -> bool:
-        """Whether there are requests left, and room for what they bring."""
         return self._spare > 0 and not self._keeping.is_full
 
     def _is_own(self, url: str) -> bool:
         return self._job.site_of(url) == self._site
 
     def _ask(self, url: str, *, is_page: bool = False) -> Asking[Answer]:
-        """Return what is answered; each page is asked for once."""
         if self._adds_slash and is_page:
             url = _with_slash(url)
         key = link_key(url)
@@ -352,7 +323,7 @@ class _ListSearch:
     def _note(self, url: str, why: str) -> None:
         self._looked[link_key(url)] = LookOutcome(url=url, why=why)
 
-    # What may be a list
+    # Possible lists
 
     def _ways_on(self, page: ListPage) -> list[_Way]:
         feed, ways = self._feed, list[_Way]()
@@ -372,7 +343,7 @@ class _ListSearch:
         return ways
 
     def _rank(self, ways: Sequence[_Way]) -> list[_Way]:
-        """Return them as they are tried: of those that promise as much the one of fewest requests."""
+        """Sort ways for trial; among equal promises, fewest requests first."""
         known = max((way.promise for way in ways), default=0)
         reached = min((year for way in ways if way.listed for year in _years(way.listed)), default=0)
         years = [way.level.first_year for way in ways if way.level]
@@ -391,7 +362,7 @@ class _ListSearch:
         return [ways[rank[-1]] for rank in ranks]
 
     def _pages_since(self, year: int, page_entries: int) -> int:
-        """Return how many pages a list may have since a year, at the pace of the feed."""
+        """Estimate the pages since a year, at the feed's pace."""
         dates = self._feed.dates.values()
         if not year or len(dates) < LEAST:
             return _MANY
@@ -414,10 +385,9 @@ class _ListSearch:
     def _brings(self, walked: _ListWalk) -> bool:
         return any(item.key not in self._feed.order for page in walked.pages for item in page.items)
 
-    # Its pages
+    # Pages, each leading to the next
 
     def _walk_pages(self, way: _Way, *, is_again: bool = False) -> Asking[_ListWalk]:
-        """Follow a list from its first page on."""
         assert way.listed is not None, "a way of pages begins with a list"
         row = ListRow(way.listed, self._feed)
         pages = [ReadListPage(way.page.url, row.items)]
@@ -439,8 +409,7 @@ class _ListSearch:
         return _ListWalk(way, row.all_pages(pages), order, way.listed.shape, tuple(missing), is_cut)
 
     def _may_be_list(self, row: ListRow, items: Sequence[Item]) -> bool:
-        """Whether a list may be the feed's, by its last page: the feed's entries come first."""
-        if self._feed.has_met(item.key for item in items):
+        if self._feed.has_met(item.key for item in items):  # the feed's entries come first
             return self._feed.begins(row.keys)
         return self._feed.is_met((*row.keys, *(item.key for item in row.pinned)))
 
@@ -461,10 +430,7 @@ class _ListSearch:
     def _follow(
         self, page: ListPage, row: ListRow, kind: str, missing: list[MissingPage], below: str = ""
     ) -> Asking[tuple[ListPage, list[Item], str] | None]:
-        """Ask for the page behind one of a list; None: there is none.
-
-        What has led from page to page so far leads on.
-        """
+        """Ask for the next page, preferably by the kind of link followed so far."""
         found = [each for each in next_urls(page) if each.url.startswith(below) and self._may_ask(each, row)]
         same = [each for each in found if not kind or each.kind == kind]
         for each in (same or [each for each in found if each.kind != "count"])[:_MOST_TRIES]:
@@ -486,7 +452,7 @@ class _ListSearch:
     def _skip(
         self, page: ListPage, gone: Next, row: ListRow, missing: list[MissingPage]
     ) -> Asking[tuple[ListPage, list[Item], str] | None]:
-        """Ask for the page behind one that could not be had, where pages are counted."""
+        """Ask for the page behind a failed one, where pages are numbered."""
         count = next((each for each in counts_on(page) if link_key(each.url) == gone.key), None)
         while count is not None and count.number < count.last and self._may_go_on:
             count = count.following()
@@ -505,18 +471,17 @@ class _ListSearch:
         return page.key not in row.asked and self._is_own(page.url)
 
     def _refund(self, url: str) -> None:
-        """Give back what was spent for a page of the list."""
+        """Give back a request spent on the list."""
         self._spare += self._looked.pop(link_key(url), None) is not None
 
     def _is_joined(self, items: Sequence[Item]) -> bool:
-        """Whether a page has what was known at the last look."""
+        """Return whether a page has entries known from the last look."""
         tops, known, own = self._job.known.tops, self._job.known_keys, self._feed.order
         return any(item.key in tops or (item.key in known and item.key not in own) for item in items)
 
-    # Two levels
+    # Pages of years or months
 
     def _walk_levels(self, way: _Way, *, is_again: bool = False) -> Asking[_ListWalk]:
-        """Read the pages of years or months."""
         assert way.level is not None, "a way of levels"
         waiting, read = list(way.level.urls), list[list[ReadListPage]]()
         shape, seen, missing = "", set[str](), list[MissingPage]()
@@ -563,7 +528,6 @@ class _ListSearch:
     def _read_level(
         self, page: ListPage, listed: EntryList, missing: list[MissingPage]
     ) -> Asking[list[ReadListPage]]:
-        """Read the page of a year or a month, and what it goes on at."""
         row = ListRow(listed, self._feed)
         group = [ReadListPage(page.url, row.items)]
         below = page.url.rpartition(".")[0] if page.url.endswith((".html", ".htm", ".php")) else page.url
@@ -594,7 +558,7 @@ class _ListSearch:
     # Looking again
 
     def _look_again(self) -> Asking[FoundLists | None]:
-        """Read the first page of the list that is known; None: it is not as it was."""
+        """Read the known list; None: it has changed."""
         known = self._job.known
         page = yield from self._ask(known.first_url)
         if isinstance(page, NotHad):
@@ -623,10 +587,7 @@ class _ListSearch:
     def _ask_missing(
         self, walked: _ListWalk
     ) -> Asking[tuple[list[ReadListPage], tuple[MissingPage, ...], bool]]:
-        """Ask for the pages again that could not be had, and for those behind them that are not known.
-
-        As many as are left of those that one look may read; the flag says whether there are more.
-        """
+        """Ask again for failed pages and unknown ones behind; the flag tells of more."""
         read, missing, is_cut = list[ReadListPage](), list[MissingPage](), False
         for url in self._job.known.missing[: self._spare]:
             left = self._job.most_pages - len(walked.pages) - len(read)
@@ -645,7 +606,7 @@ class _ListSearch:
     def _behind(
         self, page: ListPage, row: ListRow, missing: list[MissingPage], most: int
     ) -> Asking[tuple[list[ReadListPage], bool]]:
-        """Read a page and those behind it, up to one that was read before; say whether there are more."""
+        """Read on until a page read before; return whether there are more."""
         read, kind = [ReadListPage(page.url, row.items)], ""
         while len(read) < most:
             got = yield from self._follow(page, row, kind, missing)
@@ -657,7 +618,7 @@ class _ListSearch:
             return read, any(self._may_ask(each, row) for each in next_urls(page))
         return read, False
 
-    # What was found
+    # The result
 
     def _found(self, walked: _ListWalk) -> FoundLists:
         self._refund(walked.way.page.url)
@@ -691,7 +652,6 @@ _NO_PAGE: Final = re.compile(
 
 
 def _years(listed: EntryList) -> Iterator[int]:
-    """Yield the year of the last entry of a list, where it is known."""
     for item in listed.items[-1:]:
         day, at = day_in(item.link.url), item.link.at
         if day is not None and day.year:
@@ -716,7 +676,7 @@ def _turn_round(pages: Sequence[ReadListPage]) -> list[ReadListPage]:
 
 
 def _in_order(feed: ListedFeedEntries, read: Sequence[Sequence[ReadListPage]]) -> str:
-    """Return how the lists of levels are in themselves, the newest level first; empty: in no order."""
+    """Return the order within lists, newest level first; empty: none."""
     for order in (NEWEST, OLDEST):
         pages = [page for group in read for page in (_turn_round(group) if order == OLDEST else group)]
         if feed.begins([item.key for page in pages for item in page.items]):
@@ -725,8 +685,6 @@ def _in_order(feed: ListedFeedEntries, read: Sequence[Sequence[ReadListPage]]) -
 
 
 class _ListEntries:
-    """Entries with their dates (H5)."""
-
     def __init__(self, feed: ListedFeedEntries, now: float, *, is_ordered: bool) -> None:
         self._feed = feed
         self._end = now + 2 * DAY_SECONDS
@@ -734,7 +692,7 @@ class _ListEntries:
         self._trusts = True
 
     def list_pages(self, pages: Sequence[ReadListPage]) -> tuple[ListedPage, ...]:
-        """Return them; without a date of its own each has that of the next newer one."""
+        """Date the pages; an undated entry takes the next newer date."""
         self._trusts = self._feed.agrees([item for page in pages for item in page.items])
         newer: float | None = None
         made = []
@@ -759,7 +717,6 @@ class _ListEntries:
         return ListedEntry(link=own_link(link.url), title=link.text, at=at, dated_by=dated_by)
 
     def _date(self, item: Item, page_url: str) -> tuple[float | None, str]:
-        """Return the most exact date that there is, and what it is from."""
         link = item.link
         said = [(link.at, link.dated_by)] if self._trusts else []
         own, around = day_in(link.url), day_in(f"{page_url.removesuffix('.html').rstrip('/')}/.")

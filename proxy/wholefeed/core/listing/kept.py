@@ -1,9 +1,4 @@
-"""What a look keeps of the pages that it has had (H9).
-
-keeping = Keeping(feed)
-page = keeping.keep(page)           # with the links alone that may count
-keeping.is_full                     # no more pages are of use
-"""
+"""Bound the memory for the pages of a look (H9)."""
 
 from __future__ import annotations
 
@@ -14,15 +9,13 @@ from wholefeed.core.listing.page_reading import ListPage, PageLink
 from wholefeed.core.listing.ways import leads_on
 
 MOST_BYTES: Final = 12_000_000
-"""Of memory, for all pages of a look: beside them stand the page that has just come, and what is found."""
-_LINK_BYTES: Final = 350
-"""Of a link and its place in a table, without its texts; measured."""
-_TEXT_BYTES: Final = 100
-"""Of the place of a text."""
+"""The latest page and the results come on top."""
+_LINK_BYTES: Final = 350  # per link and its place in a table, without texts; measured
+_TEXT_BYTES: Final = 100  # per text's place in a table
 
 
 class Keeping:
-    """The pages of one look; what stands on several of them, as menus do, is kept once."""
+    """The pages of one look; shared links, as in menus, are stored once."""
 
     def __init__(self, feed: ListedFeedEntries) -> None:
         self._feed = feed
@@ -30,11 +23,10 @@ class Keeping:
         self._links: dict[PageLink, PageLink] = {}
         self._texts: dict[str, str] = {}
         self._contents: dict[str, int] = {}
-        """By the URLs of the pages, what tells their links from those of others."""
+        """By page URL, a hash of its links."""
 
     @property
     def is_full(self) -> bool:
-        """Whether there is no room for more."""
         return self._room_bytes <= 0
 
     @property
@@ -43,10 +35,7 @@ class Keeping:
         return len(self._contents) > len(set(self._contents.values()))
 
     def keep(self, page: ListPage) -> ListPage:
-        """Return a page with its links that may count: to entries, or to where there may be more of them.
-
-        It is cut where there is no room.
-        """
+        """Return the page with links that may lead to entries or lists, cut at the limit."""
         self._contents[page.url] = hash(page.links)
         links: list[PageLink] = []
         for link in page.links:

@@ -1,9 +1,4 @@
-"""What a list of a feed's entries is, on one page and over several (H3, H5).
-
-feed = Feed.of(entries, is_own)
-[found] = lists_on(page, feed)[:1]
-feed.verdict([item.key for item in found.items])       # newest, oldest, or why it is no list
-"""
+"""Recognise a list of a feed's entries, on one page and over several (H3, H5)."""
 
 from __future__ import annotations
 
@@ -23,40 +18,37 @@ from wholefeed.core.text.urls import split
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FeedEntry:
-    """An entry of the subscription document; they are given from its top to its bottom."""
+    """An entry of the subscription document; sequences run from its top."""
 
     link: str
-    """Absolute; empty where it has none."""
+    """Absolute; may be empty."""
     title: str
     at: float | None
-    """Epoch seconds of its publication."""
+    """Publication, epoch seconds."""
 
 
 LEAST: Final = 3
-"""Entries of a feed, or of those that a list has: of fewer nothing tells which list is theirs (H1)."""
+"""Entries; fewer do not identify a list (H1)."""
 NEWEST, OLDEST, SHUFFLED = "newest", "oldest", "shuffled"
 _MOST_PINNED: Final = 3
-_DAYS: Final = 2 * DAY_SECONDS
-"""The dates of a list and of the feed may be so far apart."""
+_DAYS: Final = 2 * DAY_SECONDS  # tolerance between dates of list and feed
 
 
 @dataclass(frozen=True, slots=True)
 class ListedFeedEntries:
-    """What a list is held against."""
+    """The feed's entries, to compare lists with."""
 
     order: Mapping[str, int]
-    """The places of its entries by the keys of their links, the newest first."""
+    """Places by `link_key`, newest first."""
     dates: Mapping[str, float]
     titles: Mapping[str, str]
     shape: PathShape
     links: tuple[str, ...]
-    """Of its entries."""
     entries: int
-    """How many it has, with those that have no link of their own."""
+    """Number of entries, also without own links."""
 
     @classmethod
     def of(cls, entries: Sequence[FeedEntry], is_own: Callable[[str], bool]) -> Self:
-        """Return it; `is_own` says whether a link is of the feed's site."""
         parts = Counter(split(each.link).fragment for each in entries)
         own = {
             link_key(each.link): each
@@ -78,45 +70,40 @@ class ListedFeedEntries:
 
     @property
     def is_fit(self) -> bool:
-        """Whether a list of it can be known: its entries have links of their own in its site."""
+        """Whether enough entries have their own links in the site."""
         return len(self.order) >= max(LEAST, self.least)
 
     @property
     def least(self) -> int:
-        """How many of its entries have to be met: nine in ten."""
+        """Number of entries to meet: nine in ten."""
         return -(-9 * self.entries // 10)
 
     def shapes_on(self, page: ListPage) -> frozenset[str]:
-        """Return how its entries stand on a page."""
         return frozenset(link.shape for link in page.links if link.key in self.order)
 
     def has_met(self, keys: Iterable[str]) -> int:
-        """Return how many of its entries are there."""
+        """Return the number of the feed's entries among the keys."""
         return len(self.order.keys() & set(keys))
 
     def is_met(self, keys: Iterable[str]) -> bool:
-        """Whether enough of them are."""
         return self.has_met(keys) >= max(LEAST, self.least)
 
     def begins(self, keys: Sequence[str], among: Container[str] | None = None) -> bool:
-        """Whether a list that goes on may begin so: with the feed's entries, in order, and then older ones.
+        """Return whether a list may begin so: the feed's entries in order, then older ones.
 
-        In the place of one that is not met another may stand: links of feeds and of lists are not always one.
-
-        Args:
-            keys: Of the list.
-            among: Of all that was met, where the list is a part of it.
+        `among`: all keys met, if `keys` are a part of the list.
         """
         met = [(place, key) for place, key in enumerate(keys) if key in self.order]
         if not met or not self._is_ordered([key for _, key in met]):
             return False
         among = {key for _, key in met} if among is None else among
         last = max(self.order[key] for _, key in met)
+        # another key may stand in the place of a missing one: links of feeds and lists may differ
         lacking = sum(1 for key in islice(self.order, last) if key not in among)
         return met[-1][0] + 1 - len(met) <= lacking
 
     def count_pinned(self, items: Sequence[Item]) -> int:
-        """Return how many entries on top of a list stand further down by their dates."""
+        """Count top entries placed further down by date."""
         for count in range(min(_MOST_PINNED, len(items) // 3) + 1):
             if self.begins([item.key for item in items[count:]]):
                 newest = self.dates.get(items[count].key)
@@ -126,7 +113,7 @@ class ListedFeedEntries:
         return 0
 
     def date_of(self, item: Item) -> float | None:
-        """Return the day of an entry: the feed's, the one beside it, or its URL's."""
+        """Return the feed's date, the one beside the link, or its URL's."""
         if item.key in self.dates:
             return self.dates[item.key]
         if item.link.dated_by == "page":
@@ -135,7 +122,7 @@ class ListedFeedEntries:
         return day.at if day is not None and day.day else None
 
     def _is_ordered(self, keys: Sequence[str]) -> bool:
-        """Whether its entries follow each other in time; those of one day in any order."""
+        """Return whether entries are newest first, in any order within a day."""
         for newer, older in pairwise(keys):
             if self.order[newer] > self.order[older]:
                 dates = self.dates.get(newer), self.dates.get(older)
@@ -144,7 +131,7 @@ class ListedFeedEntries:
         return True
 
     def verdict(self, keys: Sequence[str], pinned: Iterable[str] = ()) -> str:
-        """Return in which order a whole list is, or why it is none, as a slug."""
+        """Return a list's order, or a slug: why it is none."""
         if not self.is_met({*keys, *pinned}):
             return "feeds-entries-not-met"
         if self.begins(keys):
@@ -152,7 +139,7 @@ class ListedFeedEntries:
         return OLDEST if self.begins(keys[::-1]) else SHUFFLED
 
     def is_grouped(self, items: Sequence[Item]) -> bool:
-        """Whether a shuffled list is one for all that: by subject, each with the feed's entries in order."""
+        """Return whether a shuffled list is sorted by subject, with the feed's entries in order in each."""
         groups: dict[int, list[str]] = {}
         for item in items:
             groups.setdefault(item.link.group, []).append(item.key)
@@ -168,7 +155,7 @@ class ListedFeedEntries:
         return self.agrees(items)
 
     def agrees(self, items: Sequence[Item]) -> bool:
-        """Whether the dates that a list gives to the feed's entries are theirs, two thirds of them."""
+        """Return whether two thirds of a list's dates agree with the feed's."""
         both = [
             (item.link.at, item.link.dated_by, self.dates[item.key])
             for item in items
@@ -179,7 +166,7 @@ class ListedFeedEntries:
 
 
 def _is_part(link: str, parts: Mapping[str | None, int]) -> bool:
-    """Whether a link leads to a part of a page, as those of comments do; some feeds have one in all links."""
+    """Return whether a link leads to a part of a page; some feeds have one fragment everywhere."""
     fragment = split(link).fragment
     return bool(fragment) and parts[fragment] == 1
 
@@ -188,46 +175,43 @@ _SPANS: Final = {"page": 0, "month": 31 * DAY_SECONDS, "year": 366 * DAY_SECONDS
 
 
 class Item(NamedTuple):
-    """An entry in a list."""
-
     key: str
     link: PageLink
 
 
 @dataclass(frozen=True, slots=True)
 class EntryList:
-    """Links of a page that stand alike, and whose paths are those of entries."""
+    """Links of one shape, with paths like entries'."""
 
     shape: str
-    """As `PageLink.shape`; behind a colon their place in their rows, where the feed's entries have one."""
+    """`PageLink.shape`, and behind a colon the place in rows, if constant."""
     all_items: tuple[Item, ...]
     met: int
-    """Entries of the feed."""
+    """Number of the feed's entries."""
     titled: int
-    """Those whose texts are their titles."""
+    """Entries with their titles as texts."""
     texts: int
-    """How many different ones there are."""
+    """Different texts."""
 
     @property
     def is_named(self) -> bool:
-        """Whether its texts are titles at all, and not "Continue reading"."""
+        """Whether texts are titles, not "Continue reading"."""
         return self.texts > 1 or len(self.all_items) < LEAST
 
     @property
     def items(self) -> list[Item]:
-        """Each once, where it stands last: what is pinned on top stands further down by its date, too."""
+        """Each entry once, at its last place: pinned ones also stand there by date."""
         first = {item.key: item.link for item in reversed(self.all_items)}
         last = dict.fromkeys(item.key for item in reversed(self.all_items))
         return [Item(key, first[key]) for key in reversed(last)]
 
     @property
     def keys(self) -> list[str]:
-        """Of `items`."""
         return [item.key for item in self.items]
 
 
 def lists_on(page: ListPage, feed: ListedFeedEntries) -> list[EntryList]:
-    """Return what may be a list of a feed's entries on a page, the likeliest first."""
+    """Return possible lists of the feed's entries, likeliest first."""
     shapes: dict[str, list[Item]] = {}
     for item in _items_on(page, feed):
         shapes.setdefault(item.link.shape, []).append(item)
@@ -242,7 +226,7 @@ def lists_on(page: ListPage, feed: ListedFeedEntries) -> list[EntryList]:
 
 
 def list_like(page: ListPage, feed: ListedFeedEntries, shape: str) -> EntryList | None:
-    """Return what may be the list on a page whose links stand as those of another page's list do."""
+    """Return the list of this shape on a further page."""
     wanted = shape.partition(":")[0]
     items = [item for item in _items_on(page, feed) if item.link.shape == wanted]
     listed = _make_list(shape, items, feed)
@@ -257,7 +241,7 @@ def _items_on(page: ListPage, feed: ListedFeedEntries) -> Iterator[Item]:
 
 
 def _make_list(shape: str, items: Sequence[Item], feed: ListedFeedEntries) -> EntryList:
-    """Return the list; what stands beside its entries, a category or an author, is none of it."""
+    """Leave out links beside the entries, as categories or authors."""
     place = shape.partition(":")[2]
     kept = _keep_continued([item for item in items if not place or item.link.place == int(place)], feed)
     return EntryList(
@@ -270,10 +254,8 @@ def _make_list(shape: str, items: Sequence[Item], feed: ListedFeedEntries) -> En
 
 
 def _keep_continued(items: list[Item], feed: ListedFeedEntries) -> list[Item]:
-    """Leave out what stands under other headings than the feed's entries and is not older than these.
-
-    "Writing" and "Projects" stand alike on a person's page; lists under years or months go on.
-    """
+    """Drop items under other headings, unless older than the feed's entries."""
+    # "Writing" and "Projects" look alike on a personal page; lists under years or months go on
     met = {item.link.group for item in items if item.key in feed.order}
     if len(met) != 1 or feed.has_met(item.key for item in items) < LEAST:
         return items
@@ -288,7 +270,6 @@ def _keep_continued(items: list[Item], feed: ListedFeedEntries) -> list[Item]:
 
 
 def plain(text: str) -> str:
-    """Return letters and digits of a text, to compare it by."""
     return _OTHERS.sub("", text.casefold())[:200]
 
 
@@ -299,20 +280,18 @@ _OTHERS: Final = re.compile(r"[\W_]+")
 
 
 class ReadListPage(NamedTuple):
-    """A page of a list that was read."""
-
     url: str
     items: list[Item]
 
 
 class ListRow:
-    """What was read of a list that goes on."""
+    """The part of a list read so far."""
 
     def __init__(self, listed: EntryList, feed: ListedFeedEntries) -> None:
         items = listed.items
         count = feed.count_pinned(items)
         self.items = items[count:]
-        """Of its first page, without what is pinned on top."""
+        """Without pinned ones."""
         self.pinned = items[:count]
         self.keys = [item.key for item in self.items]
         self.asked: set[str] = set()
@@ -321,9 +300,9 @@ class ListRow:
         self._top = {item.key for item in (*listed.all_items[:TOPS], *self.pinned)}
 
     def join(self, page: ListPage, feed: ListedFeedEntries) -> list[Item] | None:
-        """Return what a page adds; None: it is not the next one of the list.
+        """Return the page's new entries; None: not the next page.
 
-        What is known of it must be the end of what was read, but for what is pinned on top of both.
+        Known entries must be the last ones read, except pinned ones.
         """
         listed = list_like(page, feed, self._shape)
         if listed is None:
@@ -339,7 +318,6 @@ class ListRow:
         return new
 
     def _behind(self, items: list[Item]) -> list[Item] | None:
-        """Return what stands behind what is known."""
         known = 0
         if items and items[0].key in self._places:
             start = self._places[items[0].key]
@@ -350,10 +328,10 @@ class ListRow:
         return None if not new or any(item.key in self._places for item in new) else new
 
     def all_pages(self, pages: list[ReadListPage]) -> list[ReadListPage]:
-        """Return the pages with what is pinned, where it stands nowhere else."""
+        """Return the pages, with pinned entries found nowhere else."""
         left = [item for item in self.pinned if item.key not in self._places]
         return [ReadListPage(pages[0].url, [*pages[0].items, *left]), *pages[1:]]
 
 
 TOPS: Final = 5
-"""Entries on top of a page that may be pinned there."""
+"""Top entries that may be pinned."""

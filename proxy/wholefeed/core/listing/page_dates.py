@@ -1,10 +1,6 @@
-"""Days, months and years as people write them beside links and above them (H5).
+"""Read days, months and years as people write them beside links and above (H5).
 
-    read_date("Posted on 3 March 2011 by me")      # Day(2011, 3, 3)
-    read_date("Nov 7")                             # Day(None, 11, 7): of the year that stands above it
-    read_heading("März 2011 (12)")                 # Day(2011, 3, None)
-
-Which number of 03/04/2011 is the month, the other dates of a page show (`Slashed`), or nothing does.
+Other dates on a page may tell the month in 03/04/2011 (`Slashed`).
 """
 
 from __future__ import annotations
@@ -18,7 +14,7 @@ from wholefeed.core.text.dates import DAY_SECONDS
 
 
 class Day(NamedTuple):
-    """What is said of a day; None where it is not said."""
+    """A date; None: not written."""
 
     year: int | None
     month: int | None
@@ -26,7 +22,7 @@ class Day(NamedTuple):
 
     @property
     def at(self) -> float | None:
-        """Epoch seconds of its beginning, of the first day of what is known; None: there is none such."""
+        """Epoch seconds of the first possible day."""
         try:
             return (
                 float(date(self.year or 0, self.month or 1, self.day or 1).toordinal() - _EPOCH) * DAY_SECONDS
@@ -36,26 +32,24 @@ class Day(NamedTuple):
 
     @property
     def exactness(self) -> str:
-        """The least that is said: `page` for the day, `month` or `year`."""
+        """`page` for a day, else `month` or `year`."""
         return "page" if self.day else "month" if self.month else "year"
 
 
 _EPOCH: Final = date(1970, 1, 1).toordinal()
 LONGEST: Final = 60
-"""Of a text that says a day; what is longer tells something."""
+"""Characters of a date; longer text is prose."""
 
 
 def may_say_day(text: str) -> bool:
-    """Whether a text is short and holds a digit, without which none says a day."""
+    """Return whether a text is short and has a digit."""
     return len(text) <= LONGEST and _DIGIT.search(text) is not None
 
 
 def read_date(text: str, *, is_alone: bool = False) -> Day | None:
-    """Return the one day that a short text says, with its year or without; None where it says none.
+    """Return the one day in a text of single blanks.
 
-    Args:
-        text: With single blanks.
-        is_alone: Whether nothing else may stand in it.
+    `is_alone`: nothing else may stand in it.
     """
     if not may_say_day(text):
         return None
@@ -65,7 +59,7 @@ def read_date(text: str, *, is_alone: bool = False) -> Day | None:
 
 
 class Slashed(NamedTuple):
-    """A day whose month is its first or its second number."""
+    """A day with the month first or second."""
 
     first: int
     second: int
@@ -73,13 +67,13 @@ class Slashed(NamedTuple):
 
     @property
     def is_day_first(self) -> bool | None:
-        """None: that does not show."""
+        """None: unknown."""
         if (self.first > _MONTHS) == (self.second > _MONTHS):
             return None
         return self.first > _MONTHS
 
     def day(self, *, is_day_first: bool | None) -> Day:
-        """Return the day; no month and no day where nobody knows."""
+        """Return the day; empty if the order is unknown."""
         own = self.is_day_first
         if own is None and is_day_first is None:
             return Day(None, None, None)
@@ -89,7 +83,7 @@ class Slashed(NamedTuple):
 
 
 def read_slashed(text: str) -> Slashed | None:
-    """Return the day that a short text says in numbers, the year last."""
+    """Return a numeric day with the year last."""
     found = _SLASHED.search(text) if len(text) <= LONGEST else None
     return Slashed(*map(int, found.groups())) if found else None
 
@@ -99,7 +93,7 @@ _SLASHED: Final = re.compile(r"(?<![\w./-])([0-9]{1,2})[/-]([0-9]{1,2})[/-]((?:1
 
 
 def read_heading(text: str) -> Day | None:
-    """Return the year, the month of one, or the month that a text is; None where it is more or less."""
+    """Return the year or month that the whole text says."""
     if not _DIGIT.search(text):
         name = text.strip(_AROUND).casefold()
         return Day(None, MONTHS[name], None) if name in MONTHS else None
@@ -108,7 +102,7 @@ def read_heading(text: str) -> Day | None:
 
 
 def day_in(url: str) -> Day | None:
-    """Return what the folders of a URL say of a day: its year, perhaps its month and the day."""
+    """Return the date in a URL's folders, perhaps partial."""
     found = next((found for form in _IN_URL if (found := form.search(url[:_LONGEST_URL]))), None)
     return _said(found.groupdict()) if found else None
 
@@ -191,7 +185,7 @@ _HEADINGS: Final = tuple(
 
 
 def _names() -> dict[str, int]:
-    """Return the months by their names in some languages, and by each beginning that is of no other."""
+    """Return months by name in some languages, and by each unambiguous beginning."""
     beginnings: dict[str, set[int]] = {}
     for month, names in enumerate(_NAMES, start=1):
         for name in names.split():

@@ -1,8 +1,4 @@
-"""The links of lists: cleaned, compared, and what shape their paths have (H3, H5, H6).
-
-clean_link("https://a.example/2009/03/post/?utm_source=x#top")     # https://a.example/2009/03/post/
-link_key("http://a.example/2009/03/post/index.html")               # //a.example/2009/03/post
-"""
+"""Clean and compare links of lists, and find the shape of paths (H3, H5, H6)."""
 
 from __future__ import annotations
 
@@ -16,8 +12,8 @@ from wholefeed.core.text.urls import MAX_URL_CHARACTERS, UrlError, canonical_url
 
 
 def clean_link(url: str) -> str:
-    """Return the link that an entry has: without fragment and `utm_` parameters, else as it is written."""
-    while (cleaned := _clean(url)) != url:  # what stands behind may bare what is no part of it either
+    """Return a link without fragment and `utm_` parameters."""
+    while (cleaned := _clean(url)) != url:  # one removal may expose the next
         url = cleaned
     return url
 
@@ -32,9 +28,9 @@ def _clean(url: str) -> str:
 
 
 def own_link(url: str) -> str:
-    """Return the link that an entry of a list has: cleaned, percent-encoded in one way.
+    """Return a listed link: cleaned, in one percent-encoding. Never raises.
 
-    So it is among the `link_variants` of whatever has its key. Never raises.
+    So every link of its key has it among its `link_variants`.
     """
     link = clean_link(url)
     try:
@@ -44,10 +40,9 @@ def own_link(url: str) -> str:
 
 
 def link_key(url: str) -> str:
-    """Return what all spellings of one entry's link have in common. Never raises.
+    """Return the part common to an entry link's spellings. Never raises.
 
-    `http` and `https`, a trailing slash, `index.html`, `index.htm` and `index.php` make no difference, nor
-    does what `clean_link` takes away, nor how characters are percent-encoded.
+    Scheme, final slash, index files, percent-encoding, fragment and `utm_` do not count.
     """
     plain = _PLAIN.fullmatch(url) if len(url) <= MAX_URL_CHARACTERS else None
     if plain is not None and "utm_" not in url.lower() and (host := _host_key(plain[1])):
@@ -65,17 +60,17 @@ _PLAIN: Final = re.compile(
     r"https?://([a-z0-9-]+(?:\.[a-z0-9-]+)*)((?:/[A-Za-z0-9_~-]+(?:\.[A-Za-z0-9_~-]+)*)*/?)"
     r"(\?[A-Za-z0-9_=&~.-]+)?"
 )
-"""Links that are clean and canonical as they are written, as most are: five times as fast."""
+"""Most links; five times as fast."""
 
 
 @lru_cache(maxsize=512)
 def _host_key(host: str) -> str:
-    """Return a host as keys have it; empty where it is none."""
+    """Return a host for keys; empty: invalid."""
     return "" if (key := link_key(f"HTTP://{host}")).startswith("HTTP:") else key[2:]
 
 
 def link_variants(url: str) -> tuple[str, ...]:
-    """Return the cleaned links that have the key of this one: as it is written, and each usual spelling."""
+    """Return usual spellings of the same key, cleaned."""
     link = clean_link(url)
     try:
         canonical = canonical_url(link)
@@ -91,7 +86,6 @@ def link_variants(url: str) -> tuple[str, ...]:
 
 
 def _stem(path: str) -> str:
-    """Return a path without the slashes, and the names of indexes, that it ends in."""
     stem = path.rstrip("/")
     while (index := next((each for each in _INDEXES if stem.endswith(each)), "")) != "":
         stem = stem[: -len(index)].rstrip("/")
@@ -105,12 +99,10 @@ _INDEXES: Final = ("/index.html", "/index.htm", "/index.php")
 
 
 class _Path(NamedTuple):
-    """What of the key of a link is compared."""
-
     host: str
     segments: list[str]
     names: tuple[str, ...]
-    """Of the parameters of its query."""
+    """Query parameters."""
     suffix: str
 
 
@@ -128,16 +120,14 @@ _DIGITS: Final = re.compile(r"[0-9]+")
 
 @dataclass(frozen=True, slots=True)
 class PathShape:
-    """What the paths of links have in common: as many segments, the same words, digits where digits are."""
+    """Shape of paths: number of segments, equal words, places of digits."""
 
     hosts: frozenset[str]
     forms: dict[tuple[int, tuple[str, ...], str], tuple[str, ...]]
-    """By the number of segments, the names in the query and the suffix: the word of each segment, `0` where
-    it is of digits, empty where it may be anything."""
+    """By number of segments, query names and suffix: each segment's word; `0`: digits; empty: anything."""
 
     @classmethod
     def of(cls, keys: Iterable[str]) -> Self:
-        """Return what links have in common, by their keys."""
         paths = [_path_of(key) for key in keys]
         forms: dict[tuple[int, tuple[str, ...], str], list[_Path]] = {}
         for path in paths:
@@ -146,7 +136,6 @@ class PathShape:
         return cls(frozenset(path.host for path in paths), common)
 
     def fits(self, key: str) -> bool:
-        """Whether a link of this key has this shape."""
         path = _path_of(key)
         words = self.forms.get((len(path.segments), path.names, path.suffix))
         if words is None or path.host not in self.hosts:
@@ -158,7 +147,7 @@ class PathShape:
 
 
 def _common(alike: Sequence[list[str]]) -> tuple[str, ...]:
-    """Return what the segments of paths have in common; of a single path all but the last."""
+    """Return the common segments; for a single path, all but the last."""
     words = []
     for place, segments in enumerate(zip(*alike, strict=True)):
         if all(map(_DIGITS.fullmatch, segments)):

@@ -1,10 +1,6 @@
-"""What an HTML page has of links, read once (H3, H5, H9): a job for a worker.
+"""Read the links of an HTML page once (H3, H5, H9), as a job for a worker.
 
-    page = read_page(body, "https://a.example/archive/", "text/html; charset=utf-8")
-    [link.url for link in page.links if not link.is_aside]
-
-The tree is libxml2's. It ends at a depth of 2,048 elements and grows in proportion to the page, but for the
-attributes of one tag (`_TAGS`).
+libxml2's tree ends at a depth of 2,048 and grows with the page, except for one tag's attributes (`_TAGS`).
 """
 
 from __future__ import annotations
@@ -33,44 +29,39 @@ from wholefeed.core.text.urls import is_http, resolve_or_empty
 
 
 class PageLink(NamedTuple):
-    """One link of a page, in the order of the document."""
+    """A link of a page, in document order."""
 
     url: str
-    """Absolute, without its fragment."""
+    """Absolute, without fragment."""
     key: str
-    """Its `link_key`."""
     text: str
-    """A heading's in it, else all of it."""
+    """A heading's inside the link, else all."""
     shape: str
-    """Of its place in the document: tags and classes of what is around it, without positions."""
+    """Digest of the tags and classes around it, without positions."""
     place: int = 0
-    """How many others of its shape stand before it in its row."""
+    """Links of the same shape before it in its row."""
     group: int = 0
-    """Number of the heading that it stands under."""
+    """Number of its heading."""
     at: float | None = None
-    """The date that stands beside it, epoch seconds."""
+    """The date beside it, epoch seconds."""
     dated_by: str = ""
-    """How exact that is: `page` to the day, `month`, `year`; empty where there is none."""
+    """Exactness: `page` (day), `month`, `year`; empty: undated."""
     is_aside: bool = False
-    """In an aside, nav, header or footer that is not an article's."""
+    """In an aside, nav, header or footer outside articles."""
     is_tabular: bool = False
-    """In a table."""
     is_next: bool = False
-    """Whether its relation is `next`."""
     note: str = ""
-    """What stands in brackets behind it: the number of entries of a year, say."""
+    """Number in brackets behind it."""
 
 
 class ListPage(NamedTuple):
-    """A page that was had."""
-
     url: str
     """After redirects."""
     links: tuple[PageLink, ...]
     next_url: str = ""
-    """Of `<link rel=next>` in its head."""
+    """`<link rel=next>` in the head."""
     is_cut: bool = False
-    """Whether there was more of it than is read."""
+    """Whether limits left out a part of the page."""
 
 
 MAX_LINKS: Final = 20_000
@@ -79,30 +70,25 @@ MAX_DEPTH: Final = 2000
 MAX_TEXT_CHARACTERS: Final = 300
 MAX_LINK_CHARACTERS: Final = 1000
 MAX_KEPT_BYTES: Final = 7_000_000
-"""Of memory, for all URLs, keys and texts of a page: 350 for each of 20,000 links."""
+"""Memory for texts: 350 for each of 20,000 links."""
 MAX_HOSTS: Final = 500
-"""Different ones that the links of a page may lead to: what leads to further ones is left out."""
+"""Links to further hosts are left out."""
 _FREE_LINKS: Final = 2000
-_BYTES_PER_LINK: Final = 60
-"""Beyond so many links they must be so long on average, with all that stands between them."""
+_BYTES_PER_LINK: Final = 60  # least average, with everything between two links
 _FREE_ELEMENTS: Final = 20_000
-_BYTES_PER_ELEMENT: Final = 12
-"""The same for elements: what is denser would cost more than a second for each megabyte."""
+_BYTES_PER_ELEMENT: Final = 12  # denser pages would cost over a second per megabyte
 _FREE_CHARACTERS: Final = 1 << 16
+# Link URLs may total `_FREE_CHARACTERS` and this many times the page: below a long `<base>`, a link of ten
+# bytes has a URL of a thousand.
 _GAIN: Final = 2
-"""The URLs of links may have so many characters together, and so many times those of the page more: below a
-long `<base>` a link of ten bytes has a thousand of them."""
 
 
 def read_page(body: bytes, url: str, content_type: str) -> ListPage:
-    """Return what an HTML page says; bounded, whatever it holds. Never raises.
+    """Return an HTML page's links within limits. Never raises.
 
-    Args:
-        body: As it came, without its content coding.
-        url: Of the page, after redirects.
-        content_type: The header field.
+    `body` has no content coding.
     """
-    from lxml import etree  # noqa: PLC0415 - 4 MB that the process of the server itself has no use for
+    from lxml import etree  # noqa: PLC0415 - 4 MB of no use in the server's own process
 
     text = html_to_utf8(body, content_type)
     whole, text = text, text[: _find_crowded(text)]
@@ -114,19 +100,15 @@ def read_page(body: bytes, url: str, content_type: str) -> ListPage:
 
 
 def _parser(etree: Any) -> Any:
-    """A parser holds the errors of what it has read: each page has its own."""
+    # one for each page: a parser keeps the errors of everything read
     return etree.HTMLParser(
         encoding=UTF8, remove_comments=True, remove_pis=True, huge_tree=True, no_network=True, recover=True
     )
 
 
 def _find_crowded(text: bytes) -> int | None:
-    """Return where the first tag begins that has too many attributes, or None.
-
-    A tag may seem to begin inside of another one, so what is read of tags may be more than the page: by
-    `_MOST_READ` times, which is more than any page that was meant to be HTML.
-    """
-    left = _MOST_READ * len(text)
+    """Return the offset of the first tag with too many attributes, or None."""
+    left = _MOST_READ * len(text)  # tags may seem to start inside others; no real page has so much
     for tag in _TAGS.finditer(text):
         left -= tag.end(1) - tag.start()
         if tag[2] is not None or left < 0:
@@ -139,46 +121,42 @@ _HTML_ATTRIBUTE: Final = rb"[\s/]++=?+[^\s>/=]*+(?:\s*+=\s*+(?:\"[^\"]*+\"?+|'[^
 _TAGS: Final = re.compile(
     rb"<(?=([A-Za-z][^\s>/]*+(?:%s){0,299}+)(%s)?+)" % (_HTML_ATTRIBUTE, _HTML_ATTRIBUTE)
 )
-"""Tags, and of each the 300th attribute: 60,000 of them take three seconds, in either library."""
+"""Tags, and the 300th attribute of each: 60,000 take three seconds, in either library."""
 
 
-# Its elements
+# Elements of a page
 
 
 class _LinkPlace(NamedTuple):
-    """Where something stands."""
-
     shape: str
     is_aside: bool = False
     is_sectioned: bool = False
-    """Whether a header or footer here is no page's."""
+    """Whether headers and footers here are a section's."""
     in_article: bool = False
     is_tabular: bool = False
 
 
 @dataclass(slots=True)
 class _Element:
-    """One that is open, or has links in it."""
-
     tag: str
     place: _LinkPlace
     parent: _Element | None
     start: _LinkCounts
     end: _LinkCounts
     heading: tuple[Day, int]
-    """What stands above it, and the level of that."""
+    """Date above it, and level."""
     row: _Element | None
-    """The row that it stands in, if it stands in one."""
+    """The nearest of `_ROWS` around it."""
     texts: list[str] = field(default_factory=list)
-    """What is read in it, up to what a date may have."""
+    """Up to a date's length."""
     characters: int = 0
-    """Of `texts`."""
+    """Length of `texts`."""
     keys: dict[str, dict[str, int]] = field(default_factory=dict)
-    """Of a row: the links in it by their shapes, each with its place."""
+    """In rows: links' places by shape and key."""
 
 
 class _LinkCounts(NamedTuple):
-    """How many there are before a place of the page."""
+    """Counts before a place of the page."""
 
     links: int
     marks: int
@@ -186,10 +164,10 @@ class _LinkCounts(NamedTuple):
 
 
 class _LinkMark(NamedTuple):
-    """A day that is said somewhere."""
+    """A date on a page."""
 
     link: int
-    """How many links stand before it."""
+    """Links before it."""
     said: float | Slashed
     is_marked_up: bool = False
     is_heading: bool = False
@@ -214,11 +192,10 @@ _REGIONS: Final = frozenset({"aside", "nav"})
 _ENDS: Final = frozenset({"header", "footer"})
 _UNREAD: Final = frozenset({"script", "style", "noscript", "template", "textarea", "select", "title"})
 _PLAIN: Final = frozenset({"b", "i", "u", "em", "strong", "font", "small", "big", "center", "tbody", "thead"})
-"""What makes no difference of place: some entries are bold, and people forget to close them."""
+"""No part of shapes: some entries are bold, and people forget end tags."""
 _ITEMS: Final = frozenset({"li", "article", "tr", "td", "dd", "dt", "p"})
-"""What stands in a row often; classes tell one from the other, by its tags or its number."""
-_ROWS: Final = frozenset({"li", "article", "tr", "dd"})
-"""What holds an entry and what belongs to it."""
+"""Their classes vary by blog tag or number, and are no part of shapes."""
+_ROWS: Final = frozenset({"li", "article", "tr", "dd"})  # they hold an entry with its belongings
 _SIDES: Final = frozenset({"sidebar", "widget", "widget-area"})
 _VARYING: Final = re.compile(
     r"(?:post|category|cat|tag|author|status|format|type|term|label|page)-.*|sticky|odd|even|first|last|alt"
@@ -233,8 +210,6 @@ _NOTHING: Final = Day(None, None, None)
 
 
 class _PageReader:
-    """A page while it is read, in the order of its text."""
-
     def __init__(self, url: str, size_bytes: int) -> None:
         self.next_url = ""
         self.is_cut = False
@@ -243,27 +218,25 @@ class _PageReader:
         self._targets: dict[str, str] = {}
         self._keys: dict[str, str] = {}
         self._hosts: set[str] = set()
-        """What links name as their hosts."""
         self._most_elements = min(MAX_ELEMENTS, _FREE_ELEMENTS + size_bytes // _BYTES_PER_ELEMENT)
         self._most_links = min(MAX_LINKS, _FREE_LINKS + size_bytes // _BYTES_PER_LINK)
         self._room = _FREE_CHARACTERS + _GAIN * size_bytes
-        """Characters that the URLs of links may still have."""
+        """Characters left for link URLs."""
         self._room_bytes = MAX_KEPT_BYTES
         self._shapes: dict[tuple[str, str, str], str] = {}
         self._places: dict[tuple[_LinkPlace, str, str, str, str], _LinkPlace] = {}
         self._links: list[_PageAnchor] = []
         self._marks: list[_LinkMark] = []
         self._slashed: set[bool | None] = set()
-        """Which number of dates in numbers is the day, as far as it shows."""
+        """Known orders of numeric dates."""
         self._titles: list[str] = []
-        """Of headings that link nothing."""
+        """Headings without links."""
         self._group = 0
         self._heading, self._level = _NOTHING, 0
         self._anchors = 0
-        """How many links are open."""
+        """Open links."""
 
     def read(self, events: Iterable[tuple[str, Any]]) -> None:
-        """Read all elements, each as it begins and as it ends."""
         open_: list[_Element] = []
         unread = 0
         for count, (event, node) in enumerate(events):
@@ -287,7 +260,6 @@ class _PageReader:
 
     @property
     def _is_full(self) -> bool:
-        """Whether it has as many links as it may have, or as long ones."""
         return len(self._links) >= self._most_links or self._room < 0 or self._room_bytes <= 0
 
     def _begin(self, node: Any, tag: str, parent: _Element | None) -> _Element:
@@ -364,7 +336,7 @@ class _PageReader:
         return self._keys[url]
 
     def _kept(self, text: str) -> str:
-        """Count the memory that a text takes."""
+        """Count a text's memory."""
         self._room_bytes -= text.__sizeof__()
         return text
 
@@ -377,10 +349,8 @@ class _PageReader:
         return self._targets[href]
 
     def _knows_host(self, href: str) -> bool:
-        """Whether a link names a host that others have named before, none, or one of `MAX_HOSTS`.
-
-        A host that is not ASCII, or in brackets, takes as long as a hundred bytes of others.
-        """
+        """Return whether a link's host is absent, known or within `MAX_HOSTS`."""
+        # a host in brackets or not in ASCII takes as long as a hundred bytes of others
         named = _HOST.match(href)
         if named is None or named[1] in self._hosts:
             return True
@@ -408,7 +378,7 @@ class _PageReader:
         self._head(element, read_heading(joined) if is_short else None, has_days=has_days)
 
     def _head(self, element: _Element, said: Day | None, *, has_days: bool) -> None:
-        """Mind a heading, and what is one without being marked up as such: a year, the month of one."""
+        """Note a heading, marked up or not: a year, or its month."""
         level = _HEADINGS.get(element.tag, 0)
         self._group += level > 0
         if said is None:
@@ -420,7 +390,6 @@ class _PageReader:
             self._heading = self._heading._replace(month=said.month)
 
     def _say(self, text: str, open_: Sequence[_Element], *, behind: str = "") -> None:
-        """Mind a text, which stands in the last of the elements that are open."""
         if not (said := _BLANKS.sub(" ", text[: 4 * LONGEST]).strip()):
             return
         if behind == "a" and self._links and (note := _NOTE.match(said)):
@@ -448,7 +417,6 @@ class _PageReader:
             self._marks.append(_LinkMark(links, at, is_heading=is_heading))
 
     def finish(self) -> Iterator[PageLink]:
-        """Return the links with the dates that are theirs."""
         known = self._slashed - {None}
         is_day_first = known.pop() if len(known) == 1 else None
         items = _Items(self._links, self._marks)
@@ -475,7 +443,6 @@ class _PageReader:
             )
 
     def _name_link(self, link: _PageAnchor, title: int | None) -> str:
-        """Return what a link without a text is called, while there is room."""
         if self._room_bytes <= 0:
             self.is_cut = True
             return ""
@@ -483,7 +450,6 @@ class _PageReader:
 
 
 def _place_in_row(element: _Element, key: str) -> int:
-    """Return how many other links of the shape of this one stand before it in its row."""
     row = element.row or element.parent
     if row is None:
         return 0
@@ -492,10 +458,7 @@ def _place_in_row(element: _Element, key: str) -> int:
 
 
 def _title(node: Any) -> str:
-    """Return the text of a heading in a link, else all of it but for dates.
-
-    It ends before a link in the link, so that what stands in both is read once.
-    """
+    """Return a heading's text, else all but dates, up to an inner link."""
     inner = list(takewhile(lambda each: each is node or each.tag != "a", islice(node.iter(), 100)))
     for each in inner[:50]:
         if each.tag in _HEADINGS and (text := _all_text(_texts_in(each))):
@@ -507,7 +470,7 @@ def _title(node: Any) -> str:
 
 
 def _texts_in(node: Any) -> Iterator[str]:
-    """Yield the texts of the first hundred elements in an element, up to a link in it, in order."""
+    """Yield texts of the first hundred elements, up to an inner link."""
     from lxml import etree  # noqa: PLC0415 - as in `read_page`
 
     for event, inner in islice(etree.iterwalk(node, events=("start", "end")), 200):
@@ -522,7 +485,6 @@ _UNTITLED: Final = frozenset({"time", "script", "style"})
 
 
 def _label(node: Any) -> str:
-    """Return what a link without a text is called."""
     pictures = (picture.get("alt") for picture in islice(node.iter("img"), 3))
     return _all_text(text for text in (node.get("aria-label"), node.get("title"), *pictures) if text)
 
@@ -533,16 +495,16 @@ def _all_text(parts: Iterator[str]) -> str:
 
 
 class _Items:
-    """What belongs to which link: what is in the largest element that has no other link of its shape."""
+    """Dates and titles: each link owns the largest element without another link of its shape."""
 
     def __init__(self, links: Sequence[_PageAnchor], marks: Sequence[_LinkMark]) -> None:
         self._links = links
         self._marks = marks
         self._shapes = [link.element.place.shape for link in links]
         self._before: list[int] = []
-        """For each link, the last one before it of its shape; -1 where there is none."""
+        """The last link before of its shape; -1: none."""
         self._behind = [len(links)] * len(links)
-        """The first one behind it."""
+        """The first link behind."""
         last: dict[str, int] = {}
         for number, shape in enumerate(self._shapes):
             before = last.get(shape, -1)
@@ -551,10 +513,10 @@ class _Items:
             self._before.append(before)
             last[shape] = number
         self.of = [self._item(link.element, number) for number, link in enumerate(links)]
-        """The elements."""
+        """Owned elements."""
         self._dated = {self._shapes[n] for n, each in enumerate(self.of) if each.start.marks < each.end.marks}
         self._leads: dict[str, bool] = {}
-        """For each shape, whether dates stand in front where links and dates stand in one row."""
+        """By shape, whether dates precede links in shared rows."""
 
     def _is_single(self, number: int) -> bool:
         return self._before[number] < 0 and self._behind[number] == len(self._behind)
@@ -569,14 +531,13 @@ class _Items:
         return element
 
     def title_of(self, number: int) -> int | None:
-        """Return the number of the heading that is nearest to a link."""
+        """Return the nearest heading's number."""
         around = next(
             (each for each in self._elements_around(number) if each.start.titles < each.end.titles), None
         )
         return around.start.titles if around else None
 
     def mark_of(self, number: int) -> _LinkMark | None:
-        """Return the date of a link; None: it has none."""
         for around in self._elements_around(number):
             inside = self._marks[around.start.marks : around.end.marks][:_LOOKED_AT]
             if inside:
@@ -587,7 +548,7 @@ class _Items:
         return self._beside(number, row)
 
     def _elements_around(self, number: int) -> Iterator[_Element]:
-        """Yield the elements around a link that have no other of its shape, from the link on."""
+        """Yield elements around a link without others of its shape, inside out."""
         element, item = self._links[number].element, self.of[number]
         while element is not item and element.parent is not None:
             yield element
@@ -595,7 +556,7 @@ class _Items:
         yield item
 
     def _beside(self, number: int, row: _Element) -> _LinkMark | None:
-        """Return the date of a link that stands in one row with others and their dates."""
+        """Date a link in a row shared with others."""
         first, end = row.start.marks, row.end.marks
         if first == end:
             return None
@@ -608,5 +569,4 @@ class _Items:
         return mark if mark and mark.link <= self._behind[number] else None
 
 
-_LOOKED_AT: Final = 8
-"""Of the dates of one entry."""
+_LOOKED_AT: Final = 8  # dates of one entry

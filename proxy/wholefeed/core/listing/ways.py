@@ -1,9 +1,4 @@
-"""Where a site leads to its lists, and where a list goes on (H2, H4). Links alone say it; nothing is decided.
-
-next_urls(page)             # pages that may be the next one, the likeliest first
-levels_on(page, feed)       # years and months that may have a list each
-archives_on(page)           # pages that may have one, by their names
-"""
+"""Find links to lists, and from page to page of a list (H2, H4); nothing is decided."""
 
 from __future__ import annotations
 
@@ -22,16 +17,14 @@ from wholefeed.core.text.urls import split
 
 
 class Next(NamedTuple):
-    """A page that a list may go on at."""
-
     url: str
     key: str
     kind: str
-    """What says so: `rel`, `word`, `count`."""
+    """Evidence: `rel`, `word`, `count`."""
 
 
 def next_urls(page: ListPage) -> list[Next]:
-    """Return the pages that may be the next one, the likeliest first."""
+    """Return possible next pages, likeliest first."""
     found = [Next(page.next_url, link_key(page.next_url), "rel")] if page.next_url else []
     found += [Next(link.url, link.key, "rel") for link in page.links if link.is_next]
     found += [Next(link.url, link.key, "word") for link in page.links if _is_older(link.text)]
@@ -72,25 +65,24 @@ _OLDER: Final = frozenset(
 
 
 class Count(NamedTuple):
-    """A link whose URL is that of a page but for a number."""
+    """A link like a page's URL except for a number."""
 
     url: str
     number: int
     last: int
-    """The highest of its row."""
+    """Highest number of its row."""
     step: int
     head: str
     tail: str
-    """Before and behind the number."""
+    """Both surround the number."""
 
     def following(self) -> Count:
-        """Return the one behind it."""
         number = self.number + self.step
         return self._replace(url=f"{self.head}{number}{self.tail}", number=number)
 
 
 def counts_on(page: ListPage) -> Iterator[Count]:
-    """Yield the pages beside this one in rows of numbers that it is in, or begins."""
+    """Yield the neighbours of this page, or its successor, in rows of numbered links."""
     rows: dict[tuple[str, str], dict[int, str]] = {}
     own = list(_numbers(page.url))
     for link in page.links:
@@ -108,7 +100,6 @@ def counts_on(page: ListPage) -> Iterator[Count]:
 
 
 def _following(here: int | None, head: str, urls: dict[int, str], *, is_offset: bool) -> list[int]:
-    """Return which numbers of a row may come next: from the beginning on, or down to it."""
     if here is not None:
         higher = [number for number in urls if number > here]
         lower = [number for number in urls if number < here]
@@ -121,7 +112,7 @@ def _following(here: int | None, head: str, urls: dict[int, str], *, is_offset: 
 
 
 def _may_begin(page_url: str, head: str, urls: dict[int, str]) -> bool:
-    """Whether a row of numbers may belong to a page that has none: it stands below it, or beside it."""
+    """Return whether a row belongs to an unnumbered page: below or beside it."""
     if len(urls) > _MOST_NUMBERS or not (_PAGED.search(head[-12:]) or head.endswith("/")):
         return False
     path = split(page_url).path
@@ -142,7 +133,6 @@ _RUN: Final = re.compile(r"(?<![0-9])[0-9]{1,6}(?![0-9])")
 
 
 def _numbers(url: str) -> Iterator[tuple[str, int, str]]:
-    """Yield what stands around each of the last numbers in a URL."""
     start = max(url.find("/", 8), len(url) - 2 * _LONGEST_WORDS, 0)
     runs = list(_RUN.finditer(url, start))[-3:]
     for run in reversed(runs):
@@ -152,10 +142,10 @@ def _numbers(url: str) -> Iterator[tuple[str, int, str]]:
 
 
 def leads_on(link: PageLink) -> bool:
-    """Whether a link may lead to a page of a list: no other one is asked about here."""
+    """Return whether a link may lead to or within a list."""
     return (
         link.is_next
-        or next(_numbers(link.url), None) is not None  # first, for it takes the least
+        or next(_numbers(link.url), None) is not None  # first, because it takes least
         or _is_older(link.text)
         or _span(link) is not None
         or _rank(link) is not None
@@ -166,18 +156,17 @@ def leads_on(link: PageLink) -> bool:
 
 
 class Level(NamedTuple):
-    """Links that stand alike and lead to a year or a month each."""
+    """Links of one shape to years or months."""
 
     urls: tuple[str, ...]
-    """The newest first."""
+    """Newest first."""
     total: int
-    """Entries that are said to be there, in brackets; 0: it is not said."""
+    """Entries counted in brackets; 0: unknown."""
     first_year: int
-    """The oldest."""
 
 
 def levels_on(page: ListPage, feed: ListedFeedEntries) -> list[Level]:
-    """Return what may be lists of two levels: the pages of years, or of months."""
+    """Return possible lists by years or months."""
     shapes = feed.shapes_on(page)
     found: dict[tuple[str, bool], dict[str, tuple[tuple[int, int], int]]] = {}
     own = link_key(page.url)
@@ -198,7 +187,7 @@ def levels_on(page: ListPage, feed: ListedFeedEntries) -> list[Level]:
 
 
 def _span(link: PageLink) -> tuple[int, int] | None:
-    """Return the year and the month (0: all of it) that a link leads to."""
+    """Return a link's year and month (0: all)."""
     if found := _SPAN.search(link.url[-80:]):
         return int(found[1] or found[3]), int(found[2] or found[4] or 0)
     said = read_heading(link.text) if len(link.text) < _LONGEST_WORDS else None
@@ -219,11 +208,11 @@ def _noted_links(link: PageLink) -> int:
     return int(link.note or (inside[1] if inside else 0))
 
 
-# Pages by their names
+# Lists by their names
 
 
 def archives_on(page: ListPage) -> list[PageLink]:
-    """Return the links whose words or paths say that entries are listed there, the likeliest first."""
+    """Return links named like lists, likeliest first."""
     named = [(rank, link) for link in page.links if (rank := _rank(link)) is not None]
     return [link for _, link in sorted(named, key=lambda each: each[0])]
 
@@ -257,4 +246,4 @@ _ARCHIVES: Final = tuple(
     )
 )
 ROOT_NAMES: Final = ("archives/", "archive/", "posts/", "blog/", "archives.html", "archive.html", "articles/")
-"""What lists are called at the root of sites."""
+"""Usual names of lists."""
