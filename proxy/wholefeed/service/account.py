@@ -52,6 +52,7 @@ class ChainDocument:
     duplicates: int = 0
     """Entries replaced by another copy, or deleted."""
     attempt: Attempt | None = None
+    """The failed fetch of the document, or of its truncated rest."""
     is_listed: bool = False
 
 

@@ -34,7 +34,7 @@ log = get_logger()
 
 MAX_POLLS: Final = 4
 """Concurrent polls, but at most a quarter of `fetch.concurrency`: the rest is for readers and walks."""
-# limited since feeds are added, the clock may jump, and the machine may sleep
+# between two turns; no longer, because feeds are added, the clock may jump, and the machine may sleep
 LONGEST_PAUSE_SECONDS: Final = 60.0
 _TAKEN_FROM: Final = 64  # due feeds to choose from before the next look, if replicas poll, too
 
@@ -234,8 +234,8 @@ _AGAIN_SECONDS: Final = 60.0  # until the next try, if feeds not yet evictable k
 class Housekeeping:
     """Deletes old rows, and evicts feeds while the store is larger than `store.max_bytes`.
 
-    The feed not asked for longest goes first. Four kinds of feeds stay: the one asked for last, those asked
-    for just now, those being refreshed and those being sent.
+    The least recently requested feed goes first. Four kinds of feeds stay: the one asked for last, those
+    asked for just now, those being refreshed and those being sent.
     """
 
     def __init__(self, context: RefreshContext, running: Running, asked: AskedTimes) -> None:
@@ -304,7 +304,7 @@ class Housekeeping:
         return is_all_gone
 
     async def _is_free(self, feed_id: int) -> bool:
-        """Whether no replica refreshes a feed; if shared, claim it to prevent one."""
+        """Whether no replica refreshes a feed; in a shared store, claim it against refreshes."""
         if self._running.running(feed_id) is not None:
             return False
         sharing = self._context.sharing

@@ -1,4 +1,4 @@
-"""The body of an answer: a prologue, parts of a feed, an epilogue.
+"""The body of an answer: a prologue for the request, parts of a feed, an epilogue.
 
 Whole segments leave as stored: a reader that takes gzip gets their blocks without recompression
 (docs/design.md#segments).
@@ -62,7 +62,7 @@ class Body:
 
     @cached_property
     def text_bytes(self) -> int | None:
-        """Length before content coding; None until the text exists."""
+        """Length before content coding; None: unknown until the text has been sent."""
         family = self.family
         length = len(self.prologue) + max(len(self.parts) - 1, 0) * len(JOINT[family]) + len(EPILOGUE[family])
         for part in self.parts:
@@ -73,7 +73,7 @@ class Body:
 
     @cached_property
     def length(self) -> int | None:
-        """Content-Length; None until the body is deflated."""
+        """Content-Length; None: unknown until the body has been sent."""
         if not self.is_gzip:
             return self.text_bytes
         blocks = max(len(self.parts) - 1, 0) * len(_SEALED_JOINT[self.family].block)
@@ -88,8 +88,8 @@ class Body:
     def etag(self) -> str:
         """Entity tag, equal for equal texts however segmented.
 
-        Unread parts count by a digest of their source instead. A gzip tag is weak (RFC 9110, 8.8.1): its
-        bytes depend on the segments.
+        Unread parts count by a digest of their source instead. A gzip tag is weak (RFC 9110, 8.8.1): the
+        compressed bytes depend on the segments.
         """
         digest = TextDigest()
         digest.add_text(self.prologue)
@@ -330,7 +330,7 @@ def _kept(part: BodyPart, held: CachedFeed | None) -> BodyPart:
 
 
 _MOST_KEPT_BYTES: Final = 1 << 24
-"""Largest cached replay, deflated; 50,000 entries cost seconds of CPU."""
+"""Largest cached replay, deflated. Making 50,000 entries anew costs seconds of CPU."""
 
 
 class _ReplayCollector:

@@ -84,7 +84,7 @@ class Checks:
     def bounds(self, wait_seconds: float) -> Callable[[], AbstractAsyncContextManager[None]]:
         """Return a function for `in_time` contexts with one common deadline.
 
-        `wait_seconds` counts if longer than configured.
+        `wait_seconds` for a publisher counts if longer than `limits.respond_within_seconds`.
         """
         latest_at = time.monotonic() + max(wait_seconds, self._respond_within_seconds) + LEFT_SECONDS
         return lambda: self.in_time(latest_at - time.monotonic())

@@ -95,7 +95,7 @@ class RefreshContext:
     is_polling: bool = False
     """Whether this program polls feeds (R7)."""
     has_planned_look: bool = False
-    """Whether a refresh planned a look at pages (H8)."""
+    """Whether a refresh has planned a look at pages (H8); `Lists` resets it."""
     publishers: Publishers = NO_PUBLISHERS
     archive: Archive | None = None
     """None: no web archive is searched (R33)."""

@@ -30,12 +30,12 @@ from wholefeed.store.tables import copies
 
 
 class Order(NamedTuple):
-    """The places of entries in segments shared by several documents."""
+    """The places of a feed's entries, some in segments shared by several documents."""
 
     members: Mapping[int, Members]
     """Published segments of single entries that may stay, by number."""
     places: Mapping[tuple[int, int], WeavingState]
-    """By document and ordinal."""
+    """Places of read documents' entries, by document and ordinal."""
     live: Mapping[int, Sequence[int]]
     """The same entries by document, without wholly sent ones."""
     wholes: Sequence[Whole]

@@ -92,7 +92,7 @@ class FeedFile:
             return (await self.storage.put([document]))[0]
 
     async def put(self, new: Sequence[NewDocument]) -> Sequence[int]:
-        """Store documents in one transaction."""
+        """Store documents in one transaction; return their numbers."""
         async with self.changing():
             return await self.storage.put(new)
 

@@ -24,7 +24,7 @@ class LookedUp(NamedTuple):
     ambiguous: frozenset[EntryId]
     """Keys that identify nothing in the feed (R9)."""
     posts: Mapping[EntryId, EntryId]
-    """Identities of posts with several ids."""
+    """Identities of posts with several ids, by id."""
     new: tuple[int, ...]
     """Ordinals of entries with unknown ids."""
     has_renamed: bool = False
@@ -42,9 +42,10 @@ def look_up(
     others: Sequence[DocumentFacts],
     known: Collection[EntryId] = (),
 ) -> LookedUp:
-    """Identify entries by themselves, in the connection's thread: there may be 100,000.
+    """Identify entries by themselves, and find the ones new to the feed.
 
-    Ids in `known` already equal their posts' identities.
+    The work runs in the connection's thread: there may be 100,000 entries. Ids in `known` need no look-up:
+    they equal their posts' identities.
     """
     if facts.keys:
         own = facts.ambiguous.union(*(each.ambiguous for each in others))

@@ -1,4 +1,7 @@
-"""Imports of documents that people had kept (I1), and feeds that continue others (I3)."""
+"""Imports of documents that people had kept (I1), and feeds that continue others (I3).
+
+`wholefeed.core.importing` refuses documents of other feeds; a refresh stores the rest.
+"""
 
 from __future__ import annotations
 
@@ -45,11 +48,11 @@ _LONGEST_NAME: Final = 200
 class SuppliedDocument(NamedTuple):
     body: bytes
     name: str = ""
-    """Empty: none yet."""
+    """For display and removal; empty: none yet."""
     at: float | None = None
     """The owner's date for the document, in epoch seconds."""
     file_at: float | None = None
-    """Last change of the file."""
+    """Last change of the file, in epoch seconds."""
     is_forced: bool = False
     """Whether to import without evidence that it belongs."""
 
@@ -62,7 +65,7 @@ class ImportedDocument(NamedTuple):
     entries: int
     new_entries: int
     is_new: bool = False
-    """False: no entry was new."""
+    """False: the document, or all its entries, were in the feed."""
     is_served: bool = False
     """Always false for a complete feed."""
 
@@ -121,7 +124,7 @@ class Imports:
     async def continue_feed(self, old_url: str, new_url: str) -> Continued:
         """Import the served entries of one feed into another (I3), named by the old URL.
 
-        A repetition adds only newer entries.
+        A repetition adds only entries not imported before.
 
         Raises:
             UnknownFeedError: One feed is not stored.
@@ -197,10 +200,12 @@ class Imports:
     async def remove(self, url: str, name: str) -> int:
         """Remove imports by name or document URL; return their number.
 
-        An archive's name covers all its documents.
+        The name of a zip file covers all its documents.
 
         Raises:
+            UnknownFeedError: The feed is not stored.
             ImportRefusedError: The name is unknown.
+            OverloadedError: The feed is being refreshed.
         """
         names = {name, _canonical(name)}  # a continued feed's URL may be spelt differently
         feed = await self._known(url)

@@ -112,7 +112,7 @@ def _known_entries(
     with_copies: bool,
     with_pages: bool,
 ) -> KnownEntries:
-    """Look up entries by present identities; answer by those in `asked`."""
+    """Look up entries by their present identities; key the result by those in `asked`."""
     # documents stored since the fetch may have changed the identities
     present = _identified_now(db, feed, asked, waiting) if waiting and waiting.keys else asked
     known = _rename(document_table.find_known_dates(db, feed, present, but=None), asked, present)

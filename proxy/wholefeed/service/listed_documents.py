@@ -35,7 +35,9 @@ async def name_entries(work: Workers, read: Read, row: DocumentRow) -> list[Feed
 async def make_listed(
     source: Source, page: ListedPage, like: DocumentRow, *, older: Stored | None, now: float
 ) -> Obtained:
-    """Return a page's list in the format of `like`, with `older` kept (R29).
+    """Return a page's list as a document in the format of `like`, the subscription document.
+
+    `older`, the list's stored version, stays in it (R29).
 
     Raises:
         DocumentError: Too large.

@@ -66,7 +66,7 @@ _LONGEST_IDLE_SECONDS: Final = 600.0
 _PAUSE_SECONDS: Final = 3600.0
 """Until the next look after a failure here."""
 _PAGE_BYTES: Final = 5 << 20
-"""HTML of mere links takes twenty times the memory."""
+"""HTML of mere links takes twenty times its size in memory."""
 _READ_SECONDS: Final = 5.0
 """Computing time for one page."""
 
@@ -82,7 +82,7 @@ class Lists:
             context.source.fetcher, context.config.fetch.user_agent, publishers=context.publishers
         )
         self._looks: dict[str, asyncio.Task[None]] = {}
-        """By site."""
+        """By site, since a site gets one request at a time."""
         self._free_at: dict[str, float] = {}
         """Monotonic time of the next request, by site."""
         self._resting: dict[int, float] = {}

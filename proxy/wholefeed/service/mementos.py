@@ -52,8 +52,8 @@ _LONGEST_IDLE_SECONDS: Final = 600.0
 _LONGEST_REST_SECONDS: Final = 6 * 3600.0
 """Longest pause after repeated failures, unless the archive asks for more."""
 _MAX_WAITING: Final = 8
-"""Queued requests that stop new searches for unknown feeds."""
-_MAX_VAIN: Final = 4096
+"""With so many queued requests, no search for an unknown feed begins."""
+_MAX_VAIN: Final = 4096  # URLs remembered as missing in the archive
 
 
 class Mementos:

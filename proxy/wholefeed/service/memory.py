@@ -25,7 +25,7 @@ from wholefeed.store.tables.feed_table import AGES, Version, version_of
 
 
 class Memory:
-    """Cached feeds by URL, at most `max_bytes` (0: none). The feed not asked for longest goes first."""
+    """Cached feeds by URL, at most `max_bytes` (0: none). The least recently requested feed goes first."""
 
     def __init__(self, max_bytes: int) -> None:
         parsed_bytes = max_bytes // _PARSED_SHARE
@@ -142,7 +142,7 @@ class Memory:
             self._remove(feed_id)
 
     def renew(self, feed: FeedRow, *, is_unchanged: bool = False) -> None:
-        """Replace a feed's row; answers made from a different row go.
+        """Replace the row of a feed with unchanged text; drop answers if a column behind them has changed.
 
         `is_unchanged`: documents and failures stay the same, too.
         """

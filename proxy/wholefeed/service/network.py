@@ -113,7 +113,7 @@ class WalkTurn:
             await self._stack.aclose()
 
     async def _publish_meanwhile(self) -> None:
-        """Publish from time to time, and when memory is almost full.
+        """Publish from time to time, and before `storage.fresh` must drop unrendered documents.
 
         A failed publication may succeed next time, or at the end.
         """
@@ -198,7 +198,7 @@ class Network:
             if url is not None:
                 return FetchEnded(url, await self._receive(url))
             if not await self._wait(self._begin_timer() - time.monotonic()):
-                return None
+                return None  # the walk's network time is over (R18)
         return self._early.popleft()
 
     async def _wait(self, seconds: float) -> bool:

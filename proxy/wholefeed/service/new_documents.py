@@ -262,7 +262,7 @@ class Leaving:
         self._is_attached = new.read.facts.family is old.family
         self._is_set_back = self._is_attached and not self._is_page and _is_set_back(old, new)
         generated_at = old.fetched_at if old.generated_at is None else old.generated_at
-        # the old document's date, if its copies have that date (R10)
+        # when the old document was made, if that date counts for its copies (R10)
         self._made_at = generated_at if any(row.origin is Origin.ADAPTER for row in rows) else None
         memories = [row for row in rows if row.role is Role.MEMORY]
         usable = [row for row in memories if row.family is old.family and row.rank is not None]
@@ -330,7 +330,7 @@ class Leaving:
         )
 
     def _note_renamed(self, db: Database, found: Replacement) -> dict[EntryId, EntryId]:
-        """Mark renamed posts as gone if served under their old ids (R36); return new names."""
+        """Mark renamed posts as gone if served under their old ids (R36); return identities by own id."""
         old, facts = self._old, self._new.read.facts
         was = posts.own_ids(db, old.id)
         now = {
@@ -443,7 +443,7 @@ async def reparse(
     rows: list[DocumentRow],
     now: float,
 ) -> bool:
-    """Store documents of older parsers again; return whether there were any.
+    """Parse documents of older parsers again, and store them; return whether there were any.
 
     The stored body is the source of truth (docs/design.md#the-store). An unreadable document stays unchanged.
     Old segments serve until the next publication.

@@ -31,7 +31,7 @@ from wholefeed.store.rows import FeedRow
 from wholefeed.store.tables import feed_table
 
 MAX_WAITING_WALKS: Final = 64
-"""Queued walks; beyond, unknown feeds are refused (503)."""
+"""Queued walks; beyond that number, unknown feeds are refused (503)."""
 MAX_WAITING_PER_SITE: Final = 32
 """The same for one site."""
 
@@ -149,7 +149,7 @@ class Openings:
         return feed, self._running.join(feed, RefreshRequest(may_walk=may_walk), found)
 
     def _require_same_publisher(self, url: str, feed_url: str) -> None:
-        """Refuse a private publisher's feed to an open URL (A3)."""
+        """Refuse a feed to another publisher's URL if one of them is private (A3)."""
         if self._context.publishers.are_apart(url, feed_url):
             message = "it leads to another publisher's feed, which is given by its own URL alone"
             error = ForbiddenTargetError(message, url=url)
@@ -180,6 +180,7 @@ class Openings:
 
 
 # Failures to open
+
 MAX_UNOPENED: Final = 4096
 
 

@@ -15,14 +15,14 @@ from wholefeed.store.rows import NewDocument
 MOST_TOGETHER: Final = 16
 _MOST_BYTES: Final = 3 << 19
 LONGEST_SECONDS: Final = 0.1
-"""Longest wait of the first one. A crash loses as much."""
+"""Longest wait of the first document. A crash loses as much, which is fetched again."""
 
 
 class PendingDocuments:
     """Documents of a walk, stored in one transaction.
 
-    Identities are hashes: sixteen documents change little more of the index than one, and wait for the disk
-    once.
+    Identities are hashes, so sixteen documents change hardly more pages of the index than one. They wait for
+    the disk once.
     """
 
     def __init__(self) -> None:
@@ -62,7 +62,7 @@ class PendingDocuments:
         return max(0.0, self._since + LONGEST_SECONDS - time.monotonic())
 
     def add(self, new: NewDocument, facts: DocumentFacts) -> int:
-        """Return a negative stand-in for the document's number."""
+        """Add a document without a stored version; return a negative stand-in for its number."""
         if not self._waiting:
             self._since = time.monotonic()
         self._stand_in -= 1

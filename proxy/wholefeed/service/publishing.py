@@ -155,7 +155,7 @@ async def _is_published(
 
 
 async def _is_of_older_order(storage: FeedStorage, attached: Sequence[DocumentRow]) -> bool:
-    """Return whether an earlier version published memory in front of all archives."""
+    """Return whether an earlier program version published memory documents before all archive documents."""
     remembered = sum(not row.origin.policy.holds for row in attached)
     if not remembered or remembered + 1 == len(attached) or is_collected(attached):
         return False

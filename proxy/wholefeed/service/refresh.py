@@ -31,7 +31,8 @@ _LEAVING_SECONDS: Final = 1.0
 class Refresh:
     """One refresh of one feed; `run` is called once, properties may be read meanwhile.
 
-    `found` was fetched just now; `offered` come from other sources.
+    `found` is the subscription document, if fetched just now. `offered` documents come from other sources
+    than the publisher's links.
     """
 
     def __init__(
@@ -174,7 +175,7 @@ class Refresh:
         }
 
     async def _leave(self) -> None:
-        """Store pending documents within a moment."""
+        """Store pending documents within `_LEAVING_SECONDS`, and stop fetches."""
         try:
             if self._file.pending:
                 with suppress(StoreError, OverloadedError, UnknownFeedError, TimeoutError):

@@ -52,7 +52,7 @@ class ReplayTimeline:
     """Like `ReleasedEntry.place`."""
 
     begun_at: int
-    """Epoch seconds of the first arrival."""
+    """Epoch seconds of the first arrival; 0: no lines."""
 
     def find_released(self, now: float, *, since: float = -inf, limit: int | None = None) -> Released:
         """Return releases from `since` until `now`, newest first, at most `limit`."""
@@ -114,7 +114,7 @@ class Replays:
         self._changes: OrderedDict[tuple[int, str], _ReplayChange] = OrderedDict()
         """By feed and URL, least recently used first."""
         self._turns = WalkTurns(in_all=2, per_site=1)
-        """One timeline for each feed, since all its lines are in memory."""
+        """One timeline of a feed at a time, since all its lines are in memory meanwhile."""
 
     async def timeline(
         self, reconstruction: Reconstruction, pace: ReplayPace, *, wait_seconds: float

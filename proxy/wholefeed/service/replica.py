@@ -1,7 +1,7 @@
 """This process among the replicas: its signs of life, its leases, and its waits for leases.
 
-A lease unused at two successive signs of life is given back. If another replica may have a used lease, it is
-lost: the work stops and writes nothing more. Giving a lease back wakes replicas that wait for it.
+A lease without work at two successive signs of life is given back. A lease is lost if another replica may
+have taken it: its work stops and writes nothing more. Giving a lease back wakes replicas that wait for it.
 """
 
 from __future__ import annotations
@@ -108,7 +108,7 @@ class Replica:
 
     @property
     def silent_seconds(self) -> float:
-        """Infinite if the others know no sign of life under this name."""
+        """Time since the last sign of life; infinite if the others know none under this name."""
         name, sent_at = self._sign
         return self._clock() - sent_at if name == self.name else math.inf
 
@@ -211,7 +211,7 @@ class Replica:
         feed: int | None = None,
         takes_own: bool = True,
     ) -> tuple[Lease | None, LeaseResult]:
-        """Take a lease if it is free; raise as `beat` and `require`."""
+        """Take a lease as `leases.take` does; raise as `beat` and `require`."""
         self.require()
         take = partial(leases.take, name=name, replica=self.name, wants=wants)
         looked = await self.store.write_loosely(partial(take, feed=feed, takes_own=takes_own))
@@ -224,7 +224,7 @@ class Replica:
     async def working(self, lease: Lease, tell: Callable[[], str] = str) -> AsyncIterator[None]:
         """Work under a lease, and give it back with its outcome.
 
-        A cancelled refresh keeps it: when the program ends, other replicas continue its walk.
+        A cancelled refresh keeps the lease: when the program ends, other replicas continue its walk.
 
         Raises:
             LeaseLostError: The lease was lost during the work.

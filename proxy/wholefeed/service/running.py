@@ -46,10 +46,10 @@ class FeedRun:
 
     request: RefreshRequest
     found: FoundSubscription[Obtained] | None
-    """For the next refresh; no other object holds the large body."""
+    """A document fetched just now, for the next refresh; no other object holds its large body."""
     copies: Sequence[Offer[Obtained]]
-    """For the next refresh."""
-    again: RefreshRequest | None = None
+    """From other sources; for the next refresh, too."""
+    again: RefreshRequest | None = None  # for right after the refresh under way
     refresh: Refresh | None = None
     """None: at another replica, or not begun."""
 

@@ -245,7 +245,7 @@ async def _run_work(size_bytes: int, work: Callable[[], _T]) -> _T:
 
 
 _JUDGED_BYTES: Final = 128
-"""Text sealed in the time of judging one entry."""
+"""Text that takes as long to seal as one entry takes to judge."""
 
 
 def _judged_bytes(strands: Iterable[Strand]) -> int:

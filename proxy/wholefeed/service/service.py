@@ -94,7 +94,7 @@ class FeedService:
     def at_once(self, url: str, *, is_head: bool = False) -> CachedFeed | None:
         """Return a cached feed if nothing is to be refreshed or awaited.
 
-        If `checks.are_needed`, await one first. Call `note_at_once` for each answer sent.
+        If `checks.are_needed`, await `checks.check` first. Call `note_at_once` for each answer sent.
         """
         held = self._memory.find(url)
         if held is None:

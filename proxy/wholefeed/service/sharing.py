@@ -1,7 +1,7 @@
 """Sharing of work between replicas of a store, without a leader.
 
-A flight takes a lease (`wholefeed.service.replica`), or waits for the live replica that holds it. The lease
-keeps the failure.
+Work on a feed or URL takes a lease first (`wholefeed.service.replica`), or waits while another live replica
+has it. A failure stays in the lease, for those that waited.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ Fence = Callable[[Database], None]
 class Wanted:
     feed: FeedRow
     insists: Callable[[bool], bool]
-    """Whether to refresh regardless of the store, given whether another replica was awaited."""
+    """Whether to refresh regardless of stored state, given whether another replica was awaited."""
     is_due: Callable[[FeedRow], bool]
     """Called in a connection's thread."""
     tell: Callable[[], UnderWay]
@@ -185,7 +185,7 @@ class Sharing:
             leases.take(db, feed_lease(feed), replica=self._replica.name, feed=feed, takes_own=False)
 
     async def claim(self, feed: int, is_wanted: Callable[[FeedRow], bool]) -> FeedRow | None:
-        """Take a feed's next refresh; None: taken elsewhere, or not wanted."""
+        """Take a feed's next refresh in a shared store; None: taken elsewhere, or not wanted."""
 
         def wants(_: LeaseRow | None, row: FeedRow | None) -> bool:
             return row is not None and is_wanted(row)
@@ -215,7 +215,7 @@ class Sharing:
             yield True
 
     async def adopt(self, is_wanted: Callable[[FeedRow], bool], begin: Callable[[FeedRow], object]) -> None:
-        """Take up dead replicas' work until cancelled."""
+        """Take up dead replicas' work until cancelled; return at once if the store is not shared."""
         forget_at = time.monotonic() + FORGET_SECONDS
         while self._replica is not None:
             try:
@@ -369,7 +369,7 @@ def outcome_of(error: BaseException) -> str:
 
 
 def error_of(outcome: str) -> WholefeedError:
-    """Return the error of an outcome, perhaps of another version."""
+    """Return the error of an outcome, perhaps written by another program version."""
     found = json.loads(outcome)
     if found["class"] == SeveralFeedsError.__name__:
         return SeveralFeedsError(found["url"], tuple(Alternate(*each) for each in found["feeds"]))

@@ -1,8 +1,8 @@
 """A feed's entries for people: excerpts, and HTML pages.
 
-A publisher's text may be costly to process (docs/faults.md rows 119 and 120). So a process renders a page
-within `PAGE_SECONDS`, and the page is cached with its feed. A page depends on no reader's settings, so all
-readers share it.
+A publisher's text may be costly to render (docs/faults.md rows 119 and 120). So a worker process gets
+`PAGE_SECONDS` for a page, and the page is cached with its feed. A page depends on no reader's settings, so
+all readers share it.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class RenderedPage:
     __slots__ = ("body", "readers")
 
     def __init__(self, body: bytes | None) -> None:
-        self.body = body
+        self.body = body  # None: too costly
         self.readers = 0  # how many are being sent the page
 
 
@@ -227,7 +227,8 @@ async def removable_names(feed: FeedRow, entries: Sequence[PageEntry], store: St
 async def read_entries(snapshot: Snapshot, store: Store, start: int, count: int) -> tuple[PageEntry, ...]:
     """Return up to `count` entries in output order, the first at `start` (from 0; R20).
 
-    Pieces of only the needed segments are read, so memory stays at a few MB. Long entries are cut.
+    The caller holds `snapshot`. Pieces of only the needed segments are read, so memory stays at a few MB.
+    Long entries are cut.
     `PageEntry.content` is a stranger's HTML: sanitise it.
     """
     texts = await read_texts(snapshot, store, start, count, room_bytes=_ROOM_BYTES)
@@ -274,11 +275,11 @@ async def read_places(snapshot: Snapshot, store: Store, places: Iterable[int]) -
     return found
 
 
-DIGEST_BYTES: Final = 16
+DIGEST_BYTES: Final = 16  # for each entry
 
 
 async def entry_digests(segment: SegmentRow, feed: FeedRow, store: Store) -> bytes:
-    """Return the joined digests of entries; equal texts have equal digests in all segments."""
+    """Return the joined digests of entries, from the top; equal texts have equal digests in all segments."""
     slices = await _slices(segment, feed, store, 0, segment.entries)
     ranges = [(each.start, each.end, False) for each in slices]
     joint = SEPARATOR[feed.published_family].strip()

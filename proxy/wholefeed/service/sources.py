@@ -102,7 +102,7 @@ async def _best_announced(
     raise failure
 
 
-MAX_ANNOUNCED: Final = 4
+MAX_ANNOUNCED: Final = 4  # feeds of one page to fetch, until one has entries
 
 
 async def follow_to_subscription(
@@ -205,8 +205,8 @@ class Source:
     ) -> Obtained:
         """Parse a document from no publisher; its links stay, its flags and tombstones go (I1, H7).
 
-        `at` is the assumed time of fetching, in epoch seconds. An empty `media_type` means unknown. Raise as
-        `read`.
+        `name` becomes `Obtained.memento`; `url` is the base of relative URLs. `at` is the assumed time of
+        fetching, in epoch seconds. An empty `media_type` means unknown. Raise as `read`.
         """
         kept = Fetched(
             url=url,
@@ -216,6 +216,7 @@ class Source:
             not_modified=False,
             body=body,
             media_type=media_type,
+            # `_whole` then accepts a document that breaks off: there is no more of it
             headers={"content-length": str(len(body))},
             links=(),
             wire_bytes=0,
@@ -313,7 +314,7 @@ class EarlyReader:
     """Reader of heads while documents arrive.
 
     `on_older` receives the predicted URL of the older document. If `is_foreseen` when a document begins to
-    arrive, its head is not read.
+    arrive, that URL is already being fetched, and the head is not read.
     """
 
     def __init__(
@@ -322,6 +323,7 @@ class EarlyReader:
         self._on_older = on_older
         self._is_foreseen = is_foreseen
         self._relation = relation
+        # by URL: an HTML page that refreshes to another URL may come first
         self._heads: dict[str, EarlyHead | None] = {}
 
     def __call__(self, url: str, chunk: bytes) -> None:
@@ -408,8 +410,7 @@ def as_failure(error: DocumentError) -> Failure:
 # The work that a document needs
 
 HELD_BYTES: Final = 1 << 16
-"""Smaller documents stay in memory parsed, to be rendered with their neighbours; larger ones stay rendered.
-"""
+"""Smaller documents stay in memory parsed, to be rendered with their neighbours; larger ones, rendered."""
 
 
 def work_bytes(body: bytes) -> int:

@@ -71,7 +71,7 @@ class FeedStorage:
     ) -> None:
         self._store = store
         self._memory = memory
-        self._fence = fence
+        self._fence = fence  # begins each transaction
         self._now = now
         self._later: list[_Later] = []
         self.rows: list[DocumentRow] | None = None  # all documents; None: not read since the last change
@@ -258,7 +258,7 @@ class FeedStorage:
         return was.numbers
 
     async def reread(self) -> bool:
-        """Store documents of older parsers again; return whether there were any."""
+        """Parse documents of older parsers again, and store them; return whether there were any."""
         rows = await self.documents()
         return await reparse(self._store, self.write, self.work, rows, self._now())
 
@@ -337,7 +337,7 @@ class _Later(NamedTuple):
     write: Callable[[Database], object]
     touches_document: bool = False
     unchanged: tuple[FeedRow, int] | None = None
-    """See `_confirm_row`."""
+    """A row that may be written later instead; see `_confirm_row`."""
 
 
 def _row_of(document: StoredDocument, rows: Sequence[DocumentRow]) -> DocumentRow:
@@ -423,7 +423,7 @@ class PublicationInput(NamedTuple):
     live: dict[int, LiveEntries]
     """By document, for those that probably need rendering."""
     is_collected: bool
-    """Whether segments hold entries because an adapter found pages (R20)."""
+    """Whether segments hold entries because of adapter pages or lists (R20)."""
     members: dict[int, bytes]
     """By segment, for segments that hold entries."""
     order: Order | None

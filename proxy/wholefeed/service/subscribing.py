@@ -125,7 +125,7 @@ class SubscriptionDesk:
     # Conditional requests, for any document of the feed
 
     def conditions(self, stored: StoredDocument | None) -> Validators | None:
-        """Return sendable validators: earlier versions stored others, too."""
+        """Return sendable validators: earlier program versions stored others, too."""
         if stored is None:
             return None
         date = max(stored.checked_at, self._context.now())
