@@ -110,7 +110,7 @@ def _text_of(value: object) -> str:
 
 
 SHORTEST_TOKEN: Final = 16
-"""In characters; safe from guessing."""
+"""In characters; long enough against guessing."""
 
 
 def secret_item(value: object) -> str:

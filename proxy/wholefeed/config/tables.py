@@ -53,7 +53,7 @@ _T = TypeVar("_T")
 _YEAR: Final = 365 * DAY_SECONDS
 _TIB: Final = 1 << 40
 SMALLEST_ANSWER_BYTES: Final = 1024
-"""Less has hardly room for a head."""
+"""A smaller answer has hardly room for a feed's head."""
 
 
 def _key(default: _T, rule: KeyRule, why: str, *, secret: bool = False) -> _T:
@@ -594,7 +594,7 @@ def _read_secret(key: Key, variable: str, path: str) -> object:
         raise ConfigError(f"expected at most {_SECRET_BYTES} bytes in {path} ({variable}), got more")
     try:
         text = content.decode("utf-8-sig")
-    except UnicodeDecodeError:  # the error quotes the secret: no cause
+    except UnicodeDecodeError:  # without a cause: that error quotes the secret
         raise ConfigError(f"expected text in {path} ({variable}), got other bytes") from None
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     if not lines:

@@ -89,7 +89,7 @@ class CopyDates(NamedTuple):
     """Facts about a remembered copy that R10 needs."""
 
     updated_at: float | None
-    """Update instant that counted then."""
+    """Update instant that counted when the copy was remembered."""
     document_updated_at: float | None
     """Date of the last subscription document with the copy."""
     fullness: int | None
@@ -223,7 +223,7 @@ class PackedEntries:
 
 
 class EntryFacts(NamedTuple):
-    """Facts about one entry."""
+    """Facts about one entry; its place among them is its ordinal."""
 
     identity: EntryId
     updated_at: float | None

@@ -25,8 +25,9 @@ def choose(
 ) -> Copy | None:
     """Return the preferred copy of an identity (R10; RFC 5005, 4.2); None: no copy lives (R8, R19).
 
-    `subscription_updated_at` limits the dates of archives and pages: some generators date all "now".
-    `settled`: the publisher's chain lost the identity; then remembered copies leave, too (R8).
+    `subscription_updated_at` limits the dates of archives and pages: some generators date every document
+    "now". `settled`: the publisher took the identity out of its chain, and no document has had it since.
+    Then remembered copies leave, too (R8).
     """
     held = list(copies)
     if settled and all(copy.role is Role.MEMORY for copy in held):
@@ -64,6 +65,7 @@ def fullness_of(entry: Entry) -> Fullness:
 
 class Copy(NamedTuple):
     key: int
+    """Chosen by the caller."""
     updated_at: float | None
     role: Role
     position: int

@@ -124,6 +124,7 @@ class Scope:
     prefixes: Mapping[str, str]
     """Namespace URI by prefix; '' is the default."""
     lang: str
+    """xml:lang; empty: none."""
     base: str
     """Absolute: xml:base, else the URL after redirects (RFC 3986, 5.1)."""
 
@@ -138,9 +139,12 @@ class Link(NamedTuple):
     media_type: str
     """Lower case, without parameters; empty: absent."""
     href: str
+    """As written."""
 
 
 class HistoryElement(NamedTuple):
+    """A child of the head in the fh namespace."""
+
     name: str
     text: str
     """Trimmed."""
@@ -180,7 +184,7 @@ class Tombstone(NamedTuple):
     when_at: float
     """Instant of the deletion; copies with later updates live."""
     ref: str
-    """Written id; empty: too long to repeat."""
+    """The id as written; empty: too long to repeat."""
 
 
 class HeadContext(NamedTuple):
@@ -195,12 +199,13 @@ class HeadContext(NamedTuple):
 class Entry(NamedTuple):
     identity: EntryId
     updated_at: float | None
+    """Update instant for R10; None: absent."""
     order_at: float | None
     """Sort key of the output (R20): updated, else published, else pubDate."""
     start: int
     end: int
     has_author: bool = True
-    """In it or its atom:source; True where entries inherit none."""
+    """Whether it or its atom:source has one; True where entries inherit none."""
     has_rights: bool = True
     scope: int = 0
     """Index in `FeedDocument.scopes`."""
@@ -345,7 +350,7 @@ RSS_NAMESPACES: Final = frozenset(
     {"", "http://backend.userland.com/rss2", "http://backend.userland.com/rss"}
     | {"http://blogs.law.harvard.edu/tech/rss", "http://my.netscape.com/publish/formats/rss-0.91.dtd"}
 )
-"""RSS's own namespaces; items in them are known, with a prefix, too."""
+"""RSS's own namespaces; items in them are recognised, with or without prefix."""
 DC_NS: Final = "http://purl.org/dc/elements/1.1/"
 FH_NS: Final = "http://purl.org/syndication/history/1.0"
 TOMBSTONE_NS: Final = "http://purl.org/atompub/tombstones/1.0"
@@ -391,7 +396,7 @@ WELL_KNOWN_PREFIXES: Final = {
 A prefix's position is its bit in stored masks: append only.
 """
 EXTENSION: Final = "_wholefeed"
-"""Our own member of a JSON Feed's head."""
+"""Our own member of a JSON Feed's head, for the feed's source (`via`)."""
 MEMORY_URL: Final = "urn:wholefeed:memory:"
 """Prefix of URLs of remembered copies; a number follows."""
 IMPORT_URL: Final = "urn:wholefeed:import:"

@@ -1,7 +1,7 @@
 """Known readers' limits, and parameters for feed URLs that respect them.
 
-Sizes are without content coding, as readers count. Requested sizes stay a little below: of a longer feed, a
-reader shows nothing.
+Sizes are without content coding, as readers count. Requested sizes stay a little below, because some
+readers may refuse the limit itself, and show nothing of a larger feed.
 """
 
 from __future__ import annotations

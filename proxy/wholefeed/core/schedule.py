@@ -216,7 +216,7 @@ _FIRST_FEED_AT: Final = 852_076_800.0
 
 
 def may_be_frozen(had_at: float, *, now: float) -> bool:
-    """Return whether to ask without conditions, a week after the last body (`had_at`)."""
+    """Return whether to ask without conditions: after a week of 304s since `had_at`, they may be false."""
     return is_ahead(had_at, now=now) or now - had_at >= WEEK_SECONDS
 
 
@@ -362,8 +362,8 @@ APART_SECONDS: Final = 60.0
 def seconds_left(noted_at: float | None, until: float | None, now: float, longest_seconds: float) -> float:
     """Return the seconds until the next request; 0: due, or noted by a wrong clock.
 
-    `until`, noted at `noted_at`, is the end of freshness (RFC 9111, section 4.2) or the next attempt. A wait
-    above `longest_seconds` is not plausible.
+    `until`, noted at `noted_at` (None: unknown), is the end of freshness (RFC 9111, section 4.2) or the next
+    attempt; None: no wait. A wait above `longest_seconds` is not plausible.
     """
     left_seconds = 0.0 if until is None else until - now
     if not 0 < left_seconds <= longest_seconds:

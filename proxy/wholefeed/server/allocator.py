@@ -1,6 +1,7 @@
 """Settings of glibc that return freed memory to the system.
 
-glibc keeps freed blocks of 1 MB on the heap of each thread, under smaller blocks: 15 MB in a first walk.
+Once glibc has got a block of 1 MB back, it takes such blocks from heaps, of which each thread has one. Memory
+below smaller blocks then stays resident: 15 MB in a first walk.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ _M_TRIM_THRESHOLD: Final = -1
 _M_MMAP_THRESHOLD: Final = -3
 _M_ARENA_MAX: Final = -8
 _LARGE_BYTES: Final = 1 << 17
-"""Larger blocks return at once."""
+"""Larger blocks return to the system at once when freed."""
 _TRIMMED_BYTES: Final = 1 << 20
 _HEAPS: Final = 2
 _OPERATORS_OWN: Final = ("MALLOC_", "GLIBC_TUNABLES")
@@ -23,7 +24,7 @@ _OPERATORS_OWN: Final = ("MALLOC_", "GLIBC_TUNABLES")
 def give_large_blocks_back(environ: Mapping[str, str]) -> bool:
     """Let freed large blocks go back to the system; return whether they do.
 
-    An `environ` with settings for malloc changes nothing.
+    An operator's own settings for malloc in `environ` stay: nothing changes.
     """
     if any(name.startswith(_OPERATORS_OWN) for name in environ):
         return False

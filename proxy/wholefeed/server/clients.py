@@ -64,7 +64,7 @@ class TrustedProxies:
 
 class Peer(NamedTuple):
     name: str
-    """For counting, from `TrustedProxies.client`."""
+    """Name to count requests by, as `TrustedProxies.client` returns it."""
     is_believed: bool
 
 

@@ -60,10 +60,11 @@ _CONNECT_SECONDS: Final = 2.0
 
 @contextmanager
 def bound(path: str) -> Iterator[socket.socket]:
-    """Yield a Unix socket that does not listen yet; replace the socket of an ended process.
+    """Yield a Unix socket, bound but not listening; replace the socket of an ended process. Blocks briefly.
 
     Raises:
-        OSError: Somebody listens there, or the path is no socket.
+        OSError: Somebody listens there, the path is no socket, or it cannot be bound. `filename` is the path,
+            `strerror` is for people.
     """
     _make_way(path)
     with closing(socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)) as listener:
@@ -134,7 +135,8 @@ def allow_open_files() -> int:
 
 
 _BACKLOG: Final = 100
-"""Connections awaiting acceptance; asyncio reports each one apart when files run out."""
+"""Connections awaiting acceptance. asyncio accepts as many per turn, and reports each one separately when
+files run out."""
 
 
 @asynccontextmanager
@@ -189,7 +191,7 @@ class BoundedParser(HttpRequestParser):
 
 
 def _refusal(error: HttpProcessingError) -> tuple[Any, StreamReader]:
-    """Make aiohttp's message for an error."""
+    """Return a message that makes aiohttp answer with the error."""
     short = type(error).__new__(type(error))
     short.message = error.message[:_LONGEST_REFUSAL]
     return web_protocol._ErrInfo(status=400, exc=short, message=short.message), EMPTY_PAYLOAD  # noqa: SLF001
@@ -250,7 +252,7 @@ class Connections:
         self.closed = 0
         """Closed to make room since the last log line."""
         self.unaccepted = 0
-        """Times the system had no file left since the last log line."""
+        """Times the system had no file or memory for one since the last log line."""
         self._uses: dict[ClientConnection, Use] = {}
         self._waiting: dict[Use, None] = {}
         """Idle and half-open connections, longest waiting first."""

@@ -61,7 +61,7 @@ _EMBEDDED: Final = frozenset({"image", "audio", "video", "script", "style", "fon
 
 
 def refuse_embedding(request: web.Request, asked: Asked) -> None:
-    """Refuse parts of pages, except static files.
+    """Refuse requests for parts of a page, such as pictures; static files are exempt.
 
     Otherwise a publisher's picture could add feeds with a user's session (docs/faults.md row 97). `/view` is
     costly and opens only as a document.

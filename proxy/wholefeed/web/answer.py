@@ -60,7 +60,7 @@ from wholefeed.web.request import (
     view_query,
 )
 
-# Wishes and validation
+# Requested representations, and validation
 
 _MOST_KEPT: Final = 2048
 _LONGEST_KEPT: Final = 600
@@ -130,6 +130,7 @@ class Representation(NamedTuple):
     page_url: str = ""
     """The feed's page, linked by the pseudo-entry; empty: no proxy."""
     is_healed: bool = False
+    """Whether the pseudo-entry says now that the feed has healed."""
     view: View = WHOLE
     pages_url: str = ""
     """URL of the first page, with the token: apps add none to links."""
@@ -307,10 +308,11 @@ async def make_view(reconstruction: Reconstruction, wanted: Representation, stor
 
 
 def _with_room(reconstruction: Reconstruction, wanted: Representation) -> tuple[Representation, int | None]:
-    """Return the bytes for entries (None: unlimited), without a pseudo-entry that has no room (R16)."""
+    """Drop a pseudo-entry without room (R16); return the bytes left for entries, too (None: unlimited)."""
     room = _room(reconstruction, wanted)
     if room is None or room >= 0 or not wanted.warns:
         return wanted, room
+    # The header says the same as the pseudo-entry.
     wanted = wanted._replace(warns=False)
     return wanted, _room(reconstruction, wanted)
 
@@ -338,10 +340,10 @@ async def _own(reconstruction: Reconstruction, store: Store) -> OwnEntries:
 def _without_lists(
     reconstruction: Reconstruction, wanted: Representation, documents: int = 0
 ) -> tuple[Reconstruction, Representation]:
-    """Return the feed without its listing (H1) of `documents` documents."""
+    """Return the feed without its lists (H1), which are `documents` of its documents."""
     own = reconstruction.without_lists(documents)
     lacked_lists_alone = reconstruction.feed.state is State.PARTIAL and own.feed.state is not State.PARTIAL
-    # If only lists were missing, no feed healed: no pseudo-entry.
+    # If only lists are missing, a feed without them lacks nothing, so nothing heals: no pseudo-entry.
     return own, wanted._replace(warns=wanted.warns and not lacked_lists_alone)
 
 

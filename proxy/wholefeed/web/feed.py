@@ -134,6 +134,7 @@ def _refuse_loop(vias: Iterable[str], url: str) -> None:
 async def _answer_from_memory(
     held: CachedFeed, wanted: Representation, request: web.Request, asked: Asked
 ) -> web.StreamResponse | None:
+    """Answer from memory; None if a part is not in memory, or the view omits something."""
     app, feed = asked.app, held.snapshot.feed
     now = app[SERVICE].now()
     answer = answer_from(held, _at(wanted, feed, now))
@@ -223,6 +224,7 @@ def _at(wanted: Representation, feed: FeedRow, now: float) -> Representation:
 def _without_body(
     request: web.Request, asked: Asked, feed: FeedRow, answer: Answer, now: float
 ) -> web.Response | None:
+    """Return a 304 or an answer to HEAD; None: a body is needed."""
     if answer.is_known(request.headers, now):
         return web.Response(status=_NOT_MODIFIED, headers=_fields(asked, feed, answer, now, has_body=False))
     if request.method == "HEAD":

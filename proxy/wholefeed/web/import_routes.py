@@ -18,8 +18,8 @@ from wholefeed.web.request import is_set, read_instant, receive_upload
 async def post_import(request: web.Request) -> web.StreamResponse:
     """Import the body into a feed.
 
-    Its time is `at`, its newest date, or Last-Modified. `force` skips the evidence that it belongs to the
-    feed.
+    Its time is `at`, else its newest date, else Last-Modified. `name` is for display. `force` skips the
+    evidence that it belongs to the feed.
     """
     url, options = await named_url(request), request[ASKED].query.options
     at = read_instant(options, "at") if "at" in options else None

@@ -32,12 +32,12 @@ SERVICE: Final = web.AppKey("service", FeedService)
 WANTS: Final = web.AppKey("wants", Wants)
 TRUSTED: Final = web.AppKey("trusted", TrustedProxies)
 PREFIX: Final = web.AppKey("prefix", str)
-"""The path of `server.public_url`."""
+"""The path of `server.public_url`; empty: none."""
 BUCKETS: Final = web.AppKey("buckets", Buckets)  # absent without a limit
 UPLOADS: Final = web.AppKey("uploads", MemoryBudget)
 """Memory of all uploads."""
 LISTS: Final = web.AppKey("lists", LargeWork)
-"""Rewrites one large list at a time."""
+"""Lets handlers rewrite one large list at a time."""
 LOGINS: Final = web.AppKey("logins", Buckets)
 """Limits tries of a token."""
 
@@ -45,7 +45,7 @@ ASKED: Final = web.RequestKey("asked", Asked)
 
 
 async def named_url(request: web.Request) -> str:
-    """Return the canonical URL of the requested feed; without a scheme, a known one.
+    """Return the canonical URL of the requested feed; without a scheme, prefer a known one.
 
     Raises:
         RequestError: No URL is given.

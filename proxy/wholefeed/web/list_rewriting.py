@@ -190,7 +190,7 @@ def proxied_url(base: str, url: str, server: ServerConfig, options: Mapping[str,
         # https://feeds.example/feed?url=https%3A%2F%2Fexample.org%2Ffeed.atom&token=…
 
     It has the access token, which also opens pages, or else a signature for this feed. Only the running
-    proxy's `server` has a generated token.
+    proxy's `server` has a generated token. `base` has no final slash; `options` select a view or replay.
 
     Raises:
         InvalidUrlError: The URL cannot be fetched.

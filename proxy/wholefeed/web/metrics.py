@@ -53,7 +53,8 @@ def wants_openmetrics(accept: str) -> bool:
 async def _look_at_store(app: web.Application) -> tuple[bool, Summary | None]:
     """Return whether the store is readable, and its size.
 
-    A first measurement can take minutes: None, so that the other metrics appear.
+    The size is None if the store fails, or during a first measurement, which can take minutes: all other
+    metrics appear nevertheless.
     """
     upkeep, is_readable = app[STORE].upkeep, False
     try:

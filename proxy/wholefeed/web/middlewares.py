@@ -121,7 +121,7 @@ async def _answer_unread(request: web.Request, response: web.StreamResponse) -> 
 
 
 def _refuse_forwarding(request: web.Request, asked: Asked) -> None:
-    """Refuse requests to a forward proxy (RFC 9112, 3.2.2 and 3.2.3)."""
+    """Refuse requests meant for a forward proxy (RFC 9112, 3.2.2 and 3.2.3)."""
     if request.method == "CONNECT":
         raise web.HTTPMethodNotAllowed(request.method, ["GET", "HEAD"])
     is_home = asked.route == HOME and urlsplit(request.raw_path).netloc == request.headers.get("Host")
@@ -135,7 +135,7 @@ PROBLEM_TYPE: Final = "application/problem+json"
 _HTTP_SLUGS: Final = {404: "not-found", 405: "method-not-allowed", 413: "too-large"}
 _OWN_FAULT: Final = "an error of the proxy's own; its log has the request id"
 _FULL_SECONDS: Final = 60
-"""Somebody must make room first."""
+"""Retry-After of a full volume: somebody must make room first."""
 
 
 async def _answer_to(exc: WholefeedError, request: web.Request, asked: Asked) -> web.StreamResponse:
@@ -217,7 +217,7 @@ async def protect(request: web.Request, response: web.StreamResponse) -> None:
 
 
 def hide_version() -> None:
-    """Send `Server: wholefeed` instead of versions, also in aiohttp's own errors, unseen by hooks."""
+    """Send `Server: wholefeed` instead of versions, also in aiohttp's own errors, which no hook sees."""
     web_response.SERVER_SOFTWARE = "wholefeed"  # type: ignore[attr-defined]
 
 

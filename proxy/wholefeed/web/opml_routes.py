@@ -128,11 +128,11 @@ def _moved_list(body: bytes, base: str, config: Config, options: Mapping[str, st
 
 
 _FIELD_BYTES: Final = 200
-"""Except for the list."""
+"""Limit for a field other than the list."""
 _FORM_FIELDS: Final = ("undo", *REPLAY_OPTIONS, *VIEW_OPTIONS)
 _MAX_PARTS: Final = 20
 _HEAD_BYTES: Final = 1 << 12
-"""Before a field's value."""
+"""Limit for a field's head, before its value."""
 _LONGEST_BOUNDARY: Final = 70
 """RFC 2046, 5.1.1."""
 
@@ -209,7 +209,7 @@ def _download(document: bytes, name: str, fields: Mapping[str, str] | None = Non
     return web.Response(
         body=document,
         headers={
-            "Content-Type": _MEDIA_TYPE,
+            "Content-Type": _MEDIA_TYPE,  # without charset: the list declares its own
             "Content-Disposition": f'attachment; filename="{name}"',
             "Cache-Control": "no-store",
             **(fields or {}),

@@ -85,6 +85,7 @@ from wholefeed.web.request import (
 )
 
 _MOST_CHARACTERS: Final = 200
+"""For a title, or authors' names."""
 
 
 # Home
@@ -227,6 +228,7 @@ def _meanings(feeds: Sequence[FeedSummary]) -> list[Words]:
 # The page of one feed
 
 WAIT_SECONDS: Final = 0.9
+"""For the publisher, before the page says that it is being asked."""
 AGAIN_SECONDS: Final = 4
 """Time until a page without scripts reloads."""
 MOST_MISSING: Final = 100
@@ -271,7 +273,7 @@ async def _chosen(request: web.Request) -> web.StreamResponse:
 
 
 def _behind_own(request: web.Request) -> str | None:
-    """Return the page's query if the typed URL is the proxy's own; empty: it has no feed."""
+    """Return the page's query if the typed URL is the proxy's own, else None; empty: no feed."""
     server = request.app[CONFIG].server
     own = UrlPlaces.of([base_url(request, request[ASKED]), server.public_url])
     query = request[ASKED].query
@@ -377,7 +379,10 @@ def _sums(entries: int, documents: int) -> str:
 
 
 def describe_refresh(before: str, status: Mapping[str, Any]) -> str:
-    """Describe the outcome of a refresh, from the number of entries before."""
+    """Describe the outcome of a refresh by hand; empty: there was none.
+
+    `before` is the number of entries before, from the URL; `status` is an answer of GET /status.
+    """
     if not _COUNT.fullmatch(before):
         return ""
     if status["refreshing"]:
@@ -545,7 +550,7 @@ async def get_forget(request: web.Request) -> web.StreamResponse:
 
 
 async def post_forget(request: web.Request) -> web.StreamResponse:
-    """Forget: no form can send DELETE."""
+    """Forget a feed or its entry, since no form can send DELETE."""
     url = await forget_named(request)
     if not is_browser(request):
         return web.Response(status=204)
@@ -691,7 +696,7 @@ _LONGEST_OWN: Final = 7000
 
 
 def own_path(path: str) -> str:
-    """Return our path without its slash; others: "", home."""
+    """Return a path of ours without its slash, or "" (home) for any other."""
     found = _OWN_PATH.fullmatch(path)
     return found[1] if found is not None and len(quote_plus(path)) <= _LONGEST_OWN else ""
 
@@ -723,7 +728,7 @@ def wants_error_page(request: web.Request, asked: Asked) -> bool:
 async def error_page(
     request: web.Request, status: int, *, slug: str, detail: str, error: WholefeedError | None = None
 ) -> web.Response:
-    if error is None:
+    if error is None:  # the web server itself refuses
         what, advice = _BY_STATUS.get(status, ("That failed", _BY_STATUS[500][1]))
         trouble = _Trouble(what + ".", advice)
     else:

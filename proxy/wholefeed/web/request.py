@@ -80,7 +80,7 @@ _NO_FACTS: Final[Mapping[str, object]] = {}
 
 
 class Asked:
-    """One request's wishes and log facts, for checks and handler."""
+    """One request's parameters and log facts, shared by checks and handler."""
 
     __slots__ = (
         "_options", "_query", "_url", "app", "client", "config", "facts", "host", "is_prefixed",
@@ -97,7 +97,7 @@ class Asked:
         trusted: TrustedProxies,
         peer: str | None,
     ) -> None:
-        self.app: Final = app
+        self.app: Final = app  # `request.app` searches at each use
         self.config: Final = config
         self._url = request.rel_url  # not the request: it refers to this object
         self._options = _OPTIONS_OF.get(route) or _OPTIONS_OF.get(request.method, OPTIONS)
@@ -374,7 +374,7 @@ def read_wait(options: Mapping[str, str], at_most: float) -> float:
 
 
 def read_view(options: Mapping[str, str], max_bytes: int) -> View:
-    """Return the selected part of the feed; 0 `max_bytes`: unbounded.
+    """Return the selected part of the feed; `max_bytes` limits all answers, 0 does not.
 
     Raises:
         RequestError: A parameter is malformed.
@@ -631,7 +631,7 @@ _ROUTES_OF_ANY_HOST: Final = OPEN_ROUTES | {"/openapi.json"}  # they reveal noth
 
 
 def require_host(request: web.Request, asked: Asked) -> None:
-    """Refuse foreign names: a web page could point its own name at the proxy and count as the same origin."""
+    """Refuse a foreign Host: a web page could point its name at the proxy and count as the same origin."""
     if asked.route in _ROUTES_OF_ANY_HOST:
         return
     server = asked.config.server

@@ -46,6 +46,7 @@ def add_routes(app: web.Application, prefix: str) -> dict[web.AbstractResource |
         assert resource is not None, "only what a router makes for an error has none"
         paths[resource] = resource.canonical
         below.append((each, resource.canonical))
+    # Last, so that the proxy's own paths keep their meaning, even if the prefix is one of them.
     for each, path in below if prefix else ():
         for place in (prefix + each.path, prefix) if path == HOME else (prefix + each.path,):
             [route] = app.add_routes([web.RouteDef(each.method, place, each.handler, each.kwargs)])

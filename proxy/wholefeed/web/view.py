@@ -39,7 +39,7 @@ from wholefeed.web.request import Asked, base_url, own_url, read_replay, read_wa
 
 _ENTRIES_A_PAGE: Final = 50
 _WAIT_SECONDS: Final = 1.0
-"""For an unknown feed."""
+"""For an unknown feed, before the page says that it is being read."""
 _LONGEST_TITLE: Final = 300
 _MEDIA_POLICY: Final = CONTENT_SECURITY_POLICY.replace(
     "img-src 'self' data:", "img-src 'self' data: https: http:; media-src https: http:"

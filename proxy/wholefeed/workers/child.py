@@ -1,6 +1,6 @@
 """The main program of a worker: jobs arrive on standard input, results leave on standard output.
 
-It avoids asyncio, so it starts in 0.25 s and takes 25 MB.
+It imports only the core, and not asyncio, so it starts in 0.25 s and takes 25 MB.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ from pathlib import Path
 
 
 def usable_cores(root: Path = Path("/")) -> float:
-    """Return the cores; a quota may allow a fraction."""
+    """Return the cores that the process may keep busy; a quota may allow a fraction."""
     quotas = (quota for folder in _groups(root, "cpu") for quota in _quota(folder))
     return min([_cores_by_affinity(), *quotas])
 

@@ -6,7 +6,8 @@ A document's size decides where its job runs:
     below THREAD_BYTES    in the shared thread, unless its queue is full
     more                  in a worker, first come first served
 
-A separate thread replaces a worker that cannot start, is not worth its start, or is busy for long.
+A separate thread runs a job if no worker can start. It also runs a job below `START_BYTES` if a start is not
+worth it, or if all workers have much to do.
 """
 
 from __future__ import annotations
@@ -80,9 +81,10 @@ class Workers:
         self._idle: dict[_Worker, asyncio.TimerHandle] = {}
         """With the timer that ends each; the last one gets the next job."""
         self._busy: dict[_Worker, int] = {}
+        """Bytes in work of each."""
         self._waiting: deque[tuple[int, asyncio.Future[_Worker]]] = deque()
         self._lately = (0, 0.0)
-        """Bytes worked on in threads since the last worker, and the time."""
+        """Bytes of jobs in separate threads since the last worker, and the time of the latest."""
         # Threads start with their first job. The extra one waits for the end of processes.
         self._threads = ThreadPoolExecutor(limit + 1, thread_name_prefix="worker")
         self._nearby = ThreadPoolExecutor(1, thread_name_prefix="documents")
@@ -105,11 +107,13 @@ class Workers:
     ) -> _T:
         """Run a job of `wholefeed.core.jobs.JOBS`; cancellation ends its worker.
 
+        `body_bytes` is the size of its documents, or of documents that take as long.
+
         Raises:
             ParseError: The job raises it.
             WorkTooLongError: The job exceeds `CPU_SECONDS`.
             WorkTooLargeError: No memory is free in time.
-            WorkError: The process ends in the middle.
+            WorkError: The process ends in the middle, or the job fails.
             OverloadedError: The workers are closing.
         """
         if body_bytes <= INLINE_BYTES:
@@ -462,7 +466,8 @@ _NEEDED: Final = ("LD_", "DYLD_", "MALLOC_", "GLIBC_TUNABLES", "LANG", "LC_")
 
 
 def _environment(environ: Mapping[str, str]) -> dict[str, str]:
-    """Return no secrets: a worker handles strangers' data (docs/faults.md row 109)."""
+    """Return no more than the loader and the C library need (docs/faults.md row 109)."""
+    # A worker reads strangers' data. Other variables may have the access token, the keys, the database's URL.
     return {name: value for name, value in environ.items() if name.startswith(_NEEDED)}
 
 
