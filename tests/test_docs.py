@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import sys
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import pytest
@@ -41,7 +41,21 @@ RUN_TIME = PROJECT["project"]["dependencies"] + [each for extra in EXTRAS.values
 DEVELOPMENT = [each for group in PROJECT["dependency-groups"].values() for each in group]
 RULES = DOCS / "rules.md"
 COMMAND_LINE = DOCS / "command-line.md"
-RULE_ROW = r"^\| (?P<rule>[RPGIHA]\d+) \|.*$"
+RULE_HEADING = r"^### (?P<title>[^(\n]+) \((?P<rule>[RPGIHA]\d+)\)\n\n(?P<text>[^#|\n].*)$"
+RULE_ROW = r"^\|(?P<rule>[RPGIHA]\d+)\|(?P<modules>[^|\n]*)\|(?P<tests>[^|\n]*)\|$"
+RULES_IN_ORDER = [
+    f"{kind}{number}"
+    for kind, numbers in {
+        "R": range(37),
+        "G": range(1, 4),
+        "P": range(1, 10),
+        "I": range(1, 4),
+        "H": range(1, 10),
+        "A": range(1, 7),
+    }.items()
+    for number in numbers
+]
+"""R0 to R36, of pages, replays, imports, lists and publishers."""
 
 
 def names(requirements: list[str]) -> list[str]:
@@ -130,24 +144,30 @@ def cited(docstring: str) -> set[str]:
 
 
 def test_every_rule_has_its_row() -> None:
-    """docs/rules.md has one row for each rule, in order: R0 to R36, of pages, replays, imports,
-    lists and publishers."""
-    rows = [row["rule"] for _, row in matches(RULE_ROW, RULES)]
-    numbered = {
-        "R": range(37),
-        "G": range(1, 4),
-        "P": range(1, 10),
-        "I": range(1, 4),
-        "H": range(1, 10),
-        "A": range(1, 7),
-    }
-    assert rows == [f"{kind}{number}" for kind, numbers in numbered.items() for number in numbers]
+    """docs/rules.md has a text under a heading, and one row of its table, for each rule, in order."""
+    headings = [heading["rule"] for _, heading in matches(RULE_HEADING, RULES)]
+    twice = ("R14", "R20")
+    assert headings == [rule for rule in RULES_IN_ORDER for _ in range(1 + (rule in twice))]
+    assert [row["rule"] for _, row in matches(RULE_ROW, RULES)] == RULES_IN_ORDER
+
+
+def unknown(files: Iterable[Path]) -> Iterator[str]:
+    """Yield the tests whose docstrings name a rule that docs/rules.md lacks."""
+    for path in files:
+        for test in functions(path):
+            for rule in sorted(cited(test.docstring) - {*RULES_IN_ORDER}):
+                yield f"{test.place}: there is no rule {rule}"
+
+
+def test_no_test_names_a_rule_that_is_not_there() -> None:
+    """Each rule that a test's docstring names stands in docs/rules.md."""
+    told(unknown(python_files(TESTS)))
 
 
 def uncited(page: Path) -> Iterator[str]:
     """Tests that a rule's row names, and whose docstrings do not name the rule."""
     for where, row in matches(RULE_ROW, page):
-        named = re.findall(NAMED_TEST, row[0])
+        named = re.findall(NAMED_TEST, row["tests"])
         if not named:
             yield f"{where}: {row['rule']} names no test"
         for file, test, _ in named:
@@ -159,7 +179,7 @@ def uncited(page: Path) -> Iterator[str]:
 def misplaced(page: Path) -> Iterator[str]:
     """Modules and packages where a rule's row says that it is decided, and which do not exist."""
     for where, row in matches(RULE_ROW, page):
-        places = re.findall(r"`([\w/]+(?:\.py|/))`", row[0].split(" | ")[3])
+        places = re.findall(r"`([\w/]+(?:\.py|/))`", row["modules"])
         if not places:
             yield f"{where}: {row['rule']} names no place"
         yield from (f"{where}: there is no {each}" for each in places if not (PACKAGE / each).exists())
@@ -177,11 +197,11 @@ def test_the_places_that_a_rule_names_exist() -> None:
 
 
 def test_a_row_that_is_wrong_is_seen(tmp_path: Path) -> None:
-    """Of a rule: no test, no place, a test that shows another one, a place that is not there."""
+    """Of a rule: no test, no place, a test that shows another one, a place that is not there, a rule that is
+    not there."""
     page = tmp_path / "rules.md"
     page.write_text(
-        "| R5 | text | source | somewhere | sometime |\n"
-        "| R99 | text | source | `core/nothing.py` | `test_docs.py::test_readme_explains_every_state` |\n",
+        "|R5|somewhere|sometime|\n|R99|`core/nothing.py`|`test_docs.py::test_readme_explains_every_state`|\n",
         "utf-8",
     )
     assert [*uncited(page)] == [
@@ -189,6 +209,9 @@ def test_a_row_that_is_wrong_is_seen(tmp_path: Path) -> None:
         "rules.md:2: expected test_docs.py::test_readme_explains_every_state to cite R99 in its docstring",
     ]
     assert [*misplaced(page)] == ["rules.md:1: R5 names no place", "rules.md:2: there is no core/nothing.py"]
+    module = tmp_path / "test_b.py"
+    module.write_text('def test_c():\n    """R98 to R99, H9."""\n', "utf-8")
+    assert [*unknown([module])] == ["test_b.py:1: there is no rule R98", "test_b.py:1: there is no rule R99"]
     assert cited("R4 to R6, R8") == {"R4", "R5", "R6", "R8"}
 
 

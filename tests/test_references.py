@@ -43,7 +43,7 @@ FAULTS = DOCS / "faults.md"
 ROW = r"docs/faults\.md rows? (?P<rows>\d+a?(?:(?:, | to | and )\d+a?\b)*)"
 PART = r"docs/faults\.md parts? (?P<part>[A-Z])\b"
 PAGE = r"\b(?P<page>docs/[\w-]+\.md|README\.md(?=#))(?:#(?P<heading>[a-z0-9-]+))?"
-LINK = r"\]\((?!https://)(?P<target>[^)#]+)"
+LINK = r"\]\((?!https://)(?P<target>[^)#]*)(?:#(?P<heading>[^)]*))?\)"
 TREE_NAME = r"`(?P<path>[\w.-]+(?:/[\w.*-]+)*(?:\.(?:py|md|toml|sql|txt|yml|yaml)|/))`"
 
 
@@ -56,10 +56,14 @@ def files() -> list[Path]:
     )
 
 
-@cache
 def headings(page: str) -> set[str]:
+    return headings_of(ROOT / page)
+
+
+@cache
+def headings_of(page: Path) -> set[str]:
     """The anchors of a page's headings, as forges make them."""
-    found = [heading[1] for _, heading in matches(r"^#+ (.+)$", ROOT / page)]
+    found = [heading[1] for _, heading in matches(r"^#+ (.+)$", page)]
     return {
         re.sub(r"[^\w -]", "", heading.replace("`", "")).strip().lower().replace(" ", "-")
         for heading in found
@@ -100,8 +104,11 @@ def astray(path: Path) -> Iterator[str]:
 
 def dead_links(page: Path) -> Iterator[str]:
     for where, link in matches(LINK, page):
-        if not (page.parent / link["target"]).exists():
+        target = page.parent / link["target"] if link["target"] else page
+        if not target.exists():
             yield f"{where}: a link to {link['target']}, which is not there"
+        elif link["heading"] and link["heading"] not in headings_of(target):
+            yield f"{where}: {name(target.resolve())} has no heading {link['heading']}"
 
 
 def missing_tests(page: Path) -> Iterator[str]:
@@ -187,6 +194,7 @@ def test_what_is_not_there_is_seen(tmp_path: Path) -> None:
         ("docs/faults.md rows 1, 2 and 999", astray, "docs/faults.md has no row 999"),
         ("docs/faults.md part Z", astray, "docs/faults.md has no part Z"),
         ("[a](https://b.example) [b](c.md#d)", dead_links, "a link to c.md, which is not there"),
+        ("[a](#nowhere)", dead_links, "6.md has no heading nowhere"),
         ("`no/test_a.py::test_b`", missing_tests, "there is no tests/no/test_a.py"),
         ("`test_docs.py::test_b`", missing_tests, "tests/test_docs.py has no test_b"),
         (
