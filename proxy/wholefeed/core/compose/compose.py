@@ -1,7 +1,7 @@
 """Compose all of a feed document except its entries, and documents of entries alone (R7, R16, R19 to R22).
 
-The head is composed once, at publication, and the prologue for each answer, because it names the requested
-URL.
+An answer is prologue + segments + epilogue. The head is composed once, at publication, and the prologue for
+each answer, because it names the requested URL.
 """
 
 from __future__ import annotations
@@ -224,7 +224,7 @@ def _in_default(sequence: bytes, tag: bytes) -> bytes:
 def page_head(family: Family, version: str, head: bytes, *, is_first: bool) -> bytes:
     """Return a composed head for a page of the feed, without dates and counts (G1).
 
-    Each publication changes those. Tombstones stay on the first page to read.
+    Each publication changes those. Tombstones stay only on the first page to read.
     """
     if family is Family.JSON or (read := read_head(family, version, head)) is None:
         return head
@@ -251,7 +251,7 @@ _COUNTS: Final = frozenset({"totalResults", "startIndex", "itemsPerPage"})  # Op
 
 class Address(NamedTuple):
     self_url: str
-    """Without token or wait."""
+    """The proxy's, without token or wait."""
     via_url: str
     """The subscription document (RFC 4287, 4.2.7.2)."""
     whole_url: str = ""
@@ -407,7 +407,7 @@ def _xml(family: Family, version: str, namespace: str | None, declared: bytes, e
 
 
 class Heading(NamedTuple):
-    """Empty where unknown."""
+    """A feed's title and site; empty if unknown."""
 
     title: str
     """One line, at most `MAX_TITLE_CHARACTERS`."""
@@ -436,7 +436,7 @@ def read_head(
 ) -> tuple[FeedDocument, int] | None:
     """Return a composed head as a document without entries, and the head's offset in its text.
 
-    None: the head is unreadable, or longer than `MAX_HEAD_BYTES` by an earlier version.
+    None: the head is unreadable, or an earlier version made it longer than `MAX_HEAD_BYTES`.
     """
     if len(head) > MAX_HEAD_BYTES:
         return None

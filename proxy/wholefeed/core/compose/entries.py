@@ -110,8 +110,12 @@ class Missing:
 
 @dataclass(frozen=True, slots=True)
 class Progress:
+    """Progress of a reconstruction."""
+
     documents: int
+    """Obtained so far."""
     entries: int
+    """In those documents."""
     fetched: int
     """Documents fetched by the current walk."""
     left: int | None
@@ -185,7 +189,7 @@ class Entries(Sequence[Entry]):
         ambiguous: Collection[EntryId],
         places: Sequence[Mapping[int | None, int]],
     ) -> Self:
-        """Sort entries by a place for each ordinal, or for the whole document by None."""
+        """Sort entries by `places`: per document, a place by ordinal, or by None for all other entries."""
         held = [(each, own) for each, own in zip(documents, places, strict=True) if each.live]
         keys = [
             (own.get(ordinal, own.get(None, _LAST)), number)
@@ -239,6 +243,8 @@ _OPENED: Final = 8
 
 
 class SegmentTexts(NamedTuple):
+    """A document of a feed, sealed for its entries."""
+
     body: Sealed
     url: str
     media_type: str
@@ -247,7 +253,7 @@ class SegmentTexts(NamedTuple):
 
 
 def held(document: Stored, live: Sequence[int], *, is_current: bool) -> SegmentTexts:
-    """Seal a document with its live entries, counted again unless by this parser (`is_current`).
+    """Seal a document with its live entries; unless `is_current`, without those unknown to this parser.
 
     Raises:
         ParseError: Only another parser could read the document.
@@ -275,7 +281,7 @@ def _keys(kept: SegmentTexts, place: int) -> Iterator[tuple[float, int, int]]:
 
 
 def _read(kept: SegmentTexts, ambiguous: Collection[EntryId]) -> list[Entry]:
-    """Parse self-contained slices, for prefixes, language and base."""
+    """Read entries from self-contained slices, to have their prefixes, language and base."""
     document = _parse(kept)
     document = document.identify({*ambiguous, *document.ambiguous})
     ordinals = _ordinals(document, kept.live)
@@ -326,7 +332,7 @@ def identity_of(text: str) -> EntryId:
 
 
 def sent_name(text: str) -> str:
-    """Return an identity for a URL: a very long one's digest."""
+    """Return an identity for use in a URL; a very long one becomes a digest."""
     name = text.strip(SPACES)
     return name if len(name.encode()) <= _LONGEST_SENT else f"{NAMELESS}{identity_of(name).hex()}"
 
@@ -395,6 +401,8 @@ def _elements(document: FeedDocument, root: Element) -> list[Element]:
 
 
 class WrittenFields(NamedTuple):
+    """Short fields of an entry, as written."""
+
     id: str
     title: str
     href: str
@@ -478,6 +486,7 @@ def _string_of(value: Any) -> str:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PageEntry:
     identity: str
+    """As written; empty: none."""
     title: str
     """One line without markup."""
     link: str
@@ -489,7 +498,7 @@ class PageEntry:
     content: str
     """HTML as published, or escaped text; not sanitised."""
     base: str
-    """Empty: the feed's URL."""
+    """For relative URLs in the content; empty: the feed's URL."""
     enclosures: tuple[Enclosure, ...]
     summary: str = ""
     """Shorter; not sanitised either."""
@@ -882,7 +891,7 @@ _BREAKS: Final = re.compile(r"\n[ \t]*(?:\n[ \t]*)+")
 
 
 def _title_of(element: Element | None) -> str:
-    """Return a title without markup, frequent and undeclared in RSS."""
+    """Return a title in one line, without markup: RSS titles often have markup, undeclared."""
     if element is None:
         return ""
     text = "".join(element.itertext())

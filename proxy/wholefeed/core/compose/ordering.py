@@ -1,7 +1,7 @@
 """Find where each entry stands in output order (R20).
 
-An entry may stand elsewhere than its served copy (R10): in the first attached document, in output order, with
-any copy. A remembered entry absent from all of them stands by its date.
+The text of an entry is that of its served copy (R10). Its place is that in the first attached document, in
+output order, with any copy. A remembered entry absent from all of these documents stands by its date.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Pair(NamedTuple):
 def sequence(dates: Sequence[float | None]) -> list[tuple[int, float]]:
     """Return place in the output, and date, of each entry by ordinal.
 
-    An undated entry takes the date in front, else the first.
+    An undated entry takes the date of the entry in front, else the first date.
     """
     found = [(0, UNDATED)] * len(dates)
     last = next((at for place in newest_first(dates) if (at := dates[place]) is not None), UNDATED)
@@ -58,7 +58,7 @@ class Homes:
     """Entries placed in another document than their text."""
 
     def __init__(self, index: Mapping[int, int], memory: Iterable[int]) -> None:
-        """Take output places of attached documents; those in `memory` give no place."""
+        """Take output places of attached documents; those of remembered copies (`memory`) give no place."""
         self._index = index
         self._memory = frozenset(memory)
         self.by_copy: dict[tuple[int, int], tuple[int, int]] = {}
@@ -114,8 +114,8 @@ class Block(NamedTuple):
 class Slots:
     """Places of remembered entries absent from all documents.
 
-    An entry stands behind every document with newer entries only. So one unusual date in a document, as of a
-    pinned entry, moves nothing far.
+    An entry stands behind every document with only newer entries. So one unusual date in a document, such as
+    a pinned entry's, moves nothing far.
     """
 
     def __init__(self, blocks: Sequence[Block], count: int) -> None:
@@ -182,7 +182,7 @@ WHOLE_LAST: Final = (inf, 2, 0, 0)
 
 
 def key_of(member: WovenMember, index: Mapping[int, int], slots: Slots) -> Key:
-    """Return document's place, negated date and tie-breakers."""
+    """Return the document's place, the negated date, and tie-breakers."""
     document, ordinal, _, at, spot = member
     assert spot is not None
     if spot.home is not None:

@@ -260,8 +260,9 @@ def cut_short(
 ) -> frozenset[EntryId]:
     """Return the entries cut short since `old` was replaced by `new`.
 
-    No element marks a cut text. So the new text must begin the old one and end in a mark of cutting, and half
-    of the entries must shrink at once. An author who shortens an entry does one or two of these.
+    No element marks a cut text. So the new text must be a beginning of the old one and end in a mark of
+    cutting, and half of the entries must shrink at once. An author who shortens an entry does one or two of
+    these.
     """
     before, now = _first_ones(old), _first_ones(new)
     wholes = _remembered_texts(remembered, was_cut)
@@ -270,6 +271,7 @@ def cut_short(
     texts_before = _texts(old, (before[each] for each in common))
     texts_now = _texts(new, (now[each] for each in common))
     for identity, text_before, text in zip(common, texts_before, texts_now, strict=True):
+        # a text in `was_cut` stays cut if it equals the old one up to the mark, or begins the remembered one
         if identity in was_cut and _is_cut_still(text, text_before, wholes.get(identity, "")):
             same.add(identity)
         elif _is_beginning(text, text_before):
@@ -291,7 +293,7 @@ def _remembered_texts(remembered: FeedDocument | None, wanted: Collection[EntryI
 
 
 def _texts(document: FeedDocument, places: Iterable[int]) -> Iterator[str]:
-    """Yield entries' texts without markup, and without white space: cutting changes it."""
+    """Yield entries' texts without markup, and without white space: cutting changes white space."""
     namespace = default_namespace(document.family, document.version)
     fragments = fragments_of(document, namespace)
     for place in places:

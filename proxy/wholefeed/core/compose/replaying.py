@@ -1,7 +1,7 @@
 """Give entries and head of a feed the dates of their release in a replay (P3, P4).
 
-Readers hide old entries, mark them as read, or sort by date alone. So each date becomes the release, and the
-publication day precedes the title. All else stays.
+Readers hide old entries, mark them as read, or sort by date alone. So each date becomes that of the
+release, and the publication day precedes the title. All else stays.
 """
 
 from __future__ import annotations
@@ -131,7 +131,7 @@ def _children(text: bytes, depth: int) -> list[list[_EntryChild]]:
 
 
 def _kind(namespace: str) -> str:
-    """Return one word for all of Atom, or RSS; Apple's varies in case."""
+    """Return one word for all namespaces of Atom, or RSS; Apple's namespace varies in case."""
     if namespace in ATOM_NAMESPACES:
         return "atom"
     return "rss" if namespace in _RSS_LIKE else _KINDS.get(namespace.lower(), "other")
@@ -291,7 +291,7 @@ def _item(text: bytes, at: int, shows_original: bool) -> bytes:
 def replay_head(family: Family, version: str, head: bytes, *, identifier: str, is_dated: bool) -> bytes:
     """Return the head of a replay, a feed of its own (P4), with `identifier` as atom:id.
 
-    `is_dated`: other dates replace the head's.
+    `is_dated`: the replay has other dates, so the head's go.
     """
     if family is Family.JSON:
         title = json.loads(b"{%s}" % head).get("title")

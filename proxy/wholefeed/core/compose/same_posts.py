@@ -115,7 +115,8 @@ def _traits_of(entry: Entry, said: WrittenFields, base: str) -> Traits:
     at = "" if said.published_at is None else str(int(said.published_at))
     has_id = entry.keys is None
     files = "" if entry.keys is None or entry.keys.enclosures is None else entry.keys.enclosures.hex()
-    # Entries without id, different by the keys of R9, share no link, and no title if their enclosures differ.
+    # The keys of R9 tell entries without an id apart: neither a link nor, if enclosures differ, a title joins
+    # these.
     return Traits(
         ids=tuple(_id_traits(said.id.strip(SPACES) if has_id else link, title, at)),
         links=tuple(_link_traits(link, title, at, entry.order_at)) if has_id else (),
@@ -143,7 +144,8 @@ def _link_traits(link: str, title: str, at: str, updated_at: float | None) -> It
     if at:
         yield _digest("link", at, *key)
     elif title:
-        # both count: a generator may date all updates alike, and nightly builds have one title and link
+        # title and update both count: a generator may date all updates alike, and nightly builds share title
+        # and link
         yield _digest("link and title", "" if updated_at is None else str(int(updated_at)), title, *key)
 
 
@@ -192,8 +194,8 @@ def pair_posts(
 ) -> dict[EntryId, EntryId]:
     """Map new ids to the identities their posts already have.
 
-    `owners` has identities by trait. `present` are the document's other entries, never the same posts. Links
-    in `ambiguous` (R9) do not count.
+    `owners` has identities by trait. `present` are the document's other entries, never the same posts as
+    new ones. Links in `ambiguous` (R9) do not count.
     """
     found: dict[EntryId, EntryId] = {}
     counted = {each: own.without_link(ambiguous) for each, own in new.items()}
@@ -216,7 +218,7 @@ def pair_posts(
 
 
 _MOST_TOLD: Final = 2
-"""Owners of a trait. With more it tells nothing: two of them are not the new entry."""
+"""Owners of a trait. With more it tells nothing: at least two of them are not the new entry."""
 
 
 def find_doubled(
@@ -234,7 +236,7 @@ def find_doubled(
 
 
 FEWEST_DOUBLED: Final = 3
-"""Pairs joined by links or titles: nobody knows whether their ids once stood together."""
+"""Fewer pairs joined by links or titles do not count: nobody knows whether their ids once stood together."""
 
 
 def _unique(

@@ -320,7 +320,7 @@ _ENDED: Final[Mapping[str, tuple[frozenset[str], frozenset[str]]]] = {
     "table": (_TABLE, _CELLS),
     "a": (frozenset({"a"}), _SCOPE),
 }
-"""Start tag: elements it ends, up to the outermost, and elements that stop the search."""
+"""By start tag: elements it ends beside paragraphs, up to the outermost; elements that stop the search."""
 _PARAGRAPH: Final = frozenset({"p"})
 _B: Final = r"[ \t\n\f\r]"
 _TOKEN: Final = re.compile(

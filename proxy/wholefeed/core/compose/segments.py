@@ -63,14 +63,14 @@ class Placed(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Keep:
-    """Serve this segment unchanged."""
+    """A segment to serve unchanged."""
 
     segment: int
 
 
 @dataclass(frozen=True, slots=True)
 class Build:
-    """Make a segment of these documents' live entries."""
+    """A segment to make of these documents' live entries, in output order."""
 
     documents: tuple[int, ...]
 
@@ -157,7 +157,7 @@ class Sealed:
 
 
 def seal(text: bytes) -> Sealed:
-    """Deflate a text into a block that others can join; empty text gives an empty block."""
+    """Deflate a text into a block to be joined with others; empty text gives an empty block."""
     block = _deflate(text) if text else b""
     adler32 = isal_zlib.adler32(text).to_bytes(4)
     return Sealed(block, len(text), isal_zlib.crc32(text), crc_shift(len(text)), adler32)
@@ -206,7 +206,7 @@ def inflate(block: bytes, length: int, crc32: int) -> bytes:
     """Return the text of a sealed block.
 
     Raises:
-        ValueError: The block is damaged.
+        ValueError: The block does not inflate to `length` bytes of this CRC.
     """
     inflater = Inflater(length, crc32)
     text = b"".join(inflater.add(block, length + 1))
@@ -273,9 +273,9 @@ def join_sealed(parts: Sequence[Sealed]) -> Sealed:
 
 
 class TextDigest:
-    """A digest of a text in parts, however cut.
+    """A digest of a text in parts, the same for any division.
 
-    It joins CRC-32, Adler-32 and length. Publishers can forge it, for their own feeds.
+    It combines CRC-32, Adler-32 and length, each joinable. Publishers can forge it, for their own feeds.
     """
 
     def __init__(self) -> None:
@@ -383,7 +383,7 @@ _ENTRY: Final = struct.Struct("=Qd")  # end of the slice, and date (NaN: none)
 
 
 def pack_outline(entries: Sequence[tuple[int, float | None]], joint: int, length: int) -> bytes:
-    """Return an outline from each entry's length and date, with `joint` bytes between."""
+    """Return an outline from each entry's length and date, with `joint` bytes between, `length` in all."""
     ends = list(accumulate([size + joint for size, _ in entries]))
     ends[-1:] = [length] if ends else []
     dates = [nan if order_at is None else order_at for _, order_at in entries]

@@ -46,7 +46,7 @@ class View(NamedTuple):
 
     @property
     def may_be_whole(self) -> bool:
-        """Whether a short feed without listed entries is whole."""
+        """Whether a short feed without listed entries is sent whole."""
         return self.limit is None and self.since is None and self.page is None
 
     def places(self, total: int) -> range:
@@ -60,7 +60,7 @@ class FeedPage(NamedTuple):
     """A page of a feed (G1; RFC 5005, 3).
 
     Pages count from the oldest entry, so a new one moves nothing. The first to read has the highest number,
-    and up to twice the size.
+    and less than twice the size.
     """
 
     size: int
@@ -144,7 +144,7 @@ class Cut:
         return Take.WHOLE
 
     def kept(self, slices: Iterable[Slice], number: int) -> list[Slice]:
-        """Return the entries taken of `number` in a segment.
+        """Return the entries that the view takes of `number` in a segment of `Take.PART`.
 
         `slices` start behind the `skipped` ones; only those needed are read.
         """
@@ -221,6 +221,7 @@ class _PageMessage(NamedTuple):
 
 
 def told_missing(missing: Sequence[MissingRange]) -> _PageMessage:
+    """Return the warning's words; `missing` must not be empty."""
     said = "; ".join(f"{document.url}: {slug_in_words(document.reason)}" for document in missing)
     if all(document.reason == DocumentTruncated.slug for document in missing):  # row 49
         return _PageMessage(
@@ -236,6 +237,8 @@ def told_missing(missing: Sequence[MissingRange]) -> _PageMessage:
 
 
 class MissingRange(NamedTuple):
+    """A missing document, for the warning."""
+
     url: str
     reason: str
 
@@ -344,8 +347,8 @@ class ViewTurn(NamedTuple):
     def next(self, first_failed_at: float | None, *, is_lost: bool, now: float) -> ViewTurn:
         """Return the state after a publication.
 
-        `first_failed_at` is the first failure among missing documents (None: none). `is_lost`: one is no
-        longer missing, yet was never obtained.
+        `first_failed_at` is the instant of the first failure among missing documents (None: none). `is_lost`:
+        one is no longer missing, yet was never obtained.
         """
         warned = Warned.LOST if is_lost and self.warned is Warned.SENT else self.warned
         if first_failed_at is not None:
@@ -366,7 +369,7 @@ class ViewTurn(NamedTuple):
 
     @property
     def healed_until(self) -> float | None:
-        """End of the healed entry; None: not sent."""
+        """Epoch seconds until which the healed entry is sent; None: never."""
         if self.warned is not Warned.HEALED or self.dated_at is None:
             return None
         return self.dated_at + HEALED_SECONDS

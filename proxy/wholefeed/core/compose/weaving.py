@@ -1,10 +1,10 @@
 """Arrange single entries of any documents in segments (R20).
 
 Most feeds have segments of whole documents (`wholefeed.core.compose.segments`). But an adapter's pages mix
-dates, and a remembered entry may stand in an archive. Whole documents may stand between entries.
+dates, and an archive may give a remembered entry its place. Whole documents may stand between entries.
 
-A strand is a published segment, or entries just rendered. A newest entry gets its own segment until joining
-is worth it; an older one renews one segment.
+A strand is a published segment, or entries just rendered. An entry newer than all others gets its own segment
+until joining is worth its cost; for an older one only the segment around its place is written anew.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from wholefeed.core.text.dates import parse_rfc3339
 # Publication instants
 
 UNDATED: Final = -inf
-"""Documents without any date stand last, in their order."""
+"""For entries of documents without any date: they stand last, in document order."""
 
 
 def publication_dates(document: FeedDocument) -> list[float]:
@@ -102,7 +102,7 @@ class Members:
         """Read the bytes of `written`.
 
         Raises:
-            ValueError: Other bytes.
+            ValueError: `text` has another form.
         """
         try:
             (count,) = _COUNT.unpack_from(text)
@@ -164,7 +164,7 @@ _MEMBER: Final = struct.Struct("=IIId")
 _PLACED: Final = struct.Struct("=IIIdII")
 _NO_HOME: Final = (1 << 32) - 1
 pack_member: Final = _MEMBER.pack
-"""Packs document's place, ordinal, size and `publication_instant`."""
+"""Packs the document's place, ordinal, size and publication date."""
 unpack_members: Final = _MEMBER.iter_unpack
 
 
@@ -209,8 +209,8 @@ def compare(
 ) -> Difference:
     """Compare published strands with live entries.
 
-    `stamps` covers all attached documents, `live` those that may have changed. `places` is None in a
-    collected feed.
+    `stamps` covers all attached documents, `live` those that may have changed. `places` is by document
+    and ordinal; None in a collected feed.
     """
     wanted = {document: set(ordinals) for document, ordinals in live.items()}
     gone: dict[int, set[int]] = {}
@@ -239,7 +239,7 @@ def compare(
 
 @dataclass(frozen=True, slots=True)
 class Weave:
-    """Make a segment of these entries."""
+    """A segment to make of these entries."""
 
     picks: Sequence[Pick]
     """Newest first."""
@@ -288,7 +288,7 @@ def weave(
 
     `order` has the attached documents in output order, the subscription document first. While documents come
     (`is_walking`), strands stay apart: an import is sorted once, at its end. Without `key_of`, publication
-    sorts.
+    sorts. `gone` is as in `Difference`.
     """
     places = {document: place for place, document in enumerate(order)}
     loom = _Loom(places, gone, target_bytes, key_of)
@@ -297,7 +297,7 @@ def weave(
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class _Piece(Group):
-    """A future segment; not settled if only the subscription document's."""
+    """A future segment; not settled if all of it is the subscription document's, which will be replaced."""
 
     first: Key
     last: Key
@@ -415,7 +415,7 @@ class _Loom:
         return any(self._places[document] for document in documents)
 
     def _written(self, picks: Sequence[Pick]) -> list[_Piece]:
-        """Return pieces of similar size; the subscription document's front stays separate."""
+        """Return pieces of similar size; the subscription document's entries in front stay separate."""
         lead = len(list(takewhile(lambda pick: not self._places[pick.member.document], picks)))
         stretches = [picks[:lead], picks[lead:]] if lead else [picks]
         return [self._piece(part) for stretch in stretches for part in _cut(stretch, self._target_bytes)]

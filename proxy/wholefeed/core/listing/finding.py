@@ -77,6 +77,7 @@ class ListJob:
     site_of: Callable[[str], str]
     """Returns a URL's registrable domain; no other site is asked."""
     most_pages: int = 200
+    """Of the list itself."""
     now: float
     known: LookMemory = LookMemory()
     known_keys: Container[str] = frozenset()
@@ -122,7 +123,7 @@ class MissingPage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LookOutcome:
-    """A page without the list."""
+    """A page that did not count."""
 
     url: str
     why: str
@@ -587,7 +588,7 @@ class _ListSearch:
     def _ask_missing(
         self, walked: _ListWalk
     ) -> Asking[tuple[list[ReadListPage], tuple[MissingPage, ...], bool]]:
-        """Ask again for failed pages and unknown ones behind; the flag tells of more."""
+        """Ask again for failed pages and unknown ones behind; the flag says whether there are more."""
         read, missing, is_cut = list[ReadListPage](), list[MissingPage](), False
         for url in self._job.known.missing[: self._spare]:
             left = self._job.most_pages - len(walked.pages) - len(read)
@@ -692,7 +693,7 @@ class _ListEntries:
         self._trusts = True
 
     def list_pages(self, pages: Sequence[ReadListPage]) -> tuple[ListedPage, ...]:
-        """Date the pages; an undated entry takes the next newer date."""
+        """Date the entries; an undated one takes the date of the next newer entry."""
         self._trusts = self._feed.agrees([item for page in pages for item in page.items])
         newer: float | None = None
         made = []

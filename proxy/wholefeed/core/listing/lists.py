@@ -189,9 +189,9 @@ class EntryList:
     met: int
     """Number of the feed's entries."""
     titled: int
-    """Entries with their titles as texts."""
+    """Number of entries with their titles as texts."""
     texts: int
-    """Different texts."""
+    """Number of different texts."""
 
     @property
     def is_named(self) -> bool:
@@ -200,7 +200,7 @@ class EntryList:
 
     @property
     def items(self) -> list[Item]:
-        """Each entry once, at its last place: pinned ones also stand there by date."""
+        """Each entry once, at its last place: a pinned entry also stands further down, by its date."""
         first = {item.key: item.link for item in reversed(self.all_items)}
         last = dict.fromkeys(item.key for item in reversed(self.all_items))
         return [Item(key, first[key]) for key in reversed(last)]
@@ -241,7 +241,7 @@ def _items_on(page: ListPage, feed: ListedFeedEntries) -> Iterator[Item]:
 
 
 def _make_list(shape: str, items: Sequence[Item], feed: ListedFeedEntries) -> EntryList:
-    """Leave out links beside the entries, as categories or authors."""
+    """Return a list without links beside its entries, such as categories or authors."""
     place = shape.partition(":")[2]
     kept = _keep_continued([item for item in items if not place or item.link.place == int(place)], feed)
     return EntryList(

@@ -22,7 +22,7 @@ class Day(NamedTuple):
 
     @property
     def at(self) -> float | None:
-        """Epoch seconds of the first possible day."""
+        """Epoch seconds of the first possible day; None: no valid date."""
         try:
             return (
                 float(date(self.year or 0, self.month or 1, self.day or 1).toordinal() - _EPOCH) * DAY_SECONDS
@@ -47,7 +47,7 @@ def may_say_day(text: str) -> bool:
 
 
 def read_date(text: str, *, is_alone: bool = False) -> Day | None:
-    """Return the one day in a text of single blanks.
+    """Return the one day in a text with single blanks, perhaps without its year; None: no day.
 
     `is_alone`: nothing else may stand in it.
     """
@@ -93,7 +93,7 @@ _SLASHED: Final = re.compile(r"(?<![\w./-])([0-9]{1,2})[/-]([0-9]{1,2})[/-]((?:1
 
 
 def read_heading(text: str) -> Day | None:
-    """Return the year or month that the whole text says."""
+    """Return the year or month that the whole text is, else None."""
     if not _DIGIT.search(text):
         name = text.strip(_AROUND).casefold()
         return Day(None, MONTHS[name], None) if name in MONTHS else None

@@ -30,7 +30,7 @@ def _clean(url: str) -> str:
 def own_link(url: str) -> str:
     """Return a listed link: cleaned, in one percent-encoding. Never raises.
 
-    So every link of its key has it among its `link_variants`.
+    Every link of the same key has the result among its `link_variants`.
     """
     link = clean_link(url)
     try:
@@ -70,7 +70,7 @@ def _host_key(host: str) -> str:
 
 
 def link_variants(url: str) -> tuple[str, ...]:
-    """Return usual spellings of the same key, cleaned."""
+    """Return the cleaned link, and its usual spellings of the same key."""
     link = clean_link(url)
     try:
         canonical = canonical_url(link)

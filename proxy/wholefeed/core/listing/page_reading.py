@@ -1,6 +1,7 @@
 """Read the links of an HTML page once (H3, H5, H9), as a job for a worker.
 
-libxml2's tree ends at a depth of 2,048 and grows with the page, except for one tag's attributes (`_TAGS`).
+libxml2's tree ends at a depth of 2,048 and grows in proportion to the page, except for the attributes of one
+tag (`_TAGS`).
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ class PageLink(NamedTuple):
     place: int = 0
     """Links of the same shape before it in its row."""
     group: int = 0
-    """Number of its heading."""
+    """Number of the heading above."""
     at: float | None = None
     """The date beside it, epoch seconds."""
     dated_by: str = ""
@@ -70,7 +71,7 @@ MAX_DEPTH: Final = 2000
 MAX_TEXT_CHARACTERS: Final = 300
 MAX_LINK_CHARACTERS: Final = 1000
 MAX_KEPT_BYTES: Final = 7_000_000
-"""Memory for texts: 350 for each of 20,000 links."""
+"""Memory for URLs, keys and texts of a page: 350 for each of 20,000 links."""
 MAX_HOSTS: Final = 500
 """Links to further hosts are left out."""
 _FREE_LINKS: Final = 2000
@@ -144,7 +145,7 @@ class _Element:
     start: _LinkCounts
     end: _LinkCounts
     heading: tuple[Day, int]
-    """Date above it, and level."""
+    """Date in the heading above, and level of that heading."""
     row: _Element | None
     """The nearest of `_ROWS` around it."""
     texts: list[str] = field(default_factory=list)
@@ -167,7 +168,7 @@ class _LinkMark(NamedTuple):
     """A date on a page."""
 
     link: int
-    """Links before it."""
+    """Number of links before it."""
     said: float | Slashed
     is_marked_up: bool = False
     is_heading: bool = False
@@ -495,7 +496,7 @@ def _all_text(parts: Iterator[str]) -> str:
 
 
 class _Items:
-    """Dates and titles: each link owns the largest element without another link of its shape."""
+    """Dates and titles of links; each link owns the largest element without another link of its shape."""
 
     def __init__(self, links: Sequence[_PageAnchor], marks: Sequence[_LinkMark]) -> None:
         self._links = links

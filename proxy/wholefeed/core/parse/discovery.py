@@ -32,14 +32,17 @@ class Alternate(NamedTuple):
 
 
 def discover(body: bytes, url: str, media_type: str) -> list[Alternate]:
-    """Return the feeds that a page announces, each URL once. Reads 512 KiB at most; never raises."""
+    """Return the feeds that a page announces, in its order, each URL once.
+
+    Reads 512 KiB at most; never raises.
+    """
     return _search(_text(body, media_type), url).feeds()
 
 
 def in_order(found: Sequence[Alternate]) -> tuple[list[Alternate], list[Alternate]]:
     """Return the feeds of posts and the feeds of comments, each in order of preference."""
-    # A site may bear the word in its name, or a folder. So a feed is of comments if its title, path and query
-    # say the word more often than another feed's do.
+    # A site may have "comments" in its name, or in a folder. So a feed is of comments only if its title, path
+    # and query say the word more often than another feed's do.
     ranked = sorted(found, key=lambda alternate: _FEED_TYPES[alternate.media_type])
     counts = list(map(_count_comments, ranked))
     usual = min(counts, default=0)
@@ -71,7 +74,7 @@ _FEED_TYPES: Final = {
     "application/xml": 4,
     "application/json": 5,
 }
-"""Media types with their order of preference."""
+"""Order of preference, 0 first; media types of any XML or JSON last."""
 _JSON: Final = "application/json"
 _FEED_RELATIONS: Final = frozenset({"alternate", "feed"})
 
@@ -109,7 +112,7 @@ def refresh_target(body: bytes, url: str, media_type: str, field: str = "") -> s
 
 
 def _refresh_in(content: str, base: str) -> str:
-    """Return the target of a declarative refresh (WHATWG HTML, 4.2.5.3); empty if there is none soon."""
+    """Return the target of a declarative refresh (WHATWG HTML, 4.2.5.3); empty: none, or too late."""
     match = _REFRESH.fullmatch(content)
     if match is None or not _SOON.fullmatch(match[1]):
         return ""
@@ -124,7 +127,7 @@ _REFRESH: Final = re.compile(
 )
 _SOON: Final = re.compile(r"0*(?:10|[0-9])(?:\.[\d.]*)?|\.[\d.]*")
 MAX_REFRESH_SECONDS: Final = 10
-"""A moved page leads on sooner; a page that reloads itself, or shows an ad, waits longer."""
+"""A moved page redirects sooner; a page that reloads itself, or shows an ad, waits longer."""
 _FEED_ROOT: Final = re.compile(r"<(?:[\w.-]+:)?(?:rss|feed|rdf|channel|item|entry)(?=[\s/>])", re.IGNORECASE)
 
 
@@ -150,7 +153,8 @@ _TAG: Final = re.compile(r"<(?:[^\"'>]|\"[^\"]*\"|'[^']*')*+>")
 
 
 def _tags(page: str) -> Iterator[str]:
-    # Other tags are left out: `html.parser` takes a second for half a megabyte of them.
+    # Only `link`, `base` and `meta` are yielded: `html.parser` takes a second for half a megabyte of other
+    # tags.
     position = 0
     while (begun := _BEGINS.search(page, position)) is not None:
         position, name = begun.end(), begun[1].lower()

@@ -17,7 +17,7 @@ def without_subset(text: bytes, start: int = 0) -> bytes:
     """Remove a DOCTYPE with an internal subset from a document in UTF-8, which begins at `start`.
 
     Raises:
-        ParseError: `dtd-forbidden`: the subset declares or uses an entity unknown to HTML, or has no end.
+        ParseError: `dtd-forbidden`: the subset has no end, or an entity other than HTML's own.
     """
     prolog = _PROLOG.match(text, start)
     assert prolog is not None, "it may be empty"
@@ -79,7 +79,7 @@ def _is_html_entity(name: bytes, literal: bytes) -> bool:
     return text != "" and text in (html5.get(f"{known};"), _HTML_4.get(known))
 
 
-# HTML writes no character longer.
+# No character of HTML is declared longer.
 _MAX_VALUE_CHARACTERS: Final = 40
 # Two entities have become other characters since HTML 4.
 _HTML_4: Final = {name: chr(code) for name, code in name2codepoint.items()}

@@ -1,4 +1,4 @@
-"""Parse bytes to a `FeedDocument`: the one entry to parsing (docs/design.md#parsing).
+"""Parse bytes into a `FeedDocument`: the one entry to parsing (docs/design.md#parsing).
 
 A missing or repeated id, or in Atom a missing update instant, causes a second reading, with all fields. A
 malformed document is repaired (docs/repair.md), and read again as strictly.
@@ -73,7 +73,7 @@ def _parse(body: bytes, url: str, media_type: str, max_depth: int) -> FeedDocume
     except ParseError as exc:
         if not _is_mendable(exc, decoded.text):
             raise
-        # A copy: the exception and this frame would hold each other.
+        # A copy, because the exception and this frame would keep each other alive.
         failure = ParseError(str(exc), slug=exc.slug)
     if not decoded.used and (decided := to_utf8(body, media_type)).used:
         decoded = decided
@@ -133,7 +133,7 @@ def _read_repaired(
     """Read a document after the repair pass (docs/faults.md rows 45 and 49).
 
     Raises:
-        ParseError: `failure` if the repair does not help; another error if the result is no feed.
+        ParseError: `failure` if the document stays malformed, else the repaired document's own error.
     """
     repaired = mend(decoded.text)
     if repaired is None:
@@ -173,7 +173,7 @@ def _read_spelt(
     """Read a document by its names as they are.
 
     Raises:
-        OddSpellingError: Other names may say more, and `is_respelt` is false.
+        OddSpellingError: Names may be misspelt, and `is_respelt` is false.
     """
     try:
         return _run(text, url, max_depth, notes, is_plain=True, is_respelt=is_respelt)
@@ -299,7 +299,10 @@ class EarlyHead:
         self._is_done = False
 
     def feed(self, chunk: bytes) -> FeedDocument | None:
-        """Read a piece of the body; when the first entry begins, return the document without entries."""
+        """Read a piece of the body, without content coding.
+
+        Once, when the first entry has begun, return the document without entries.
+        """
         if self._is_done:
             return None
         try:

@@ -31,11 +31,11 @@ CESU_NAME: Final = "cesu-8"
 def to_utf8(body: bytes, media_type: str, *, label: str | None = None, is_validated: bool = True) -> Decoded:
     """Return a document (without content coding) in UTF-8; text in UTF-8 is not copied.
 
-    `media_type` is the whole Content-Type value; `label` replaces the XML declaration's. Without
-    `is_validated`, text labelled UTF-8, or not labelled, is not checked.
+    `media_type` is the whole Content-Type value; `label` replaces that of the XML declaration.
+    Without `is_validated`, text labelled UTF-8, or not labelled, is not checked.
 
     Raises:
-        ParseError: `unsupported-encoding`: UTF-32, or not UTF-8 and no known label.
+        ParseError: `unsupported-encoding`: UTF-32, or not UTF-8 and all labels unknown.
     """
     encoding = encoding_of(body[:_PROLOG_BYTES], media_type, label)
     raw = body[encoding.mark_bytes :] if encoding.mark_bytes else body

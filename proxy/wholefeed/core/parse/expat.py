@@ -137,11 +137,11 @@ class Guard:
         self.text = b""
 
     def declarations(self) -> Mapping[str, str]:
-        """Return the namespaces that the starting element declares, by prefix ('' the default)."""
+        """Return the namespaces that the element starting now declares, by prefix ('' the default)."""
         return self._declared if self._declared_at == self.parser.CurrentByteIndex else {}
 
     def end_of(self, start: int) -> int:
-        """Return the end of the ending element, which began at `start`."""
+        """Return the end of the element that began at `start` and ends now."""
         # CurrentByteIndex lies before an end tag, but behind an empty-element tag.
         end = self.end_of_tag(start)
         if self.text[end - 2 : end] == b"/>":
@@ -149,7 +149,7 @@ class Guard:
         return self.text.find(b">", self.parser.CurrentByteIndex) + 1
 
     def is_written(self, name: str) -> bool:
-        """Return whether the starting element's tag has exactly this name, without a prefix."""
+        """Return whether the element starting now is written with exactly this name, without a prefix."""
         start = self.parser.CurrentByteIndex + 1
         end = start + len(name)
         return self.text[start:end] == name.encode() and self.text[end : end + 1] in _NAME_ENDS
@@ -183,7 +183,7 @@ class Guard:
         return ParseError(f"{message} (line {line}, column {column})", slug=slug)
 
     def _pending_bytes(self, position: int) -> int:
-        """Return the length of the unfinished token; a start tag is checked."""
+        """Return the length of the unfinished token; refuse too long a start tag."""
         start = self.parser.CurrentByteIndex
         pending = position - start
         if pending > self._max_tag_bytes and _TAG_BEGINS.match(self.text, start):
@@ -237,7 +237,7 @@ def _reason(exc: ExpatError) -> str:
 
 
 def has_long_run(text: bytes) -> bool:
-    """Return whether the text has room for a too long token between two "<"."""
+    """Return whether the text has room between two "<" for a token beyond `MAX_TOKEN_CHARACTERS`."""
     position = 0
     while len(text) - position > MAX_TOKEN_CHARACTERS:
         found = text.rfind(b"<", position + 1, position + MAX_TOKEN_CHARACTERS)

@@ -76,7 +76,7 @@ _FEWEST_NUMBERED: Final = 3
 
 
 def _are_numbered(entries: Sequence[Entry]) -> bool:
-    # Ids that number places belong to other entries tomorrow.
+    # Ids that number the places of entries belong to other entries tomorrow.
     if len(entries) < _FEWEST_NUMBERED or entries[0].identity not in _FIRST_NUMBERS:
         return False
     first = _FIRST_NUMBERS[entries[0].identity]
@@ -213,7 +213,7 @@ MAX_SITE_ID_CHARACTERS: Final = 2048
 
 
 def site_id(text: str) -> str:
-    """Return a feed's name for comparison (R24); a digest if it is long."""
+    """Return a text that identifies a feed, for comparison (R24); a digest if the text is long."""
     if len(text) <= MAX_SITE_ID_CHARACTERS:
         return text
     return f"sha256:{hashlib.sha256(text.encode()).hexdigest()}"
@@ -223,7 +223,7 @@ _HAS_SCHEME: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
 
 
 def absolute(base: str, reference: str) -> str:
-    """Return the URL of a reference; an absolute one stays as written."""
+    """Return the URL of a reference; an absolute or invalid one stays as written."""
     written = reference.strip(SPACES)
     if not written or _HAS_SCHEME.match(written):
         return written

@@ -204,7 +204,7 @@ def _byte_spans(text: str, spans: Iterable[tuple[int, int]]) -> Iterator[tuple[i
 
 
 MAX_VALUES: Final = 2_000_000
-"""At all levels: each value is an object in memory."""
+"""Per document, at all levels: each value is an object in memory."""
 _MAX_QUOTES: Final = 2 * MAX_VALUES
 # An unending string reaches to the end of the text, or each quote in it would be tried again.
 _WRITTEN_STRING: Final = r'"[^"\\]*+(?:\\.?[^"\\]*+)*+"?'
@@ -212,7 +212,7 @@ _STRING: Final = re.compile(_WRITTEN_STRING, re.DOTALL)
 
 
 def _check_values(text: str) -> None:
-    # Before anything is made of the values: a digit and a comma become a hundred bytes.
+    # Counted before any value is made: a digit and a comma become a hundred bytes.
     if _values(text) <= MAX_VALUES:
         return
     if text.count('"') > _MAX_QUOTES or _values(_STRING.sub("", text)) > MAX_VALUES:
@@ -227,7 +227,7 @@ _NO_BRACKET: Final = re.compile(r"[^\[\]{}]+")
 
 
 def _check_depth(text: str, max_depth: int) -> None:
-    # Before anything recurses. JSON, too, reads strings from the front.
+    # Counted before anything recurses. Strings are cut out from the front, as JSON reads them.
     if text.count("[") + text.count("{") <= max_depth:
         return
     depth = 0

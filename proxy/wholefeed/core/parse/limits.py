@@ -37,7 +37,7 @@ MAX_SCOPES: Final = 16
 MAX_DEPTH: Final = 256
 MAX_ATTRIBUTES: Final = 256
 """Per element, and the same number of namespace declarations."""
-MAX_FLAT_ATTRIBUTES: Final = 2 * MAX_ATTRIBUTES
+MAX_FLAT_ATTRIBUTES: Final = 2 * MAX_ATTRIBUTES  # expat gives a flat list of names and values
 MAX_ELEMENTS: Final = 2_000_000
 MAX_NAMESPACE_CHARACTERS: Final = 1024
 FREE_NAME_CHARACTERS: Final = 8 << 20
@@ -50,7 +50,7 @@ MAX_TAG_BYTES: Final = 4 * MAX_TOKEN_CHARACTERS
 
 MAX_GAIN_FACTOR: Final = 4
 MAX_GAIN_BYTES: Final = 1 << 20
-"""Entries and head may gain the factor times the document's size, and so much more."""
+"""Entries and head may gain `MAX_GAIN_FACTOR` times the document's size, and so many bytes more."""
 
 UNLIMITED: Final = MAX_ELEMENTS
 """A `max_depth` without limits, for stored documents and those made of stored entries. They met the limits

@@ -294,7 +294,7 @@ class _Mender:
             self._repairs.add(END_TAGS)
 
     def _is_unended(self, name: bytes) -> bool:
-        # Can no element, out to the innermost entry, hold the entry that begins?
+        # Whether no element, out to the innermost entry, can hold the entry that begins.
         for element in islice(reversed(self._elements.open), _MAX_LOOKED_AT):
             if element.name == name:
                 return True
@@ -693,7 +693,7 @@ class _Edit:
 # The declaration of a prefix that binds it to nothing (Namespaces in XML 1.0, section 5).
 _NO_NAMESPACE: Final = re.compile(rb"\s++xmlns:[^\s=]++\s*+=\s*+(?:\"\"|'')")
 UNKNOWN_NAMESPACE: Final = "urn:wholefeed:undeclared-prefix:"
-"""Namespace of an undeclared unknown prefix, up to that prefix; the same in all documents."""
+"""Followed by the prefix: the namespace of an undeclared unknown prefix, the same in all documents."""
 _PREFIX_AND_NAME: Final = re.compile(
     rb"\s([^\s=:\"']++)(?::([^\s=\"']++))?+\s*+=\s*+(?:\"[^\"]*+\"|'[^']*+')"
 )

@@ -1,7 +1,8 @@
 """Correct names in feeds that deviate from their specification (docs/repair.md), at linear cost.
 
 Readers ignore case, accept any default namespace, and find entries at any depth. A document that needs this
-is copied with corrected tags, and then read strictly. Entries of the other format are translated.
+is copied with corrected tags, and then read strictly. The content of an entry's children never changes, but
+entries of the other format are translated.
 """
 
 from __future__ import annotations
@@ -179,7 +180,7 @@ def holds_odd_child(text: bytes | bytearray, start: int, end: int) -> bool:
 
 
 class OddSpellingError(Exception):
-    """A sign that other names mean a feed, or entries. `parse` does not raise this error."""
+    """A sign that misspelt names mean a feed, or entries. `parse` does not raise this error."""
 
 
 # The mend

@@ -1,4 +1,4 @@
-"""Write, find and edit text, attributes and start tags of XML, in slices of parsed documents.
+"""Write, find and edit text, attributes and start tags of XML, in slices of well-formed documents.
 
 `xml.sax.saxutils` would load an HTTP client and TLS.
 """

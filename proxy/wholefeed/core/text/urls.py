@@ -36,7 +36,7 @@ def resolve(base: str, reference: str) -> str:
     http(s) scheme without an authority is ignored (section 5.2.2, not strict).
 
     Raises:
-        ValueError: The result is not absolute, or an http(s) URL without a valid authority.
+        ValueError: The result is relative, has control characters, or is http(s) without a valid authority.
     """
     if _BELOW.fullmatch(reference):
         folder = _folder(base, "/./_" if reference.startswith("/") else "./_")
@@ -76,17 +76,18 @@ def without_feed_scheme(url: str) -> str:
 _FEED_SCHEME: Final = re.compile(r"feed:(?://(?=https?:))?", re.IGNORECASE)
 
 _SEGMENT: Final = r"[A-Za-z0-9_~-]+(?:\.[A-Za-z0-9_~-]+)*"
-# References without dot segments or other characters with a meaning.
+# References without dot segments or other special characters.
 _BELOW: Final = re.compile(rf"/?{_SEGMENT}(?:/{_SEGMENT})*/?")
 
 
 @lru_cache(maxsize=64)  # a document has few bases, and perhaps thousands of references
 def _folder(base: str, reference: str) -> str:
-    # `reference` names one character in the folder or root; other bases have none.
+    # `reference` is a name of one character in the folder or root; it is cut off again. Only http(s) bases
+    # count.
     return resolve(base, reference)[:-1] if HTTP_AUTHORITY.match(base) else ""
 
 
-# Absolute URLs without such characters.
+# Absolute URLs without dot segments or other special characters.
 _WHOLE: Final = re.compile(
     rf"https?://[A-Za-z0-9.-]+(?::[1-9][0-9]{{0,3}})?(?:/{_SEGMENT})*/?(?:\?[A-Za-z0-9_=&~-]*)?"
 )
@@ -192,7 +193,7 @@ def _split_authority(authority: str | None, url: str) -> tuple[str | None, str, 
 
 
 def _check_authority(authority: str, host: str, url: str) -> None:
-    """Refuse an authority that `urlsplit` refuses, so that it can split all others."""
+    """Refuse an authority that `urlsplit` refuses, so that `urlsplit` can split every accepted URL."""
     try:
         if host.startswith("["):
             # Brackets without an address are no URL for browsers either (docs/faults.md row 126).
@@ -307,7 +308,7 @@ def host_of(url: str) -> str:
 
 
 class UrlPlaces(NamedTuple):
-    """A server's places: http and https are equal, and so are this machine's names."""
+    """Addresses of one server: http and https are equal, and so are this machine's names."""
 
     known: frozenset[tuple[str, int | None, str]]
     """Host, port (None: the scheme's own) and common path, without a final slash."""

@@ -1,7 +1,7 @@
 """Find relative URLs in a slice of XML, and write links, enclosures and images absolute (rule R22).
 
 Many readers resolve each relative reference against the proxy's URL. Content keeps its xml:base; identities
-never change; unusable references stay. The tables `_RSS`, `_ATOM` and `_FOREIGN` say which elements are URLs.
+never change; unusable references stay. The tables `_RSS`, `_ATOM` and `_FOREIGN` say where URLs are.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ ABSOLUTE: Final = (
 
 GAIN_FACTOR: Final = 4
 GAIN_BYTES: Final = 512
-"""A slice may gain the factor times its size, and so much more; further URLs stay relative."""
+"""A slice may gain `GAIN_FACTOR` times its size, and so many bytes more; further URLs stay relative."""
 
 
 def with_absolute_urls(slice_: bytes, scope: Scope, family: Family, *, outer: bytes = b"") -> bytes:

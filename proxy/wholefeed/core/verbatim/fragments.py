@@ -112,7 +112,7 @@ class Fragments:
         return self._cut(entry, text, (start, end), context, is_relative=is_relative)
 
     def all_sent(self, indices: Iterable[int], context: HeadContext | None = None) -> list[bytes]:
-        """Return entries as `sent` does, faster where a bare start tag is usual."""
+        """Return entries as `sent` does, faster for those with a bare start tag."""
         if not self._is_usual:
             return [self.sent(index, context) for index in indices]
         entries, text, bare, tag = self.document.entries, self._text, self._bare, self._tag
@@ -269,7 +269,7 @@ class Fragments:
         return b"".join(added)
 
 
-# Further children of a head keep their URLs: each costs as much as a kilobyte of others.
+# Further children of a head keep their URLs: each child costs as much time as a kilobyte of others.
 _MAX_MENDED_CHILDREN: Final = 1000
 
 # Children of the Atom head that hold no reference, and those whose content may hold one (RFC 4287, 4.2).
@@ -352,6 +352,8 @@ def _default_namespace(default: str, family: Family, namespace: str) -> list[Att
 
 
 class Bindings:
+    """Prefixes that a slice must declare if they occur in it."""
+
     def __init__(self, bindings: Iterable[Binding]) -> None:
         self._bindings = tuple(bindings)
         self._names = {each.needle[:-1] for each in self._bindings}
