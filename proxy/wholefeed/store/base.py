@@ -1,10 +1,6 @@
 """Parts shared by the tables and both engines: statements, rows, and the state of the database.
 
-    row = fetch_one(db, "SELECT id FROM feed WHERE url = :url", {"url": url})
-    run(db, either(sqlite="...", postgres="..."), values)
-
-Statements are SQLite's, in the subset that PostgreSQL accepts too, with parameters `:name` or `?`. The
-functions here run in the connection's thread.
+Statements are SQLite's, in the subset that PostgreSQL accepts too, with parameters `:name` or `?`.
 """
 
 from __future__ import annotations
@@ -22,7 +18,7 @@ _T = TypeVar("_T")
 
 
 class Database(Protocol):
-    """A connection within a transaction: the part of DB-API 2.0 that a `sqlite3` connection has itself."""
+    """The part of DB-API 2.0 that a `sqlite3` connection has itself."""
 
     def execute(self, sql: str, parameters: Any = ..., /) -> Cursor: ...
 
@@ -57,7 +53,7 @@ def fetch_all(db: Database, sql: str, parameters: Parameters | None = None) -> l
 def ask(
     db: Database, sql: str, parameters: Parameters | None, read: Callable[[Cursor], _T]
 ) -> Callable[[], _T]:
-    """Send a query, and return a function that waits for its result and reads it.
+    """Send a query, and return a function that reads its result.
 
     Queries sent before the first result is read share one round trip to a remote database.
     """
@@ -75,17 +71,15 @@ def fetch_value(db: Database, sql: str, parameters: Parameters | None = None) ->
 
 
 def run(db: Database, sql: str, parameters: Parameters | None = None) -> None:
-    """Execute a statement without rows, and do not wait for its result."""
+    """Execute a statement, and do not wait for its result."""
     db.execute(sql, parameters or {})
 
 
 def run_counting(db: Database, sql: str, parameters: Parameters | None = None) -> int:
-    """Execute a statement without rows, and return the number of changed rows."""
     return db.execute(sql, parameters or {}).rowcount
 
 
 def run_many(db: Database, sql: str, rows: Sequence[Parameters]) -> bool:
-    """Execute a statement for each of these, if any; return whether there were any."""
     if rows:
         db.executemany(sql, rows)
     return bool(rows)
@@ -95,39 +89,30 @@ def run_many(db: Database, sql: str, rows: Sequence[Parameters]) -> bool:
 
 
 TWINS: Final[dict[str, str]] = {}
-"""Whole statements for PostgreSQL, by their SQLite twins."""
 
 
 def either(*, sqlite: str, postgres: str) -> str:
-    """Return SQLite's version of a whole statement; PostgreSQL executes the other one.
-
-    `wholefeed.store.postgres_connection.translate` refuses it inside another statement, where SQLite's would
-    reach both engines.
-    """
+    """Return SQLite's version of a whole statement; PostgreSQL executes the other one."""
+    # `wholefeed.store.postgres_connection.translate` refuses it inside another statement, where SQLite's
+    # would reach both engines.
     TWINS[sqlite] = postgres
     return sqlite
 
 
 def vary_by_engine(sql: str, **words: tuple[str, str]) -> str:
-    """Return a statement in which some words differ: (SQLite's, PostgreSQL's).
-
-    varied("UPDATE segment SET retired_at = {now} WHERE feed = :feed", now=NOW)
-    """
+    """Return a statement in which some words differ: (SQLite's, PostgreSQL's)."""
     sqlite, postgres = ({name: both[at] for name, both in words.items()} for at in range(2))
     return either(sqlite=sql.format_map(sqlite), postgres=sql.format_map(postgres))
 
 
 NOW: Final = (":now", "clock_seconds()")
-"""The current time, epoch seconds. PostgreSQL's own clock, since the clocks of several machines differ."""
+"""Epoch seconds, by PostgreSQL's own clock, since the clocks of several machines differ."""
 
 
 def build_insert(table: str, columns: str, rows: int, row: str = "") -> str:
-    """Return a statement that inserts this number of rows, with all values as parameters.
-
-    Each step of a statement lets other threads run, so one for many rows is cheaper. Each number of rows
-    needs a prepared statement, so there should be few. `row` has a row's SQL values where they are not plain
-    parameters.
-    """
+    """Return a statement that inserts this number of rows; `row` has SQL values other than parameters."""
+    # Each step of a statement lets other threads run, so one for many rows is cheaper. Each number of rows
+    # needs a prepared statement, so there should be few.
     row = row or ", ".join("?" * (columns.count(",") + 1))
     return f"INSERT INTO {table} ({columns}) VALUES {', '.join([f'({row})'] * rows)}"  # noqa: S608 - names
 
@@ -146,12 +131,8 @@ _log = get_logger()
 class Condition:
     """The state of the database, judged by its errors (docs/faults.md rows 68 to 70).
 
-    SOUND -> FULL      a write found the volume full or read-only
-    FULL  -> SOUND     a write succeeded
-    any   -> DAMAGED   the database is malformed; writing could spread the damage, so nothing is written until
-                       a restart; readable data is still served
-
-    Each store has one; its connections report to it.
+    After damage nothing is written until a restart, since writing could spread it. Readable data is still
+    served.
     """
 
     def __init__(self) -> None:
@@ -186,15 +167,12 @@ class StoreSizes(NamedTuple):
     file_bytes: int
     """With data not yet in the files, and free space in them."""
     free_bytes: int | None
-    """Free space on the volume. None: unknown."""
+    """None: unknown."""
 
 
 @dataclass(slots=True)
 class Traffic:
-    """Traffic between the store and its database, for `/metrics`.
-
-    SQLite counts nothing, since its file is never away.
-    """
+    """Counters for `/metrics`. SQLite counts nothing, since its file is never away."""
 
     connections: int = 0
     busy: int = 0
@@ -205,4 +183,3 @@ class Traffic:
     lost: int = 0
     """Connections that broke during a transaction."""
     notices_lost: int = 0
-    """Times that a connection for notices broke."""

@@ -1,10 +1,6 @@
 """Transfer of a SQLite database to PostgreSQL, which continues after an interruption.
 
-    with opened_source(path) as source, opened_target(url) as target:
-        moved = move(source, target, say=print)      # Moved(tables=…, rows=…)
-
-Each table comes after those it refers to. Its rows are copied in the order of a key, so the last copied key
-records the progress. Servers open the new database only after a comparison of all rows.
+Servers open the new database only after a comparison of all rows.
 """
 
 from __future__ import annotations
@@ -33,7 +29,6 @@ from wholefeed.store.tables.leases import COUNT_LIVE
 Say = Callable[[str], None]
 Values = Sequence[Any]
 ROWS_AT_MOST: Final = 5_000
-"""Rows in one transaction of the target."""
 _SAY_SECONDS: Final = 2.0
 
 
@@ -43,11 +38,8 @@ class TransferResult(NamedTuple):
 
 
 class TableProgress(NamedTuple):
-    """The progress of one table."""
-
     rows: int = 0
     last: str | None = None
-    """Key of the last row, as `write_key` writes it."""
     is_whole: bool = False
 
 
@@ -123,7 +115,7 @@ class Table:
 
 
 def order_by_parents(tables: Iterable[Table]) -> list[Table]:
-    """Return the tables in an order in which each follows those it refers to."""
+    # Each table follows those it refers to.
     named = {table.name: table for table in sorted(tables, key=lambda table: table.name)}
     parents = {name: sorted(table.parents & named.keys() - {name}) for name, table in named.items()}
     return [named[name] for name in TopologicalSorter(parents).static_order()]
@@ -147,10 +139,7 @@ _VALUE_BYTES: Final = 8
 def batches(
     rows: Iterable[Values], *, rows_at_most: int = ROWS_AT_MOST, bytes_at_most: int = _BYTES_AT_MOST
 ) -> Iterator[list[Values]]:
-    """Yield rows in batches, limited in number and size.
-
-    A larger row is a batch by itself.
-    """
+    """Yield rows in batches. A row larger than the limit is a batch by itself."""
     batch: list[Values] = []
     batch_bytes = 0
     for row in rows:
@@ -165,7 +154,6 @@ def batches(
 
 
 def write_key(key: Values) -> str:
-    """Return any key as ASCII text."""
     return json.dumps([{"hex": each.hex()} if isinstance(each, bytes) else each for each in key])
 
 
@@ -182,10 +170,8 @@ class Digest(NamedTuple):
 
 
 def digest_of(rows: Iterable[Iterable[Any]]) -> Digest:
-    """Return the sum of the rows' SHA-256 (modulo 2**256), independent of the order of rows.
-
-    It detects every accident, but not deliberately chosen rows.
-    """
+    """Return the sum of the rows' SHA-256 (modulo 2**256), independent of the order of rows."""
+    # The sum detects every accident, but not deliberately chosen rows.
     number = total = 0
     for row in rows:
         number += 1
@@ -198,7 +184,7 @@ _LENGTH: Final = struct.Struct(">Q")
 
 
 def _pack_value(value: Any) -> bytes:
-    """Return bytes of a value such that different rows always have different bytes."""
+    # Different rows always have different bytes.
     match value:
         case None:
             return b"N"
@@ -251,8 +237,8 @@ def open_source(path: Path) -> Iterator[TransferSource]:
 
 
 _ROW_ID: Final = "rowid"
+# Tables without data, used to probe a full volume.
 _LEFT_OUT: Final = frozenset({"probe"})
-"""Tables without data, used to probe a full volume."""
 _TABLES: Final = """
     SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\'
 """
@@ -264,8 +250,6 @@ _STATE: Final = """
 
 
 class TransferSource:
-    """A database at the moment of opening, without other users and never changed."""
-
     def __init__(self, db: sqlite3.Connection, version: int) -> None:
         self._db = db
         names = [name for (name,) in db.execute(_TABLES) if name not in _LEFT_OUT]
@@ -308,8 +292,8 @@ class TransferSource:
 # The PostgreSQL database to fill
 
 
+# Key for pg_advisory_lock(), locked by a process that transfers into the database.
 _LOCK: Final = int.from_bytes(b"whfdmove")
-"""Key for pg_advisory_lock(), locked by a process that transfers into the database."""
 
 
 @contextmanager
@@ -318,7 +302,7 @@ def open_target(url: str) -> Iterator[TransferTarget]:
 
     Raises:
         StoreUnusableError: Another process transfers into it.
-        StoreError: The database cannot be reached, or failed; with its message.
+        StoreError: The database cannot be reached, or failed.
     """
     try:
         with psycopg.connect(url, autocommit=True, application_name="wholefeed migrate") as db:
@@ -350,23 +334,19 @@ _COLUMNS: Final = """
     SELECT table_name, column_name, udt_name, is_identity = 'YES' OR column_default LIKE 'nextval(%'
     FROM information_schema.columns WHERE table_schema = current_schema()
 """
+# Tables with a row in every new database.
 _SEEDED: Final = frozenset({"forgotten"})
-"""Tables with a row in every new database."""
 _ROWS_AT_ONCE: Final = 500
 
 
 class TransferTarget:
-    """A database with this version's schema and no other transfer into it.
-
-    Servers open no database with the table `moving`. For each table it has the number of copied rows and the
-    last key, updated in the transaction that adds the rows.
-    """
+    """A database to fill. Servers open none with the table `moving`, which records the progress."""
 
     def __init__(self, db: psycopg.Connection[Any]) -> None:
         self._db = db
         self._types: dict[str, dict[str, str]] = {}
+        # By table, the columns that the database numbers itself.
         self.numbered: dict[str, list[str]] = {}
-        """By table, the columns that the database numbers itself."""
         self._mark = ""
         for table, column, kind, is_numbered in db.execute(_COLUMNS).fetchall():
             self._types.setdefault(table, {})[column] = kind

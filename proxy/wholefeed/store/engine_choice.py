@@ -1,8 +1,4 @@
-"""Opening and closing of the configured store.
-
-async with open_store(config.store) as store:
-    await store.read(lambda db: ...)
-"""
+"""Opening and closing of the configured store."""
 
 from __future__ import annotations
 
@@ -21,7 +17,8 @@ from wholefeed.store.store import Store
 def open_store(settings: StoreConfig) -> AbstractAsyncContextManager[Store]:
     """Open the store at `store.url`, or else at `store.path`; its schema must be current.
 
-    Each function here raises `StoreUnusableError` with the reason if the store cannot be used.
+    Raises:
+        StoreUnusableError: The store cannot be used.
     """
     if settings.url:
         return open_shared(settings.url, connections=settings.connections)
@@ -45,12 +42,11 @@ async def open_shared(url: str, *, connections: int) -> AsyncIterator[Store]:
 
 
 def needs_psycopg() -> StoreUnusableError:
-    """Return the error for a PostgreSQL configuration without the driver installed."""
     return StoreUnusableError(f"store.url needs psycopg: {to_add('postgres')}")
 
 
 async def migrate_store(settings: StoreConfig) -> list[str]:
-    """Create or migrate the configured store. Return the applied migrations."""
+    """Create or migrate the configured store; return the applied migrations."""
     if not settings.url:
         return await migrate_file(settings.path)
     try:

@@ -1,7 +1,6 @@
 """The migrations of each engine: numbered SQL files, in the wheel or the source tree.
 
-SQLite's begin with 0001, PostgreSQL's later, with the tables of that time. From there on a number names the
-same schema.
+SQLite's begin with 0001, PostgreSQL's later. From there on a number names the same schema.
 """
 
 from __future__ import annotations
@@ -23,8 +22,6 @@ _FOLDER: Final[dict[EngineName, str]] = {"sqlite": "", "postgres": "postgres"}
 
 @dataclass(frozen=True, slots=True)
 class Migration:
-    """A numbered SQL file. Applying it gives the database's schema its number."""
-
     version: int
     name: str
     sql: str

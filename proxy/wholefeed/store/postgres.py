@@ -1,11 +1,4 @@
-"""A PostgreSQL database as the store's engine, shared by replicas.
-
-    async with open_engine("postgresql://…", connections=8) as engine:
-        await engine.read(lambda db: ...)
-        engine.listen("drop", on_drop)          # called with "12 a" when a replica sends "drop 12 a"
-
-psycopg_pool manages the connections.
-"""
+"""A PostgreSQL database as the store's engine, shared by replicas; psycopg_pool manages the connections."""
 
 from __future__ import annotations
 
@@ -75,26 +68,21 @@ async def open_engine(url: str, *, connections: int) -> AsyncIterator[PostgresEn
         yield engine
 
 
+# Longest wait for a turn, and for the result of a read.
 PATIENCE_SECONDS: Final = 10.0
-"""Longest wait for a turn, and for the result of a read."""
+# Longest wait for a read after the server was recently silent or away.
 SILENT_PATIENCE_SECONDS: Final = 1.0
-"""The same for a read after the server was recently silent or away."""
+# Longest wait for a read of all rows, close to the server's limit for a statement.
 LONG_SECONDS: Final = 115.0
-"""Longest wait for a read of all rows, close to the server's limit for a statement."""
+# Longest wait before a write's connection is cut; longer than the wait for a lock.
 WRITE_SECONDS: Final = 30.0
-"""Longest wait for the server before a write's connection is cut; longer than the wait for a lock."""
+# Longest time for a write to end after the store began to close.
 CLOSE_SECONDS: Final = 5.0
-"""Longest time for a write to end after the store began to close."""
+# One of this many connections is not for writes.
 _LEFT_TO_READERS: Final = 4
-"""One of this many connections is not for writes."""
 
 
 class PostgresEngine(Engine):
-    """The engine of a PostgreSQL database.
-
-    Writes of one feed wait for each other here: in the database each would occupy a connection.
-    """
-
     is_shared = True
 
     def __init__(self, pool: Pool, spare: Pool, notices: Notices) -> None:
@@ -159,10 +147,8 @@ class PostgresEngine(Engine):
         return await asyncio.shield(task)
 
     async def write_at_once(self, work: Callable[[Database], _T]) -> _T:
-        """Run a function that writes, on a reserved connection.
-
-        Cancelling ends it, so that the next call does not wait behind a silent server.
-        """
+        """Run a function on a reserved connection."""
+        # Cancelling ends it, so that the next call does not wait behind a silent server.
         return await self._spare.done(WriteTransaction(work, PATIENCE_SECONDS, is_lasting=False))
 
     def write_in_thread(self, work: Callable[[Database], _T]) -> _T:
@@ -201,6 +187,7 @@ class PostgresEngine(Engine):
     async def _write_in_turn(
         self, write: WriteTransaction[_T], feed: int | None, tell: Callable[[_T], None] | None
     ) -> _T:
+        # Writes of one feed wait here: in the database each would occupy a connection.
         async with nullcontext() if feed is None else self._turns.setdefault(feed, asyncio.Lock()):
             try:
                 self.condition.require_sound()
@@ -227,23 +214,22 @@ def _closing_error() -> OverloadedError:
 
 # The queue for threads, and their work
 
+# Runs of one transaction that others undo, or of a read that loses its connections.
 _TRIES: Final = 6
-"""Runs of one transaction that others undo, or of a read that loses its connections."""
+# First pause before a repetition, roughly; each one doubles.
 _PAUSE_SECONDS: Final = 0.01
-"""First pause before a repetition, roughly; each one doubles."""
 _LONGEST_PAUSE_SECONDS: Final = 0.5
 _CONNECT_AGAIN_SECONDS: Final = 1.0
+# Longest wait for the pool's own threads, which may be connecting to a silent server.
 _POOL_CLOSE_SECONDS: Final = 1.0
-"""Longest wait for the pool's own threads, which may be connecting to a silent server."""
 _IN_THREAD_SECONDS: Final = 2.0
 
 
 class Pool:
-    """A pool of connections with as many threads, which run whole functions; close it with `close`.
+    """A pool of connections with as many threads, which run whole functions; close it with `close`."""
 
-    A job may run twice: after a concurrent transaction ended its own, and after its connection broke before
-    COMMIT. A server may fall silent, so a job's connection is cut when its time is over.
-    """
+    # A job may run twice: after a concurrent transaction ended its own, and after its connection broke before
+    # COMMIT. A server may fall silent, so a job's connection is cut when its time is over.
 
     def __init__(self, url: str, size: int) -> None:
         self.size = size
@@ -279,7 +265,6 @@ class Pool:
             self._firsts.release()
 
     def done_here(self, job: PostgresTransaction[_T]) -> _T:
-        """Run a job in the calling thread, for at most the job's seconds."""
         with end_after(job.seconds, job.cut):
             return self._run_with_retries(job)
 
@@ -375,11 +360,9 @@ class Pool:
                     raise overload_error("the database cannot be reached") from exc
 
     def _is_again(self, job: PostgresTransaction[Any], error: psycopg.Error) -> bool:
-        """Whether a failed job may succeed now.
-
-        A restarted server is back in seconds. A write waits for it, since giving up would end a walk; a read
-        fails soon, since memory may have an answer.
-        """
+        """Return whether a failed job may succeed now."""
+        # A write waits for a restarted server, since giving up would end a walk. A read fails soon, since
+        # memory may have an answer.
         has_tries = job.repeated + 1 < _TRIES
         if is_repeated(error) or is_stale(error):
             return has_tries
@@ -394,7 +377,7 @@ class Pool:
 
 
 class PostgresTransaction(Generic[_T]):
-    """A transaction on a connection that another thread may cut: `ReadTransaction` or `WriteTransaction`."""
+    """A transaction on a connection that another thread may cut."""
 
     is_write = False
 
@@ -431,7 +414,6 @@ class PostgresTransaction(Generic[_T]):
 
 
 def _roll_back(raw: PostgresConnection) -> None:
-    """Roll back an open transaction, or close a connection that cannot."""
     try:
         raw.rollback()
     except psycopg.Error:
@@ -478,21 +460,19 @@ _LOOSELY: Final = ", set_config('synchronous_commit', 'off', true)"
 _LOCK: Final = ", (SELECT id FROM feed WHERE id = %(feed)s FOR UPDATE)"
 _STATUS: Final = "SELECT pg_xact_status(CAST(CAST(:number AS text) AS xid8))"
 _ASK_AGAIN_SECONDS: Final = 0.2
+# Deleted rows stay in temporary tables, since vacuum skips them.
 _EMPTY_TEMPORARY_TABLES: Final = """
     TRUNCATE concerned, changed, contested, decided;
     ANALYZE concerned, changed, contested, decided
 """
-"""Deleted rows stay in temporary tables, since vacuum skips them."""
+# Emptying takes ten times as long as a COMMIT.
 _WRITES_BETWEEN: Final = 64
-"""Emptying takes ten times as long as a COMMIT."""
 
 
 class WriteTransaction(PostgresTransaction[_T]):
-    """A transaction that writes, with its progress. It never takes effect twice.
+    """A transaction that writes, and never takes effect twice; it first locks the row of `feed`.
 
-    Args:
-        feed: The feed that changes; its row is locked first.
-        is_lasting: Whether COMMIT waits for the server's disk.
+    With `is_lasting`, COMMIT waits for the server's disk.
     """
 
     is_write = True
@@ -501,12 +481,12 @@ class WriteTransaction(PostgresTransaction[_T]):
         self, work: Callable[[Database], _T], seconds: float, *, feed: int | None = None, is_lasting: bool
     ) -> None:
         super().__init__(work, seconds)
+        # Whether the last run sent COMMIT. A later failure leaves the outcome open.
         self.is_ending = False
-        """Whether the last run sent COMMIT. A later failure leaves the outcome open."""
         self._feed = {"feed": feed}
         self._first = _NUMBER + ("" if is_lasting else _LOOSELY) + ("" if feed is None else _LOCK)
+        # After COMMIT was sent: the server's history, the transaction's number, the work's result.
         self._ending: tuple[str, str, _T] | None = None
-        """After COMMIT was sent: the server's history, the transaction's number, the work's result."""
 
     def transact(self, db: PostgresDatabase) -> _T:
         if self._ending is not None:  # it may have been committed on another connection
@@ -533,10 +513,7 @@ class WriteTransaction(PostgresTransaction[_T]):
         return result
 
     def _find_commit_outcome(self, db: PostgresDatabase) -> tuple[_T] | None:
-        """Find out the outcome of a COMMIT after its connection broke.
-
-        Returns:
-            The result of the work if it was committed. None: it was undone.
+        """Return the result of the work after the connection broke during COMMIT. None: it was undone.
 
         Raises:
             OverloadedError: Unknown: another server, a forgotten transaction, or one not ended yet.
@@ -560,7 +537,7 @@ class WriteTransaction(PostgresTransaction[_T]):
 
 
 class SingleStatementWrite(WriteTransaction[_T]):
-    """A single statement that may run twice. The statement itself can turn off the wait for the disk."""
+    """A single statement that may run twice, and can itself turn off the wait for the disk."""
 
     def transact(self, db: PostgresDatabase) -> _T:
         return self.work(_SingleStatement(db, "SELECT", "WITH"))
@@ -579,9 +556,8 @@ def _prepare_to_write(db: PostgresDatabase) -> None:
 
 CHANNEL: Final = "wholefeed"
 BEAT_SECONDS: Final = 2.0
-"""Interval of the checks that the server is there."""
+# Silence after which the server is given up.
 SILENT_SECONDS: Final = 4.0
-"""Silence after which the server is given up."""
 _FIRST_PAUSE_SECONDS: Final = 0.05
 _LONGEST_SEARCH_PAUSE_SECONDS: Final = 2.0
 _LISTEN_SECONDS: Final = 60.0
@@ -589,24 +565,11 @@ _SETTINGS: Final[dict[str, Any]] = {**PARAMETERS, "application_name": "wholefeed
 
 
 class Notices:
-    """PostgreSQL's NOTIFY, and small queries, on their own connections; one object a replica.
+    """PostgreSQL's NOTIFY, and small queries, on their own connections; one object a replica."""
 
-        async with Notices.open(url) as notices:
-            notices.listen("drop", on_drop)              # called with "12 a" when a replica sends "drop 12 a"
-            notices.on_lost(look_at_everything)          # notices resume after a gap
-            notices.on_replaced(forget_everything)       # the database may be another one
-            rows = await notices.ask("SELECT id FROM feed WHERE url = :url", {"url": url})
-
-    A notice has at most 7,999 bytes, and is sent when its transaction commits:
-
-        SELECT pg_notify('wholefeed', 'drop 12 a')
-
-    It arrives in the order of commits, also at its sender, perhaps after the change can be read. Certainty
-    takes a query.
-
-    Anybody who may connect to the database may send notices. Listeners ignore unknown texts (docs/faults.md
-    row 100).
-    """
+    # A notice, such as `drop 12 a`, calls the listeners of its first word. It has at most 7,999 bytes, and
+    # arrives in the order of commits, also at its sender, perhaps after the change can be read: certainty
+    # takes a query. Listeners ignore unknown texts, since others may send some (docs/faults.md row 100).
 
     def __init__(self, url: str) -> None:
         self._url = url
@@ -614,8 +577,8 @@ class Notices:
         self._listeners: defaultdict[str, list[Callable[[str], None]]] = defaultdict(list)
         self._lost: list[Callable[[], None]] = []
         self._replaced: list[Callable[[], None]] = []
+        # Empty if unknown.
         self._identity = ""
-        """Identity of the database; empty if unknown."""
         self._links: tuple[_Link, _Link] | None = None
         """The listening and the querying connection. None: the server is not there."""
 
@@ -646,7 +609,7 @@ class Notices:
         self._replaced.append(callback)
 
     async def ask(self, sql: str, parameters: Mapping[str, Any] | None = None) -> list[Any]:
-        """Return the rows of one small statement, written as in the tables' functions.
+        """Return the rows of one small statement.
 
         Raises:
             OverloadedError: The database cannot be asked now.
@@ -771,8 +734,8 @@ _IDENTITY: Final = f"SELECT ({HISTORY}) || '/' || ({_DATABASE})"
 
 _FEED_BYTES: Final = 2048
 _DOCUMENT_BYTES: Final = 1024
+# Estimated bytes of a row with its indexes, as the two above.
 _ENTRY_BYTES: Final = 256
-"""Estimated bytes of a row with its indexes, as the two above."""
 _USED_BYTES: Final = f"""
     SELECT (SELECT coalesce(sum(octet_length(coded)), 0) FROM body)
         + (SELECT coalesce(sum(deflated_bytes), 0) FROM segment WHERE retired_at IS NULL)
@@ -783,11 +746,9 @@ _FILE_BYTES: Final = "SELECT pg_database_size(current_database())"
 
 
 def measure_sizes(db: Database) -> StoreSizes:
-    """Return the size of the stored rows, without segments that await deletion, and of the files.
-
-    Files never shrink, so rows count: large values by length, which PostgreSQL knows without reading them,
-    others by estimate. That reads every row, so callers ask seldom and continue with `measure_feed`.
-    """
+    """Return the size of the stored rows, without segments that await deletion, and of the files."""
+    # Files never shrink, so rows count: large values by length, which PostgreSQL knows without reading them,
+    # others by estimate. That reads every row, so callers ask seldom and continue with `measure_feed`.
     return StoreSizes(
         used_bytes=int(fetch_value(db, _USED_BYTES)),
         file_bytes=int(fetch_value(db, _FILE_BYTES)),
@@ -804,5 +765,4 @@ _FEEDS_BYTES: Final = f"""
 
 
 def measure_feed(db: Database, feed: int) -> int:
-    """Return a feed's share of `measure_sizes`."""
     return int(fetch_value(db, _FEEDS_BYTES, {"feed": feed}))

@@ -1,10 +1,4 @@
-"""A connection to PostgreSQL that accepts the tables' statements, for functions in its thread.
-
-    db = PostgresDatabase(raw)                  # set up by `configure`
-    db.execute("SELECT url FROM feed WHERE id = :feed", {"feed": 1}).fetchall()[0]["url"]
-
-It translates statements, texts, values, rows and errors, so that tables see SQLite's conventions.
-"""
+"""A connection to PostgreSQL on which tables see SQLite's statements, texts, values, rows and errors."""
 
 from __future__ import annotations
 
@@ -45,7 +39,7 @@ PARAMETERS: Final[dict[str, Any]] = {
 
 class PostgresConnection(psycopg.Connection["PostgresRow"]):
     history: str = ""
-    """The history that transaction numbers belong to; empty if unknown."""
+    """The history of transaction numbers; empty if unknown."""
     writes: int = 0
     _pipe: psycopg.Pipeline | None = None
 
@@ -87,10 +81,9 @@ HISTORY: Final = """
             || left(pg_walfile_name(pg_current_wal_lsn()), 8)
     END
 """
+# More statements than the program has.
 _PREPARED: Final = 512
-"""More statements than the program has."""
 _SET_UP_SECONDS: Final = 3.0
-"""Longest wait for a connected server to answer the setup."""
 
 
 def configure(raw: PostgresConnection) -> None:
@@ -126,7 +119,7 @@ def cut(raw: psycopg.Connection[Any] | psycopg.AsyncConnection[Any]) -> None:
 
 
 class PostgresCursor(psycopg.Cursor["PostgresRow"]):
-    """psycopg's cursor, with a row count that waits for its result."""
+    """A cursor with a row count that waits for its result."""
 
     @property
     def rowcount(self) -> int:
@@ -145,7 +138,6 @@ class PostgresDatabase:
         return self.raw.execute(translate(sql), parameters, binary=True)
 
     def executemany(self, sql: str, parameters: Iterable[Any], /) -> None:
-        """Run one statement for each of these, sent together."""
         cursor, translated_sql = self.raw.cursor(binary=True), translate(sql)
         if not self.raw.is_pipelined:
             cursor.executemany(translated_sql, parameters)
@@ -163,17 +155,13 @@ class PostgresDatabase:
 # Translation of the tables' statements for psycopg
 
 
+# More statements than the program has, including those it builds.
 _CACHED: Final = 2048
-"""More statements than the program has, including those it builds."""
 
 
 @lru_cache(_CACHED)
 def translate(sql: str) -> str:
-    r"""Return the statement for PostgreSQL, or its twin, with psycopg's placeholders.
-
-        translate("SELECT 1 FROM feed WHERE id = :feed")      # SELECT 1 FROM feed WHERE id = %(feed)s
-
-    Different spellings of the same meaning are translated:
+    """Return the statement for PostgreSQL, or its twin, with psycopg's placeholders.
 
         :name, ?                        %(name)s, %s; every other % is doubled
         CROSS JOIN t ON ...             JOIN t ON ...   (in SQLite it also settles the order of the loops)
@@ -235,14 +223,9 @@ _WRITTEN: Final = re.compile("\x7f([0-9a-f]{4})")
 
 
 def encode_text(text: str) -> bytes:
-    r"""Return the text in UTF-8, escaped for PostgreSQL.
-
-        encode_text("a\0b")                 # b"a\x7f0000b"
-        unescape_text("a\x7f0000b")         # "a\0b"
-
-    PostgreSQL refuses NUL and lone surrogates, which texts of publishers may have. Each such character
-    becomes DEL and four hexadecimal digits, and so does DEL itself. JSON stays JSON, since it permits DEL.
-    """
+    """Return the text in UTF-8, escaped for PostgreSQL, which refuses NUL and lone surrogates."""
+    # Each such character, and DEL itself, becomes DEL and four hexadecimal digits. JSON stays JSON, since it
+    # permits DEL.
     try:
         data = text.encode()
     except UnicodeEncodeError:
@@ -263,10 +246,8 @@ def unescape_text(text: str) -> str:
 
 
 def _register_adapters(context: AdaptContext) -> None:
-    """Make a connection convert values as SQLite does.
-
-    Numbers go as `bigint` and `double precision` of any size, so that a statement is prepared once.
-    """
+    """Make a connection convert values as SQLite does."""
+    # Numbers go as `bigint` and `double precision` of any size, so that a statement is prepared once.
     adapters = context.adapters
     if adapters is None:
         return
@@ -320,8 +301,8 @@ class PostgresRow(tuple[Any, ...]):
         return tuple.__getitem__(self, key)
 
 
+# name, text, unknown, bpchar, varchar.
 _TEXT_OIDS: Final = frozenset({19, 25, 705, 1042, 1043})
-"""name, text, unknown, bpchar, varchar."""
 
 
 def row_maker(cursor: psycopg.Cursor[Any] | psycopg.AsyncCursor[Any]) -> Callable[[Any], PostgresRow]:
@@ -339,8 +320,8 @@ def _make_row(shape: type[PostgresRow], with_text: tuple[int, ...], values: tupl
     return shape(values)
 
 
+# More than the program's queries need, so that each gets one class.
 _SHAPES: Final = 1024
-"""More than the program's queries need, so that each gets one class."""
 
 
 @lru_cache(_SHAPES)
@@ -353,22 +334,22 @@ def _shape(names: tuple[str, ...]) -> type[PostgresRow]:
 # The meaning of PostgreSQL's errors (docs/faults.md)
 
 
+# Serialization, deadlock; and a row inserted by another replica meanwhile, visible in the next run.
 _REPEATED: Final = frozenset({"40001", "40P01", "23505"})
-"""Serialization, deadlock; and a row inserted by another replica meanwhile, visible in the next run."""
 
 
 def is_repeated(error: psycopg.Error) -> bool:
     return error.sqlstate in _REPEATED
 
 
+# A standby not yet promoted, a former primary, or an administrator's setting.
 _READ_ONLY: Final = "25006"
-"""A standby not yet promoted, a former primary, or an administrator's setting."""
+# Another replica's migration changed a table after a statement was prepared.
 _CHANGED: Final = "0A000"
-"""Another replica's migration changed a table after a statement was prepared."""
 
 
 def is_stale(error: psycopg.Error) -> bool:
-    """Whether a new connection to the same healthy server may succeed."""
+    """Return whether a new connection to the same healthy server may succeed."""
     return error.sqlstate in (_READ_ONLY, _CHANGED)
 
 
@@ -378,8 +359,8 @@ def is_unusable(error: psycopg.Error) -> bool:
 
 _FULL: Final = frozenset({"53100", _READ_ONLY})
 _DAMAGED: Final = frozenset({"XX001", "XX002"})
+# Connection errors, resources, operator intervention including statement timeouts.
 _BUSY_CLASSES: Final = ("08", "53", "57")
-"""Connection errors, resources, operator intervention including statement timeouts."""
 _BUSY: Final = frozenset({"55P03", "25P03", "40001", "40P01", "40003"})
 
 
@@ -394,8 +375,8 @@ def translate_error(error: psycopg.Error) -> WholefeedError:
     return StoreError(f"the database failed ({state or 'no code'}): {_message(error)}")
 
 
+# Time for a restarted server or a promoted standby to be back.
 _RETRY_AFTER_SECONDS: Final = 10
-"""Time for a restarted server or a promoted standby to be back."""
 
 
 def overload_error(message: str) -> OverloadedError:
@@ -403,7 +384,7 @@ def overload_error(message: str) -> OverloadedError:
 
 
 def _is_lost(error: psycopg.Error) -> bool:
-    """Whether there is no connection, for which libpq has no code."""
+    # libpq has no code for a missing connection.
     return error.sqlstate is None and isinstance(error, psycopg.OperationalError | errors.InterfaceError)
 
 

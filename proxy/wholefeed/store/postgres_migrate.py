@@ -1,6 +1,4 @@
-"""Checks and migrations that make a PostgreSQL database current before any other use.
-
-    applied = await migrate_database("postgresql://…")      # ["0013_store", …]
+"""Migrations of a PostgreSQL database.
 
 Replicas may start together: each migration takes the same lock and then looks again which one is due. A
 database with another program's tables, or with a newer schema, is refused and stays unchanged.
@@ -29,13 +27,12 @@ async def migrate_database(
 ) -> list[str]:
     """Migrate to the newest schema, in one transaction a migration; return the names, oldest first.
 
-    `is_moving`: accept the unfinished copy of a SQLite database, which no server opens.
-
-    Cancelling the caller leaves a thread behind, since the server may be silent.
+    `is_moving` accepts the unfinished copy of a SQLite database, which no server opens.
 
     Raises:
         StoreUnusableError: A migration was not applied; earlier ones stay.
     """
+    # Cancelling the caller leaves a thread behind, since the server may be silent.
     return await in_daemon(lambda: _migrate(url, migrations, is_moving))
 
 
@@ -115,10 +112,9 @@ def _migrate(url: str, migrations: Sequence[Migration] | None, is_moving: bool) 
     return applied
 
 
+# Key for pg_advisory_lock(), unique to the program within the database.
 _LOCK: Final = int.from_bytes(b"whfd")
-"""Key for pg_advisory_lock(), unique to the program within the database."""
 _WAIT_MINUTES: Final = 10
-"""Longest wait for another process to migrate."""
 _BEGIN: Final = f"""
     BEGIN ISOLATION LEVEL READ COMMITTED;
     SET LOCAL statement_timeout = 0;
@@ -145,7 +141,6 @@ _SET_VERSION: Final = "UPDATE wholefeed_schema SET version = %s"
 
 
 def _apply_next(db: _Connection, wanted: Sequence[Migration], url: str) -> Migration | None:
-    """Apply the next due migration, unless another process has applied all."""
     newest = wanted[-1].version
     if read_version(db, newest) == newest:  # before the lock, which a standby or a read-only user cannot take
         return None
@@ -175,8 +170,8 @@ def _apply_next(db: _Connection, wanted: Sequence[Migration], url: str) -> Migra
     return migration
 
 
+# Oldest version in the tests.
 _OLDEST_SERVER: Final = 15
-"""Oldest version in the tests."""
 _ENCODING: Final = "SELECT current_setting('server_encoding')"
 
 
@@ -197,7 +192,7 @@ _CONNECT_SECONDS: Final = 10
 def connect_for_command(
     url: str, *, name: str = "wholefeed", within_seconds: int = _CONNECT_SECONDS
 ) -> Iterator[_Connection]:
-    """Connect for a command, not a server. Convert psycopg's errors until exit to `StoreUnusableError`."""
+    """Connect for a command; until exit, convert psycopg's errors to `StoreUnusableError`."""
     try:
         db = psycopg.connect(
             url,

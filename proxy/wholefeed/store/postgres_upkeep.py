@@ -1,7 +1,4 @@
-"""Examination of a PostgreSQL database for `wholefeed doctor`, also while replicas use it.
-
-examine("postgresql://…").lacking               # () where the user may do all that a server does
-"""
+"""Examination of a PostgreSQL database for `wholefeed doctor`, also while replicas use it."""
 
 from __future__ import annotations
 
@@ -25,10 +22,9 @@ class ExaminedDatabase:
     place: str
     """Name for display, without the password."""
     server: int
-    """Major version of PostgreSQL."""
     encoding: str
     version: int
-    """Version of its schema; 0: none yet."""
+    """0: no schema yet."""
     newest: int
     is_moving: bool
     """Whether it is the unfinished copy of a SQLite database."""
@@ -134,10 +130,8 @@ def _examine_connection(db: _Connection, url: str) -> ExaminedDatabase:
 
 
 def _is_pooled(db: _Connection, url: str) -> bool:
-    """Whether a pooler gives two client connections the same server connection.
-
-    In transaction mode it gives the most recently freed one to the next transaction.
-    """
+    """Return whether a pooler gives two client connections the same server connection."""
+    # In transaction mode it gives the most recently freed one to the next transaction.
     first = first_value(db, "SELECT pg_backend_pid()")
     with _connected(url) as other, other.transaction():
         return bool(first_value(other, "SELECT pg_backend_pid()") == first)

@@ -23,13 +23,12 @@ if TYPE_CHECKING:
     from wholefeed.core.jobs import DocumentInMemory
 
 NoteDict = Mapping[str, str]
-"""A note for display: code, url, text."""
 
 
 @dataclass(slots=True, kw_only=True)
 class FeedRow(StoredFeed):
     published_family: Family
-    """Family of the publication; `family` is that of the stored subscription document."""
+    """Family of the publication; `family` is the stored subscription document's."""
     version: str
     """Format version of the publication; empty for the family's usual one."""
     via_url: str
@@ -39,21 +38,21 @@ class FeedRow(StoredFeed):
     documents: int
     entries: int
     listed: int
-    """Number of these entries from the publisher's pages alone (H7)."""
+    """Number of entries from the publisher's pages alone (H7)."""
     parser_version: int
     asked_at: float
     checked_at: float | None
     failed_at: float | None
-    """Time of the latest failure to reach the publisher. None: it has answered since."""
+    """Latest failure to reach the publisher. None: it has answered since."""
     fresh_until: float | None
     modified_at: float | None
     """None: never published."""
     ending: str
     """JSON from the service: the reason for the end of the last walk."""
     title: str | None
-    """The feed's title in the publication. None: never published, or before titles were stored."""
+    """None: never published, or before titles were stored."""
     site: str
-    """URL of the feed's site; empty if unknown."""
+    """Empty if unknown."""
     head_prefixes: int
     head: bytes | None
     context: bytes | None
@@ -62,18 +61,18 @@ class FeedRow(StoredFeed):
     lines_begun: int | None
     """Number of lines when numbering began (P1). None: nobody has requested a replay."""
     renamed_since: float | None
-    """Time when a post with several ids was first seen (R36), epoch seconds."""
+    """Time when a post with several ids was first seen (R36)."""
     renaming_looks: int
     """Successive looks that brought new ids for most known entries."""
 
     @property
     def since(self) -> float:
-        """Time since which the feed has all entries seen at its publisher (R7), epoch seconds."""
+        """Time since which the feed has all entries seen at its publisher (R7)."""
         return self.first_seen_at if self.family_since is None else self.family_since
 
     @property
     def noted_at(self) -> float | None:
-        """Time when `fresh_until` was set, epoch seconds."""
+        """Time when `fresh_until` was set."""
         return self.checked_at if self.failed_at is None else self.failed_at
 
     @property
@@ -82,13 +81,12 @@ class FeedRow(StoredFeed):
 
     @property
     def is_untouched(self) -> bool:
-        """Whether nothing is stored yet: no document and no response of the publisher."""
         return not self.revision and self.checked_at is None and self.fresh_until is None
 
 
 @dataclass(slots=True, kw_only=True)
 class FeedSummary:
-    """A feed in lists of feeds, with the fields of `FeedRow` that stay short with any publisher."""
+    """The fields of `FeedRow` that stay short with any publisher."""
 
     id: int
     url: str
@@ -147,7 +145,7 @@ class DocumentRow(StoredDocument):
 
 
 class DocumentChanges(TypedDict, total=False):
-    """Columns that `document_table.touch` may change: none that the choice of live entries depends on."""
+    """Columns that the choice of live entries does not depend on."""
 
     final_url: str
     etag: str | None
@@ -166,10 +164,7 @@ NewEntries = Sequence[NewEntry] | PackedEntries
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewDocument:
-    """A document to store, with its body and entries.
-
-    Fields with the name of a column are stored there, and copied by `of`.
-    """
+    """A document to store. Fields with the name of a column are stored there, and copied by `of`."""
 
     url: str
     final_url: str
@@ -233,7 +228,6 @@ PUT_COLUMNS: Final = tuple(
         *("own", "traits", "pairs", "in_memory"),
     )
 )
-"""Columns with values from a `NewDocument`, by field name."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -254,7 +248,7 @@ class SegmentRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewSegment:
-    """A segment to publish: the live entries of `documents`, or `members`, sealed."""
+    """A segment of the live entries of `documents`, or of `members`, sealed."""
 
     documents: tuple[int, ...]
     sealed: Sealed
@@ -272,8 +266,6 @@ class NewSegment:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Publication:
-    """The content of a feed's answer, in the terms of `FeedRow`."""
-
     segments: Sequence[int | NewSegment]
     """In output order; a number is a segment that stays."""
     state: State
@@ -281,9 +273,9 @@ class Publication:
     via_url: str
     is_walking: bool = False
     ending: str | None = None
-    """The reason for the end of the walk. None: leave the stored one."""
+    """None: leave the stored one."""
     missing: Sequence[Attempt] | None = None
-    """All missing documents. None: leave the stored ones."""
+    """None: leave the stored ones."""
     title: str
     site: str
     head: bytes
@@ -301,19 +293,19 @@ class Publication:
     is_alike: bool = False
     """Whether readers already have the same bytes, from a publication with another kind of digest."""
     dates: Mapping[int, Sequence[float | None]] = field(default_factory=dict)
-    """In a feed with lines (P1): publication dates of entries, by document with entries without a line."""
+    """Publication dates of entries, by document with entries without a line (P1)."""
 
 
 class Failures(NamedTuple):
     missing: tuple[Attempt, ...]
     """The documents that make the feed partial, oldest failure first."""
     subscription: Attempt | None
-    """The last attempt for the subscription document, which makes the feed stale."""
+    """The last attempt, which makes the feed stale."""
 
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """A whole feed as published. Its segments stay readable within `Store.snapshot`."""
+    """A feed as published. Its segments stay readable within `Store.snapshot`."""
 
     feed: FeedRow
     segments: tuple[SegmentRow, ...]
@@ -330,11 +322,8 @@ class Overview:
 
 
 def match_origins(origins: Iterable[Origin], column: str = "origin") -> str:
-    """Return the SQL condition that a document has one of these origins.
-
-    It names the fewer: these or all others. SQLite builds a table for more than two.
-    """
-    wanted = list(origins)
+    """Return the SQL condition that a document has one of these origins."""
+    wanted = list(origins)  # SQLite builds a table for more than two, so the condition names the fewer
     others = [each for each in Origin if each not in wanted]
     verb, few = ("IN", wanted) if len(wanted) <= len(others) else ("NOT IN", others)
     names = ", ".join(f"'{each}'" for each in few)
@@ -362,7 +351,7 @@ class ImportSummary(NamedTuple):
 
     documents: int
     entries: int
-    """Number of imported entries that are, or would be, live in the feed."""
+    """Number of imported entries that are, or would be, live."""
     are_served: bool
 
 
@@ -405,7 +394,6 @@ def _row_reader(kind: type[_T], readers: Mapping[str, _Reader]) -> Callable[[Row
 
 
 def _json(text: str) -> Any:
-    """Parse JSON, with a shortcut for the empty values, which are most."""
     if text == "[]":
         return []
     return {} if text == "{}" else json.loads(text)

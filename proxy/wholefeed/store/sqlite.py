@@ -1,11 +1,4 @@
-"""A SQLite file as the store's engine: the lock, the writing connection, and the readers.
-
-    async with open_engine(path) as engine:
-        await engine.read(lambda db: ...)
-        await engine.write(lambda db: ..., feed=7)
-
-docs/design.md#the-store explains the one writer and the few readers.
-"""
+"""A SQLite file as the store's engine: one writing connection, a few readers (docs/design.md#the-store)."""
 
 from __future__ import annotations
 
@@ -59,7 +52,7 @@ async def open_engine(path: Path, *, readers: int = READERS) -> AsyncIterator[Sq
 
 
 def _keep_others_out(path: Path) -> None:
-    """Tighten permissions before any connection opens, since SQLite's other files inherit the file's."""
+    # Before any connection opens, since SQLite's other files inherit the file's permissions.
     for found in tighten(path):
         if found.problem:
             _log.warning("store.exposed", path=str(found.path), reason=found.problem)
@@ -68,17 +61,12 @@ def _keep_others_out(path: Path) -> None:
 
 
 class SqliteEngine(Engine):
-    """An engine with one writing connection and its `readers`; close it with `close`.
+    """An engine with one writing connection and its `readers`; close it with `close`."""
 
-    Writes that wait during a transaction are committed together, in order, each in a savepoint, so that a
-    failure undoes only its own work. No caller gets its result before the COMMIT. Cancelling a caller ends
-    only its waiting.
-
-    Work without `is_lasting` is in the file at once for readers, and on disk with the next lasting write. A
-    killed process loses nothing; a power cut loses the work after the last lasting write.
-
-    Work may run twice (after SQLITE_BUSY, or after a failed shared commit), so it must do nothing but SQL.
-    """
+    # Writes that wait during a transaction are committed together, each in a savepoint, so that a failure
+    # undoes only its own work. Cancelling a caller ends only its waiting. Work without `is_lasting` is in the
+    # file at once, and on disk with the next lasting write: only a power cut loses it. Work may run twice
+    # (after SQLITE_BUSY, or after a failed shared commit).
 
     measure = staticmethod(measure_sizes)
 
@@ -89,7 +77,6 @@ class SqliteEngine(Engine):
         self._jobs: deque[_QueuedWrite] = deque()
         self._has_come = asyncio.Event()
         self._is_syncing = True
-        """Whether the connection's COMMIT waits for the disk, as it does when opened."""
         self._is_ending = False
         """Whether COMMIT was begun. If it failed later, the outcome is open."""
         self._is_closing = False
@@ -117,7 +104,7 @@ class SqliteEngine(Engine):
         return await done  # cancelling the caller cancels this future, not the transaction
 
     async def close(self) -> None:
-        """Stop reads, finish pending writes, and close; the last connection checkpoints."""
+        # The last connection checkpoints.
         try:
             await self.readers.close()
         finally:
@@ -144,11 +131,8 @@ class SqliteEngine(Engine):
                 _fail(self._jobs.popleft(), _closing_error())
 
     def _next(self) -> list[_QueuedWrite]:
-        """Take the next jobs for one transaction.
-
-        A feed changes once in it: a second change may delete segments that the first retired, while readers
-        still see the older state until the COMMIT.
-        """
+        """Take the next jobs for one transaction, in which a feed changes once."""
+        # A second change may delete segments that readers still see until the COMMIT.
         jobs = [self._jobs.popleft()]
         feeds = {jobs[0].feed}
         while self._jobs and len(jobs) < _TOGETHER and not (jobs[0].is_alone or self._jobs[0].is_alone):
@@ -160,7 +144,6 @@ class SqliteEngine(Engine):
         return jobs
 
     async def _finish(self, jobs: Sequence[_QueuedWrite]) -> None:
-        """Run jobs together, or one by one if the common commit fails."""
         try:
             outcomes = await self._transact(jobs)
             if len(jobs) > 1 and all(outcome.error is not None for outcome in outcomes):
@@ -183,7 +166,6 @@ class SqliteEngine(Engine):
                 job.done.set_result(outcome.result)
 
     async def _transact(self, jobs: Sequence[_QueuedWrite]) -> list[_WorkResult]:
-        """Write in one transaction. If it fails as a whole, every outcome is the error."""
         works = [job.work for job in jobs]
         is_lasting = any(job.is_lasting for job in jobs)
         self._is_ending = False
@@ -214,10 +196,6 @@ class SqliteEngine(Engine):
     def _run_together(
         self, db: sqlite3.Connection, works: Sequence[_Work], is_lasting: bool
     ) -> list[_WorkResult]:
-        """Run pieces of work in one transaction, in the connection's thread.
-
-        An error of a piece undoes that piece and is its outcome; an error of SQLite undoes all.
-        """
         try:
             if db.in_transaction:  # the rollback of a failed transaction failed, too
                 db.rollback()
@@ -261,7 +239,6 @@ class _WorkResult(NamedTuple):
 
 _TRIES: Final = 3
 _TOGETHER: Final = 32
-"""Most jobs in one transaction."""
 
 
 def _run_work(db: sqlite3.Connection, work: _Work) -> _WorkResult:
@@ -292,10 +269,9 @@ def _fail(job: _QueuedWrite, error: Exception) -> None:
 
 
 class Readers:
-    """The reading connections; close them with `close`.
+    """The reading connections.
 
-    Work runs in the connection's thread within one read transaction. A cancelled read is interrupted, which
-    ends a statement: work must not compute for long between two.
+    A cancelled read is interrupted: work must not compute for long between two statements.
     """
 
     def __init__(self, condition: Condition) -> None:

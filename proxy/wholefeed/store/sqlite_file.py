@@ -1,16 +1,9 @@
 """The database file: connections, lock and permissions, schema, and the meaning of SQLite's errors.
 
-    applied = await migrate_file(path)          # ["0001_store"]
-    with locked(path):
-        check_current(path)
-        writer = await open_writer(path, script)
-
 SQLite before 3.51.3 can damage a WAL database when two connections write or checkpoint at once, so one
-connection does both. An unclosed connection hangs the process at its end.
-
-A file is inspected before SQLite may write to it, since opening a foreign database can change it. A new
-database is built beside its place and moved there whole, so an empty, foreign or damaged file is never this
-program's: it is refused.
+connection does both. A file is inspected before SQLite may write to it, since opening a foreign database can
+change it. A new database is built beside its place and moved there whole, so an empty or damaged file is
+never this program's.
 """
 
 from __future__ import annotations
@@ -54,9 +47,9 @@ _WRITER_PRAGMAS: Final = (
 
 
 async def open_writer(path: Path, script: str) -> SqliteConnection:
-    """Open the connection that writes and checkpoints. On a read-only volume every write fails.
+    """Open the connection that writes and checkpoints; `script` creates the temporary tables.
 
-    `script` creates the temporary tables.
+    On a read-only volume every write fails.
     """
     can_write = await asyncio.to_thread(is_writable, path)
     uri = await asyncio.to_thread(_writing_uri if can_write else readonly_uri, path)
@@ -86,10 +79,8 @@ _INTERRUPT_SECONDS: Final = 0.005
 
 
 async def settle(db: SqliteConnection) -> None:
-    """Stop the connection's work and leave its transaction (docs/design.md#the-store).
-
-    An interrupt ends only a statement that has begun, so it is repeated until all queued work has ended.
-    """
+    """Stop the connection's work and leave its transaction (docs/design.md#the-store)."""
+    # An interrupt ends only a statement that has begun, so it is repeated.
     while True:
         barrier = asyncio.ensure_future(db.rollback())
         while not barrier.done():
@@ -103,12 +94,10 @@ async def settle(db: SqliteConnection) -> None:
 
 
 async def close(db: SqliteConnection) -> None:
-    """Close the connection, even in the middle of work.
-
-    A pending interrupt would keep the last connection from checkpointing; hence one more statement.
-    """
+    """Close the connection, even in the middle of work. An unclosed one hangs the process at its end."""
     try:
         await settle(db)
+        # A pending interrupt would keep the last connection from checkpointing.
         await db.execute_fetchall("SELECT 1")
     finally:
         await db.close()
@@ -116,7 +105,6 @@ async def close(db: SqliteConnection) -> None:
 
 _BUSY_SECONDS: Final = 2.0
 _CACHED_STATEMENTS: Final = 512
-"""More than the program has, including those it builds."""
 
 
 async def _open(uri: str, prepare: Callable[[sqlite3.Connection], None]) -> SqliteConnection:
@@ -149,17 +137,13 @@ async def connect(database: str, **options: Any) -> SqliteConnection:
 
 
 class SqliteConnection(aiosqlite.Connection):
-    """A connection with its own thread, which runs whole functions.
+    """A connection with its own thread, which runs whole functions."""
 
-    aiosqlite has no method for that: `_execute` and `_conn` are used here alone
-    (tests/store/test_sqlite_file.py).
-    """
+    # aiosqlite has no method for that: `_execute` and `_conn` are used here alone
+    # (tests/store/test_sqlite_file.py).
 
     async def hop(self, work: Callable[[sqlite3.Connection], _T]) -> _T:
-        """Run `work` in the connection's thread, in one round trip.
-
-        The caller may be cancelled; the work runs to its end.
-        """
+        """Run `work` in the connection's thread. The caller may be cancelled; the work runs to its end."""
         outcomes: list[_T] = []
         error: BaseException | None = await self._execute(  # type: ignore[no-untyped-call]
             lambda: _failure(lambda: outcomes.append(work(self._conn)))
@@ -295,12 +279,11 @@ def _newer_schema_error(path: Path, version: int, newest: int) -> StoreUnusableE
 def lock_database(path: Path) -> Iterator[None]:
     """Reserve the database file for this process, by a lock on `<path>.lock`. Blocks, briefly.
 
-    The lock file stays: its removal would let two processes lock two files. On a read-only volume there is no
-    lock, since nobody can write the database.
-
     Raises:
         StoreUnusableError: Another process has the lock, or the directory does not exist.
     """
+    # The lock file stays: its removal would let two processes lock two files. On a read-only volume there is
+    # no lock, since nobody can write the database.
     handle = _lock_handle(path)
     try:
         if handle is not None:
@@ -330,12 +313,12 @@ def _lock(handle: int, path: Path) -> None:
         ) from exc
 
 
+# Space that SQLite needs beside a WAL database even for reading.
 _WAL_INDEX_BYTES: Final = 32768
-"""Space that SQLite needs beside a WAL database even for reading."""
 
 
 def is_writable(path: Path) -> bool:
-    """Whether file, directory and free space permit writing the database. Blocks."""
+    """Return whether file, directory and free space permit writing the database. Blocks."""
     folder = path.absolute().parent
     if not (os.access(path, os.W_OK) and os.access(folder, os.W_OK)):
         return False
@@ -367,7 +350,7 @@ def _size(path: Path) -> int:
 
 
 async def migrate_file(path: Path | str, migrations: Sequence[Migration] | None = None) -> list[str]:
-    """Create the database, or migrate it to the newest schema, in one transaction a migration.
+    """Create the database, or migrate it, in one transaction a migration; return the applied migrations.
 
     An existing database is first copied to `<path>.before-NNNN`, where NNNN is its first missing migration.
 
@@ -488,17 +471,14 @@ _OTHERS: Final = 0o077
 
 
 def tighten(path: Path) -> list[TightenedFile]:
-    """Remove other users' permissions from the database's files; return the affected files. Blocks.
-
-    No file is opened: closing a descriptor of a database drops the process's SQLite locks on it
-    (https://sqlite.org/howtocorrupt.html, 2.2).
-    """
+    """Remove other users' permissions from the database's files; return the affected files. Blocks."""
+    # No file is opened: closing a descriptor would drop the process's SQLite locks
+    # (https://sqlite.org/howtocorrupt.html, 2.2).
     return [TightenedFile(each, _take_rights(each, mode)) for each, mode in _files(path) if mode & _OTHERS]
 
 
 def _files(path: Path) -> Iterator[tuple[Path, int]]:
-    """Yield the files of a database with their modes. SQLite's own files are beside the target of a link."""
-    real = path.resolve()
+    real = path.resolve()  # SQLite's own files are beside the target of a link
     names = [real, Path(f"{real}-wal"), Path(f"{real}-shm"), Path(f"{path}.lock")]
     copies = f"{path.name}.before-"
     names += sorted(each for each in path.absolute().parent.iterdir() if each.name.startswith(copies))
@@ -521,7 +501,7 @@ _MODE: Final = 0o600
 
 
 def _create_private(path: Path) -> None:
-    """Create a file for its owner alone. SQLite gives its other files the permissions of the database."""
+    # SQLite gives its other files the permissions of the database.
     os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, _MODE))
 
 
@@ -529,7 +509,7 @@ _DENIED: Final = frozenset({errno.EACCES, errno.EPERM})
 
 
 def unusable(path: Path, error: OSError) -> str:
-    """Return why a path cannot be used; for missing permissions, with the owner and a remedy."""
+    """Return why a path cannot be used, with a remedy for missing permissions."""
     if error.errno not in _DENIED:
         return str(error.strerror or error)
     place = path if path.exists() else path.absolute().parent

@@ -1,9 +1,4 @@
-"""Backup and examination of a database file, also while a server uses it.
-
-made = back_up(Path("wholefeed.db"), Path("/backup/wholefeed.db"))     # Backup(bytes=…, feeds=…)
-examined = examine(path, seconds=5.0)
-examined.damage                                                        # "" where the file is sound
-"""
+"""Backup and examination of a database file, also while a server uses it."""
 
 from __future__ import annotations
 
@@ -23,10 +18,9 @@ from wholefeed.store.sqlite_file import APPLICATION_ID, inspect, is_writable, sy
 
 
 def back_up(path: Path, target: Path, *, replace: bool = False) -> Backup:
-    """Copy the database, also while a server uses it. Blocks.
+    """Copy the database at one moment, without delaying readers or writers. Blocks.
 
-    The copy shows one moment and delays no reader or writer. It gets its name when it is whole, checked and
-    on disk.
+    The copy gets its name when it is whole, checked and on disk.
 
     Raises:
         StoreUnusableError: The database does not exist, or is another program's.
@@ -88,8 +82,8 @@ def _draft(target: Path) -> Path:
     return Path(name)
 
 
+# The process may be interrupted between two steps.
 _PAGES_AT_ONCE: Final = 4096
-"""The process may be interrupted between two steps."""
 
 
 def _copy(path: Path, draft: Path) -> None:
@@ -107,10 +101,8 @@ _BUSY_SECONDS: Final = 5.0
 
 
 def _open_reader(path: Path) -> sqlite3.Connection:
-    """Open a connection that neither writes nor checkpoints.
-
-    An unwritable file counts as unchanging only if no server's files are beside it.
-    """
+    """Open a connection that neither writes nor checkpoints."""
+    # An unwritable file counts as unchanging only if no server's files are beside it.
     used = any(Path(f"{path.resolve()}{end}").exists() for end in ("-wal", "-shm"))
     options = "mode=ro" if used or is_writable(path) else "mode=ro&immutable=1"
     uri = f"{path.resolve().as_uri()}?{options}"
@@ -152,18 +144,17 @@ class ExaminedFile:
 
 _LAST_CHECKED_AT: Final = "SELECT max(checked_at) FROM feed"
 _LAST_ASKED: Final = "SELECT fetch_url FROM feed ORDER BY asked_at DESC LIMIT 1"
+# Steps of SQLite's virtual machine between two looks at the clock.
 _CLOCK_STEPS: Final = 10_000
-"""Steps of SQLite's virtual machine between two looks at the clock."""
 
 
 def examine(path: Path, *, seconds: float) -> ExaminedFile:
     """Examine a database for at most `seconds`. Blocks.
 
-    Nothing is created: a file that nobody has open is read as unchanging.
-
     Raises:
         StoreUnusableError: The file is another program's, damaged, or newer.
     """
+    # Nothing is created: a file that nobody has open is read as unchanging.
     deadline = time.monotonic() + seconds
     newest = len(read_migrations())
     uri = f"{path.absolute().as_uri()}?mode=ro"

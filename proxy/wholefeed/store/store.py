@@ -1,18 +1,8 @@
 """The interface of the store, the same for both engines.
 
-    async with open_file(path) as store:        # wholefeed.store.engine_choice
-        feed = await store.write(lambda db: feeds.create(db, url=url, ...))
-        await store.write(lambda db: documents.put(db, feed.id, [...], now), feed=feed.id)
-        async with store.snapshot(feed.id) as snapshot:
-            for segment in snapshot.segments:
-                [piece async for piece in store.pieces(segment)]
-
-The functions of `wholefeed.store.tables` read and write; each takes the connection. One function calls all
-that belong together: one transaction, and one trip to the connection's thread. Cancelling a caller does not
-stop it.
-
-All methods raise `StoreError`, `StorageFullError`, `OverloadedError` when the database stays busy or closes,
-and `UnknownFeedError` when the feed was forgotten meanwhile.
+The functions of `wholefeed.store.tables` take the connection; one piece of work is one transaction.
+Cancelling a caller does not stop the work. All methods raise `StoreError`, `StorageFullError`,
+`OverloadedError` when the database stays busy or closes, and `UnknownFeedError` for a forgotten feed.
 """
 
 from __future__ import annotations
@@ -35,8 +25,8 @@ from wholefeed.store.tables.feed_table import Validation, Version, read_versions
 from wholefeed.store.tables.segment_table import Pins
 
 _T = TypeVar("_T")
+# Longest wait of a read for pending writes.
 READ_SECONDS: Final = 1.0
-"""Longest wait of a read for pending writes."""
 _TELL: Final = """
     SELECT set_config('synchronous_commit', 'off', true), pg_notify('wholefeed', :payload)
 """
@@ -44,8 +34,8 @@ _TELL: Final = """
 
 class Store:
     def __init__(self, engine: Engine) -> None:
+        # For notices, versions, traffic, and writes that no deferred check must precede.
         self.engine = engine
-        """For notices, versions, traffic, and writes that no deferred check must precede."""
         self._deferred = _DeferredValidations(engine)
         self._name = secrets.token_hex(8)
         engine.listen("drop", self._take_drop)
@@ -85,12 +75,10 @@ class Store:
         feed: int | None = None,
         is_single: bool = False,
     ) -> _T:
-        """Return the result of `work`, as `Engine.read` does.
+        """Return the result of `work`, which does nothing but SQL.
 
-        Args:
-            work: A function that does nothing but SQL.
-            feed: The only feed that `work` reads; pending writes of other feeds are not waited for.
-            is_single: One SELECT: one round trip to a remote database instead of three.
+        Pending writes of feeds other than `feed` are not waited for. With `is_single`, `work` is one SELECT:
+        one round trip to a remote database instead of three.
         """
         if feed is None or feed in self._deferred.checks:
             await self._deferred.wait_until_written(within_seconds=READ_SECONDS)
@@ -113,22 +101,15 @@ class Store:
     ) -> _T:
         """Run a function that writes, as `Engine.write` does.
 
-        Args:
-            work: A function that does nothing but SQL, since it may run twice.
-            feed: The feed that changes. None: no feed, or one not known yet.
-            comes_more: Another write follows before anybody learns of this one. With a local database nothing
-                waits for the disk then: a power cut that undoes the write also ends this process.
-            tell: Called with the result instead of `engine.on_change`, if the caller knows what has changed.
+        With `comes_more`, another write follows before anybody learns of this one. A local database then does
+        not wait for the disk: a power cut that undoes the write also ends this process.
         """
         await self._deferred.wait_until_written()
         is_lasting = self.is_shared or not comes_more
         return await self.engine.write(work, feed=feed, is_lasting=is_lasting, tell=tell)
 
     async def write_loosely(self, work: Callable[[Database], _T]) -> _T:
-        """Run a function as `write` does, without waiting for a disk.
-
-        A crash of the database's machine may undo the change.
-        """
+        """Run a function as `write` does. A crash of the database's machine may undo the change."""
         return await self.engine.write(work, is_lasting=False)
 
     async def write_single(self, work: Callable[[Database], _T]) -> _T:
@@ -136,17 +117,11 @@ class Store:
         return await self.engine.write_single(work)
 
     def note_unchanged(self, row: FeedRow, document: int) -> bool:
-        """Record that a publisher reported no change, and for how long that holds.
+        """Record, for a shared transaction a moment later, that a publisher reported no change.
 
-        A shared transaction writes the record a moment later. Later reads and writes include it, except for
-        reads during a long transaction. No listener is called.
-
-        Args:
-            row: The feed's row, as stored except for this record.
-            document: The unchanged document.
-
-        Returns:
-            False if the caller must write at once: other processes read the store, or it may be unwritable.
+        Later reads and writes include the record, except for reads during a long transaction. No listener is
+        called. Return False if the caller must write at once: other processes read the store, or it may be
+        unwritable.
         """
         if self.engine.is_shared or not self.engine.condition.is_sound:
             return False
@@ -189,12 +164,10 @@ class Store:
             number, left_bytes = number + 1, left_bytes - len(piece)
 
     async def tell_others(self, feed: int) -> None:
-        """Tell other processes to drop their copy of a changed feed.
-
-        Sent after the change and by itself: PostgreSQL lets one notifying transaction commit at a time, and a
-        durable one holds that turn until its disk write ends. A lost notice does no harm, since `versions`
-        precedes each use of a copy.
-        """
+        """Tell other processes to drop their copy of a changed feed."""
+        # PostgreSQL lets one notifying transaction commit at a time, and a durable one holds that turn until
+        # its disk write ends. So the notice has its own transaction. A lost notice does no harm, since
+        # `versions` precedes each use of a copy.
         if self.engine.is_shared:
             payload = {"payload": f"drop {feed} {self._name}"}
             with suppress(StoreError, OverloadedError):
@@ -207,26 +180,17 @@ class Store:
             self.engine.on_change(int(feed))
 
 
+# Longest number of a feed. Anybody in the database may send another text (docs/faults.md row 100).
 _MOST_DIGITS: Final = 18
-"""Longest number of a feed. Anybody who may connect to the database may send another text (docs/faults.md row
-100)."""
-WRITE_SECONDS: Final = 0.25
-"""Longest time that a check waits for others to share its transaction."""
+WRITE_SECONDS: Final = 0.25  # longest wait for other checks to share the transaction
 
 
 class _DeferredValidations:
-    """Checks of unchanged feeds, written together a moment later.
+    """Checks of unchanged feeds, written together a moment later."""
 
-        deferred.add(Check(...))
-        await deferred.written()                    # before anything else is written
-        await deferred.written(within_seconds=1)    # before anything is read of these feeds
-
-    A transaction of its own would be a third of the cost of a refresh without news. A crash loses the pending
-    checks: those publishers are asked once more. A read behind a long transaction waits only briefly, and
-    then sees the older state.
-
-    After a failed or late write `on_change` is called, since memory may differ from the store.
-    """
+    # A transaction of its own would be a third of a refresh without news. A crash loses the pending checks:
+    # those publishers are asked once more. After a failed or late write `on_change` is called, since memory
+    # may differ from the store.
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
@@ -234,7 +198,6 @@ class _DeferredValidations:
         self._task: asyncio.Task[None] | None = None
         self._is_wanted = asyncio.Event()
         self._is_late = False
-        """Whether a read went ahead without waiting for the task."""
 
     def add(self, check: Validation) -> None:
         self.checks[check.feed] = check
@@ -243,8 +206,7 @@ class _DeferredValidations:
     async def wait_until_written(self, *, within_seconds: float | None = None) -> None:
         """Wait until all earlier checks are written, or failed to be.
 
-        Args:
-            within_seconds: Longest wait. If an earlier caller waited that long, return at once.
+        If an earlier caller waited `within_seconds` in vain, return at once.
         """
         for _ in range(2):  # checks added while a task writes belong to the next task
             if self._task is None or (within_seconds is not None and self._is_late):
@@ -280,21 +242,21 @@ class _DeferredValidations:
             self._engine.on_change(feed)
 
 
+# Interval that allows two failures before a retired segment's hour is over.
 _KEEP_SENT_SECONDS: Final = 600.0
-"""Interval that allows two failures before a retired segment's hour is over."""
+# Lifetime of a summary; making one counts all feeds.
 _SUMMARY_SECONDS: Final = 5.0
-"""Lifetime of a summary; making one counts all feeds."""
+# Longest wait for a new summary; clients give up after ten seconds.
 SUM_UP_SECONDS: Final = 3.0
-"""Longest wait for a new summary; clients give up after ten seconds."""
+# Pause after a measurement, in multiples of its duration; after a failure, one.
 REST: Final = 20.0
-"""Pause after a measurement, in multiples of its duration; after a failure, one."""
+# Time after which a silent store counts as unreadable.
 ANSWER_SECONDS: Final = 2.0
-"""Time after which a silent store counts as unreadable."""
 _LEAST_ASKED: Final = "SELECT id, asked_at FROM feed ORDER BY asked_at, id"
 
 
 class Upkeep:
-    """Maintenance of the whole store: deleting old data, which shrinks no file, and measuring size."""
+    """Maintenance of the whole store. Deleting old data shrinks no file."""
 
     def __init__(self, engine: Engine, pins: Pins) -> None:
         self._engine = engine
@@ -328,7 +290,7 @@ class Upkeep:
         return (await self._engine.read(self._engine.measure, is_long=True)).used_bytes
 
     async def feed_bytes(self, feed_id: int) -> int | None:
-        """Return the share of a feed in `used_bytes`. None: measure `used_bytes` again instead."""
+        """Return the share of a feed in `used_bytes`. None: measure `used_bytes` again."""
         measure = self._engine.measure_feed
         return None if measure is None else await self._engine.read(lambda db: measure(db, feed_id))
 
@@ -343,8 +305,7 @@ class Upkeep:
     async def summary(self) -> Summary | None:
         """Return the size of the store, perhaps of some time ago.
 
-        Returns:
-            None if no measurement ended in time, and there is no earlier one.
+        None: no measurement ended in time, and there is no earlier one.
 
         Raises:
             OverloadedError, StoreError: The measurement failed.
@@ -394,23 +355,22 @@ class Summary(NamedTuple):
 
 
 class Engine:
-    """An open database. Work is a function over a connection and runs in that connection's thread.
+    """An open database, which runs functions over a connection in that connection's thread.
 
-    Reads and writes raise `StoreError`, `StorageFullError` when nothing can be written, `StoreDamagedError`,
-    and `OverloadedError` when the database cannot be asked now or the store closes.
+    Reads and writes raise `StoreError`, `StorageFullError`, `StoreDamagedError`, and `OverloadedError` when
+    the database cannot be asked now or the store closes.
     """
 
     is_shared = False
     measure: Callable[[Database], StoreSizes]
-    """Function that measures the store, to be passed to `read`."""
     measure_feed: Callable[[Database, int], int] | None = None
-    """Function that measures a feed's share of the store. None where measuring everything is instant."""
+    """Measures a feed's share of the store. None where measuring everything is instant."""
 
     def __init__(self) -> None:
         self.condition = Condition()
         self.on_change: Callable[[int], None] = lambda _: None
         """Called on the event loop with the number of each changed feed, before the writer gets its result.
-        Also called after a failed COMMIT, which may have succeeded; not after earlier failures."""
+        Also called after a failed COMMIT, which may have succeeded."""
 
     @property
     def traffic(self) -> Traffic:
@@ -424,13 +384,10 @@ class Engine:
         is_long: bool = False,
         is_single: bool = False,
     ) -> _T:
-        """Return the result of a function, which sees one moment of the database.
+        """Return the result of a function that changes nothing, at one moment of the database.
 
-        Args:
-            work: A function that changes nothing.
-            is_first: A new request, which waits behind those in progress.
-            is_long: Reads the whole store, perhaps for minutes; no reader waits for it.
-            is_single: One SELECT, which needs no transaction.
+        A new request (`is_first`) waits behind those in progress. No reader waits for an `is_long` one. One
+        SELECT (`is_single`) needs no transaction.
         """
         raise NotImplementedError
 
@@ -443,15 +400,10 @@ class Engine:
         is_lasting: bool = True,
         tell: Callable[[_T], None] | None = None,
     ) -> _T:
-        """Run a function that writes, all of it or nothing, and return its result.
+        """Run a function that writes, all of it or nothing; it does only SQL, since it may run twice.
 
-        Args:
-            work: A function that does nothing but SQL, since it may run twice.
-            feed: The feed that changes. None: no feed that is known yet.
-            is_alone: Needs a transaction of its own.
-            is_lasting: Must survive a crash of the database's machine, and earlier writes with it. Otherwise
-                nothing waits for the disk.
-            tell: Called with the result, instead of `on_change`.
+        With `is_lasting` the work survives a crash of the database's machine, and earlier writes with it.
+        `tell` gets the result, instead of `on_change`.
         """
         raise NotImplementedError
 

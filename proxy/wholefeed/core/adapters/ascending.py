@@ -1,17 +1,7 @@
 """Publishers with numbered pages, oldest entry first: Discourse's topics and Lemmy (R26 to R31).
 
-New entries stand behind the last page and move nothing. A deletion moves newer entries to lower
-numbers. So the walk goes from the last page to the first: a moved entry comes twice, and none is
-missed.
-
-    the first page          runs from older to newer, unlike the feed: the order is honoured (R27)
-    the second              continues there: numbers are honoured, too
-    the last one            by doubling and bisection
-    from there to the first, then the last again, and pages now behind it
-
-After an interruption, stored pages are read again until one is unchanged: then those below it are, too.
-A look for news reads the former last page and pages now behind it. Because of deletions it also reads
-pages before it, until one reaches back.
+New entries stand behind the last page and move nothing. A deletion moves newer entries to lower numbers. So
+the walk goes from the last page to the first: a moved entry comes twice, and none is missed.
 """
 
 from __future__ import annotations
@@ -56,7 +46,6 @@ class _Ascending(ABC):
         """Return the URL of a page; number 1 has the oldest entries."""
 
     def is_by_date(self, job: AdapterJob) -> bool:
-        """Return whether the subscription document has the newest entries."""
         ups, downs = _steps(job.page)
         return downs >= _MOSTLY * ups
 
@@ -118,6 +107,8 @@ class _AscendingPages:
         Raises:
             SearchError: A question failed.
         """
+        # The first page runs from older to newer, unlike the feed, so the order is honoured. The second one
+        # continues there, so numbers are honoured, too.
         first = yield from one(self._ask(1, is_held=True))
         if isinstance(first, Refused):
             raise SearchError(first)
@@ -137,6 +128,8 @@ class _AscendingPages:
 
     def down(self, last: int, *, is_same: bool) -> Asking[bool]:
         """Ask for all pages; return whether they belong to the feed, unless `is_same` says so."""
+        # After an interruption, stored pages are read again until one is unchanged: then those below it are,
+        # too.
         is_steady = is_gap = False
         feed = set(self._job.page.identities)
         for number in range(last, 0, -1):
@@ -230,8 +223,8 @@ def _steps(page: AdapterPage) -> tuple[int, int]:
     return ups, sum(one > two for one, two in pairwise(dates))
 
 
+# Ratio of steps that proves an order; an order by votes has about as many of both.
 _MOSTLY: Final = 4
-"""Ratio of steps that proves an order; an order by votes has about as many of both."""
 
 
 # Discourse
@@ -240,16 +233,13 @@ _MOSTLY: Final = 4
 class DiscourseTopics(_Ascending):
     """The topics of a forum or of a category, thirty a page.
 
-    `/latest.rss?order=created&ascending=true&page=0` gives the oldest. `category=5` selects the topics
-    of a category, whose own feed (`/c/some/5.rss`) has 25 and reads no parameters.
-
-    Source: its code (`app/controllers/list_controller.rb`, `lib/topic_query.rb`). Since August 2020
-    (pull request 10350) the feed of the latest topics reads `page` (from 0 on), `order`, `ascending`,
-    `category`. In the order of creation nothing is pinned. A category's link is `/c/SLUG/NUMBER`, with
-    the slugs of its parents. Both feeds include the topics of subcategories. A topic's guid is
-    `HOST-topic-NUMBER`, in older versions `topic-NUMBER`. Behind the last page the feed is empty. The
-    field X-Discourse-Route names the route. The adapter ignores feeds of tags, groups and persons.
+    `/latest.rss?order=created&ascending=true&page=0` gives the oldest; `category=5` selects a category.
     """
+
+    # Source: its code (`app/controllers/list_controller.rb`, `lib/topic_query.rb`) since August 2020 (pull
+    # request 10350). A category's own feed (`/c/some/5.rss`) reads no parameters. In the order of creation
+    # nothing is pinned. Both feeds include the topics of subcategories. The adapter ignores feeds of tags,
+    # groups and persons.
 
     name: ClassVar[str] = "discourse-topics"
 
@@ -287,14 +277,12 @@ class Lemmy(_Ascending):
     """The posts of a community or of a person, fifty a page, for a feed in any order.
 
     `/feeds/c/some.xml?sort=Old&limit=50&page=1` gives the oldest.
-
-    Source: its code (`crates/routes/src/feeds.rs`, `crates/db_schema/src/utils.rs`). Versions from 0.18
-    (June 2023, issue 2906) to 0.19 read `sort`, `limit` (20 by default, 50 at most) and `page` (from 1
-    on); version 1 reads no `page`. Pinned posts come first in every order. The guid is the post's
-    address at its own host. The channel's link is the address of the community or person, perhaps at
-    another host. The feed names no generator. The adapter ignores feeds of a whole instance (with a
-    link without a path), which may have millions of posts.
     """
+
+    # Source: its code (`crates/routes/src/feeds.rs`, `crates/db_schema/src/utils.rs`), from version 0.18
+    # (June 2023, issue 2906) to 0.19; version 1 reads no `page`. Pinned posts come first in every order. The
+    # channel's link may be at another host. The adapter ignores feeds of a whole instance, which may have
+    # millions of posts.
 
     name: ClassVar[str] = "lemmy"
 

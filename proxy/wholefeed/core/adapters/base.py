@@ -1,11 +1,11 @@
 """The interface of adapters: questions, responses and results (rules R26 to R31).
 
-An adapter is a generator without I/O and without a clock. It yields a few questions at a time and
-receives the responses in the same order.
+An adapter is a generator without I/O and without a clock. It yields a few questions at a time and receives
+the responses in the same order.
 
     steps = adapter.collect(job)
-    asks = next(steps)                          # [Ask("https://example.org/feed/?paged=2")]
-    asks = steps.send([Page(…)])                # StopIteration holds the Outcome
+    asks = next(steps)                      # [PageQuestion("https://example.org/feed/?paged=2")]
+    asks = steps.send([AdapterPage(…)])     # StopIteration holds the AdapterOutcome
 
 Instants are epoch seconds. A *date* is an instant by the publisher's own clock.
 """
@@ -26,14 +26,12 @@ from wholefeed.core.model import WELL_KNOWN_PREFIXES, EntryId, Family, FeedDocum
 
 
 class Adapter(Protocol):
-    """A kind of publisher with a pattern of older pages."""
-
     @property
     def name(self) -> str:
-        """Name of the adapter, as in `/status`."""
+        """The adapter's name in `/status`."""
 
     def fits(self, sight: Sight) -> bool:
-        """Return whether a subscription document gives evidence of this kind of publisher (R26)."""
+        """Return whether a subscription document shows this kind of publisher (R26)."""
 
     def collect(self, job: AdapterJob) -> Asking[AdapterOutcome]:
         """Ask for all pages (R28)."""
@@ -49,7 +47,7 @@ class Sight(NamedTuple):
     """The document's URL after redirects."""
     family: Family
     site_id: str
-    """The same as `Head.site_id`."""
+    """As in `Head.site_id`."""
     marks: Marks
 
 
@@ -61,10 +59,9 @@ class Marks:
     """Evidence in a document about its software; all values are bounded."""
 
     generator: str = ""
-    """Address and name in the generator element, with one blank between. Example:
-    `https://wordpress.org/?v=6.6` for RSS; uri and text for Atom."""
+    """Address and name in the generator element, with one blank between: uri and text for Atom."""
     api_url: str = ""
-    """Target of the HTTP link of relation `https://api.w.org/` (WordPress REST API handbook, "Discovery")."""
+    """Target of the HTTP link `https://api.w.org/` (WordPress REST API handbook, "Discovery")."""
     route: str = ""
     """The header field X-Discourse-Route."""
     last_id: str = ""
@@ -73,7 +70,6 @@ class Marks:
     is_burned: bool = False
     """Whether the head has an element of FeedBurner."""
     total: int | None = None
-    """The count in openSearch:totalResults."""
 
     @staticmethod
     def read(text: str) -> Marks:
@@ -120,14 +116,13 @@ def _generator(document: FeedDocument) -> str:
 
 
 _MAX_FRAGMENT_BYTES: Final = 2000
-"""Longest element to read, such as a generator with just a name and an address."""
 _TAG: Final = re.compile(r"<[^>]*>")
 _ADDRESS: Final = re.compile(r"""\b(?:uri|url|rdf:resource|resource)\s*=\s*(?:"([^"]*)"|'([^']*)')""")
 _BLANKS: Final = re.compile(r"\s+")
 
 
 def _total(document: FeedDocument) -> int | None:
-    """Return the value of openSearch:totalResults in the head (OpenSearch 1.0, "Response elements")."""
+    """Return openSearch:totalResults of the head (OpenSearch 1.0, "Response elements")."""
     for child in document.head.children:
         if child.name == "totalResults" and child.end - child.start <= _MAX_FRAGMENT_BYTES:
             found = _TOTAL.search(document.text[child.start : child.end])
@@ -146,8 +141,8 @@ def _identity(fragment: bytes) -> str:
     return found.group(1).decode("utf-8", "replace").strip()[:_MAX_CHARACTERS]
 
 
+# Bytes searched at each end of an entry: identities stand there.
 _LOOKED_AT_BYTES: Final = 16_384
-"""Bytes searched at each end of an entry: identities stand there."""
 
 # Bounded, since an entry may be as long as a document, and hold anything.
 _ID: Final = re.compile(
@@ -161,10 +156,8 @@ _ABOUT: Final = re.compile(rb"""\A<[^>]{0,2000}?\babout\s{0,20}=\s{0,20}["']([^"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Collection:
-    """The state of collecting one feed's history."""
-
     adapter: str = ""
-    """Name of the adapter; empty if none fits."""
+    """Empty if no adapter fits."""
     family: str = ""
     """The feed's family for these pages; empty for the present one."""
     way: str = ""
@@ -175,15 +168,14 @@ class Collection:
     total: int | None = None
     """Count of entries claimed by the publisher."""
     collected: int = 0
-    """Count of entries met on the walk through all pages."""
+    """Count of entries met on a walk through all pages."""
     start_id: str = ""
     """Identity of the subscription document's last entry before the first full walk. Keyset pages always
     start there."""
     start_at: float | None = None
     """Date of the entry in `start_id`, for pages that start at an instant."""
     top: str = ""
-    """Identity of the subscription document's first entry at the last finished look, in hexadecimal
-    digits."""
+    """Identity of the subscription document's first entry at the last finished look, in hexadecimal."""
     top_at: float | None = None
     """Date of the entry in `top`, if the adapter's pages are in the order of dates."""
     walk: int = 0
@@ -192,17 +184,15 @@ class Collection:
     began_date: float | None = None
     """The publisher's last change before that walk, by its own clock."""
     ended_at: float | None = None
-    """End of the last finished walk."""
     is_idle: bool = False
     """Whether the last look brought no page worth storing."""
     looked_at: float | None = None
     daily_at: float | None = None
-    """Time of the last daily questions."""
     etag: str = ""
     last_modified: str = ""
-    """Last-Modified, like `etag`, of the subscription document at that time."""
+    """Last-Modified, like `etag`, of the subscription document at the last look."""
     digest: str = ""
-    """Digest of the subscription document's body, in hexadecimal digits."""
+    """Digest of the subscription document's body, in hexadecimal."""
     scanned_date: float | None = None
     """The latest date among pages in order of change."""
     is_tied: bool = False
@@ -219,7 +209,7 @@ class Collection:
     reason: str = ""
     """Why the last attempt was incomplete; for people."""
     lack: str = ""
-    """Why all available pages together are incomplete; for people. A look for news leaves this alone."""
+    """Why all available pages together are incomplete; for people. A look for news leaves it alone."""
 
     @property
     def is_begun(self) -> bool:
@@ -252,7 +242,7 @@ class PageQuestion(NamedTuple):
     place: int = 0
     """Position among the feed's pages: lower is nearer the subscription document."""
     is_head: bool = False
-    """Whether to use HEAD, to learn whether the page exists (RFC 9110, 9.3.2)."""
+    """Whether to use HEAD (RFC 9110, 9.3.2)."""
     is_again: bool = False
     """Whether an earlier response for this URL does not serve."""
     is_needed: bool = False
@@ -260,8 +250,7 @@ class PageQuestion(NamedTuple):
     is_probe: bool = False
     """Whether the page is a test, and not stored."""
     is_held: bool = False
-    """Whether to judge the page before it is stored. The same question without this flag stores it,
-    without a request (`kept`)."""
+    """Whether to judge the page before it is stored; `kept` stores it then, without a request."""
     is_trial: bool = False
     """Whether a refusal concerns only this question, so that the adapter asks another one."""
     reading: int = 0
@@ -276,13 +265,11 @@ class PageQuestion(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AdapterPage:
-    """A fetched feed document, as an adapter sees it."""
-
     url: str
     """The URL after redirects."""
     family: Family
     identities: tuple[EntryId, ...]
-    """Identities of the entries, from the top."""
+    """From the top."""
     updated_at: float | None
     """The document's update time, at most the time of its receipt."""
     validators: tuple[str, str]
@@ -290,14 +277,14 @@ class AdapterPage:
     is_ascending: bool | None
     """Whether entries get newer downwards; None if unknown."""
     dates: tuple[float | None, ...] = ()
-    """Dates of the entries, in the order of `identities`."""
+    """In the order of `identities`."""
     has_updates: bool = False
-    """Whether an entry has an update time, which is its date. Unknown for stored pages."""
+    """Whether an entry's date is its update time. Unknown for stored pages."""
     marks: Marks = field(default_factory=Marks)
     news: int = 0
     """Count of identities not stored before the fetch."""
     had_at: float = 0.0
-    """Time of the fetch, epoch seconds. After an interrupted walk some pages are older."""
+    """Time of the fetch. After an interrupted walk some pages are older."""
     is_stored: bool = False
     """Whether the page comes from the store, after an interrupted walk."""
 
@@ -325,7 +312,6 @@ class Refused:
 
     @property
     def is_gone(self) -> bool:
-        """Whether the publisher says that the page does not exist."""
         return self.status in GONE
 
     @property
@@ -339,12 +325,12 @@ class Refused:
         return self.slug in _OBJECTIONS
 
 
+# Statuses for a page that does not exist (RFC 9110, 15.5.5 and 15.5.11).
 GONE: Final = frozenset({404, 410})
-"""Statuses for a page that does not exist (RFC 9110, 15.5.5 and 15.5.11)."""
+# Statuses of a forbidden method, or of a parameter that a firewall blocks.
 FORBIDDEN: Final = frozenset({400, 401, 403, 405, 406, 501})
-"""Statuses of a forbidden method, or of a parameter that a firewall blocks."""
+# Slugs for responses other than the page asked for (R27).
 _OBJECTIONS: Final = frozenset({"redirected", "format", "cross-origin-unconfirmed"})
-"""Slugs for responses other than the page asked for (R27)."""
 
 PageResponse = AdapterPage | There | Refused
 T = TypeVar("T")
@@ -360,25 +346,22 @@ class AdapterJob:
     page: AdapterPage
     now: float
     site_id: str = ""
-    """The same as `Head.site_id`."""
     has_news: bool = False
     """Whether the subscription document brought an identity not stored before."""
     is_daily: bool = False
     """For a look for news: whether the last daily questions were a day ago."""
     is_interrupted: bool = False
     """For a look for news: whether the subscription document has changed since the last finished look.
-    Then pages stored meanwhile may have gaps behind them, and a page without news is no end before
-    known entries (`is_back`)."""
+    Then pages stored meanwhile may have gaps behind them, and a page without news is no end before known
+    entries."""
     known: Collection = field(default_factory=Collection)
 
     @property
     def top(self) -> str:
-        """Identity of the subscription document's first entry, for `Collection.top`."""
         return self.page.identities[0].hex() if self.page.identities else ""
 
     @property
     def top_at(self) -> float | None:
-        """Date of the subscription document's first entry, for `Collection.top_at`."""
         return self.page.dates[0] if self.page.dates else None
 
     @property
@@ -402,11 +385,9 @@ class AdapterJob:
         return next(known, len(page.identities))
 
     def report_unproven(self, reason: str) -> AdapterOutcome:
-        """Return the outcome without any page beyond the subscription document."""
         return AdapterOutcome(is_honoured=False, known=self.known, reason=reason)
 
     def update_collection(self, **found: Any) -> Collection:
-        """Return the state after a walk through all pages."""
         return replace(self.known, top=self.top, retry_at=None, reason="", **found)
 
     def report_look(self, reason: str = "") -> AdapterOutcome:
@@ -427,8 +408,8 @@ class AdapterOutcome:
     reason: str = ""
     """Why the result is incomplete, for people."""
     wants_all: bool = False
-    """Whether all pages are needed again, and none fetched before serves. After a look for news that
-    happens at once, else later."""
+    """Whether all pages are needed again, and none fetched before serves. After a look for news that happens
+    at once, else later."""
 
 
 def one(ask: PageQuestion) -> Asking[PageResponse]:
@@ -445,7 +426,7 @@ def kept(ask: PageQuestion) -> Asking[PageResponse]:
 
 
 def page_url(url: str, **parameters: str | int) -> str:
-    """Return a URL with these parameters after its own, in place of those with the same names."""
+    """Return a URL with these parameters in place of those with the same names."""
     parts = urlsplit(url)
     own = (each for each in parts.query.split("&") if each and each.partition("=")[0] not in parameters)
     query = "&".join([*own, *(f"{name}={value}" for name, value in parameters.items())])
@@ -465,8 +446,8 @@ def has_parameter(name: str, *urls: str, without: str = "") -> bool:
 
 # How many pages there are: doubling, then bisection, with HEAD where the publisher answers it (rule R28)
 
+# A publisher that answers for a higher page number ignores the number.
 MOST_PAGES: Final = 65_536
-"""A publisher that answers for a higher page number ignores the number."""
 
 
 def last_page(
@@ -474,11 +455,7 @@ def last_page(
 ) -> Asking[int]:
     """Return the number of the last page; `MOST_PAGES` if every number brings a page.
 
-    Args:
-        ask: Makes the question for a page number.
-        low: An existing page.
-        high: A missing page; None if none is known.
-        uses_head: Whether to trust HEAD.
+    `low` is an existing page, `high` a missing one; None if none is known. `uses_head` trusts HEAD.
 
     Raises:
         SearchError: A question failed.
@@ -514,7 +491,6 @@ class _LastPageSearch:
         self._ask = ask
         self.uses_head = uses_head
         self.proven = low
-        """The highest page that GET has proven to exist."""
         self.is_head_proven = False
 
     def is_there(self, number: int) -> Asking[bool]:
@@ -539,7 +515,7 @@ class _LastPageSearch:
         return False
 
 
+# Statuses of HEAD without meaning for GET.
 _NO_HEAD: Final = frozenset({400, 403, 405, 406, 500, 501})
-"""Statuses of HEAD without meaning for GET."""
+# Factor beyond the last proven page at which GET must confirm HEAD, which some publishers always accept.
 _PROVEN_BEHIND: Final = 8
-"""Factor beyond the last proven page at which GET must confirm HEAD, which some publishers always accept."""

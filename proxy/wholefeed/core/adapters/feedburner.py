@@ -1,18 +1,8 @@
 """FeedBurner's copies of feeds, with the history at their source (rules R24, R26 to R31).
 
-FeedBurner gives the newest entries of another feed, with that feed's generator, channel link and guids,
-and reads no parameters. (It rewrites links, and never a guid: Eric Lunt, "How FeedBurner Rewrites
-Links", burningdoor.com, 2005.) So the adapter asks for the generator's usual feed below the channel's
-link:
-
-    fits         a copy, by its host or FeedBurner's element in the head, of a publisher with an adapter
-    the source   two URLs at most are tried; it has the same format, the same channel link if it is at
-                 another site (R24), and between the common entries the copy lacks none
-    the rest     the source's adapter gets the source in place of the copy
-
-A document may name any site as its source. That site gets one or two requests as often as R27 tries
-again, the same as for a link to an archive there (R24). No entry joins without both confirmations. A
-blog that redirects its feed to its own copy cannot be collected: the source is the copy then.
+FeedBurner keeps the source's generator, channel link and guids (Eric Lunt, "How FeedBurner Rewrites Links",
+burningdoor.com, 2005), and reads no parameters. So the adapter asks for the generator's usual feed below the
+channel's link.
 """
 
 from __future__ import annotations
@@ -43,9 +33,7 @@ from wholefeed.core.text.dates import parse_rfc822
 class FeedBurner:
     """The adapter for copies of one kind of publisher's feeds.
 
-    Args:
-        source: The adapter for the source.
-        paths: Paths of such a publisher's feed, below the channel's link.
+    `paths` are the paths of such a publisher's feed, below the channel's link.
     """
 
     def __init__(self, source: Adapter, paths: Sequence[str]) -> None:
@@ -75,6 +63,9 @@ class FeedBurner:
         *,
         is_again: bool = False,
     ) -> Asking[AdapterOutcome]:
+        # A document may name any site as its source. That site gets one or two requests as often as R27 tries
+        # again, the same as for a link to an archive there (R24). No entry joins without confirmation. A blog
+        # that redirects its feed to its own copy cannot be collected: the source is the copy then.
         url, *further = self._urls(job.site_id)
         source = PageQuestion(url, place=_PLACE, is_again=is_again, is_held=True)
         answer = yield from one(source)
@@ -104,15 +95,15 @@ class FeedBurner:
 
 _HOSTS: Final = frozenset({"feeds.feedburner.com", "feeds2.feedburner.com", "feedproxy.google.com"})
 _SCHEMES: Final = frozenset({"http", "https"})
+# Rank of the source's newest entries: before its pages.
 _PLACE: Final = -2_000_000_000
-"""Rank of the source's newest entries: before its pages."""
 
 
 def _is_copy_of(copy: AdapterPage, source: AdapterPage) -> bool:
     """Return whether the copy has all entries of the source where they overlap, and both share enough.
 
-    A copy may have further entries, added there or gone at the source. A copy that lacks one is of a
-    category or a selection. Enough is half of the shorter feed, and of the copy where they overlap.
+    A copy may have further entries. A copy that lacks one is of a category or a selection. Enough is half of
+    the shorter feed, and of the copy where they overlap.
     """
     shared = set(copy.identities) & set(source.identities)
     needed = max(min(len(copy.identities), len(source.identities)), len(_overlap(copy, shared)))

@@ -1,15 +1,8 @@
 """Publishers with pages that begin at a number or an instant (rules R26 to R32).
 
-Each class has the facts about its publisher, with sources. The walk goes downward:
-
-    the subscription document   its length, or its last date, tells where the first page begins
-    a page                      likewise tells where the next page begins
-    the end                     a page of the last entry alone, or an empty one if entries cannot move
-
-Entries added or deleted meanwhile move all entries behind a number. So a page starts with the last
-entry of the page before it. If the page lacks that entry, the walk asks from further up, a few times:
-some publishers give nothing above some number. Behind an instant no entry moves. Pages with page
-numbers are read once more, upward, to meet entries that moved across a border.
+Entries added or deleted meanwhile move all entries behind a number. So a page starts with the last entry of
+the page before it. If the page lacks that entry, the walk asks from further up, a few times: some publishers
+give nothing above some number.
 """
 
 from __future__ import annotations
@@ -40,8 +33,6 @@ from wholefeed.core.model import EntryId, Family
 
 
 class _Numbered(ABC):
-    """A publisher with pages that start at a number or an instant."""
-
     name: ClassVar[str]
     parameter: ClassVar[str]
     size: ClassVar[dict[str, int]] = {}
@@ -155,16 +146,13 @@ class _NumberedPages:
 
     @property
     def count(self) -> int:
-        """Count of pages with entries, including the subscription document."""
         return 1 + len(self.starts)
 
     def down(self, start: int | None, *, until: AbstractCollection[EntryId] = ()) -> Asking[bool]:
         """Ask for page after page; return whether the first one shows that places count (R27).
 
-        Args:
-            start: The place of the first page.
-            until: Entries that mark the last page. A look also ends at a page without news. After an
-                interruption it does so only once it has reached known entries.
+        The walk ends at a page with an entry of `until`. A look also ends at a page without news, after an
+        interruption only once known entries are reached.
         """
         job, adapter, before, step, stalled = self._job, self._adapter, self._job.page, 0, 0
         is_first, is_back, is_up = True, job.is_linked or not job.is_interrupted, False
@@ -236,7 +224,6 @@ class _NumberedPages:
         return PageQuestion(self._adapter.url_of(self._job, start), place=place, is_again=is_again)
 
     def _meet(self, page: AdapterPage, start: int, *, is_other: bool) -> bool:
-        """Record a page; return whether it has a new entry."""
         met = len(self.met)
         self.last = page
         self.met.update(page.identities)
@@ -246,13 +233,13 @@ class _NumberedPages:
         return len(self.met) > met
 
 
+# Attempts to ask from further up, until a new entry comes.
 _STEPS_BACK: Final = 5
-"""Attempts to ask from further up, until a new entry comes."""
+# Entries to go back at first; each attempt doubles them.
 _STEP: Final = 10
-"""Entries to go back at first; each attempt doubles them."""
+# Pages in a row with the same last entry that mark the end. One alone may be chance, after a page of new
+# entries.
 _STALLED: Final = 2
-"""Pages in a row with the same last entry that mark the end. One alone may be chance, after a page of new
-entries."""
 
 
 def _host(url: str) -> str:
@@ -272,21 +259,14 @@ class Blogger(_Numbered):
     """The posts of a blog, or of a label in it, a hundred a page.
 
     `/feeds/posts/default?start-index=25&max-results=100` gives a hundred from the twenty-fifth on.
-
-    Sources: Google's guide ("Blogger Data API, Reference Guide", version 2: `start-index` counts from
-    1, beside `max-results`) and bloggers' observations ("The incredible shrinking feeds", 2019: 25
-    posts without the parameters; at most 500 at first, 150 from 2016 on, 100 since). The newest post
-    comes first, and all posts are available. Comments have a path of their own. Atom feeds link `next`,
-    so they are paged feeds. This adapter is for feeds without that link, such as `alt=rss`.
-
-    A blog with a FeedBurner feed redirects every request without `redirect=false`, the parameter in the
-    links of its own pages. The copy at FeedBurner has the newest posts and reads no parameters. It may
-    be made from the blog's other format, chosen by `alt` (`rss`, or `atom` by default).
-
-    `openSearch:totalResults` counts the posts of the blog or label. A start above some number
-    reportedly gives nothing (Create-a-Blogger-archive-page, issue 6). Then the feed is partial, as it
-    is if fewer posts come than are counted.
     """
+
+    # Sources: "Blogger Data API, Reference Guide", version 2, and "The incredible shrinking feeds" (2019: at
+    # most 100). Atom feeds link `next`, so this adapter is for feeds without that link, such as `alt=rss`.
+    # Only `redirect=false` keeps a blog from redirecting to its FeedBurner copy. A start above some number
+    # reportedly gives nothing (Create-a-Blogger-archive-page, issue 6): then the feed is partial.
+    # `openSearch:totalResults` counts the posts of the blog or label; the feed is partial if fewer come. The
+    # copy at FeedBurner may be of the blog's other format, chosen by `alt` (`rss`, or `atom` by default).
 
     name: ClassVar[str] = "blogger"
     parameter: ClassVar[str] = "start-index"
@@ -338,13 +318,13 @@ class GitLab(_Numbered):
     """The commits of a branch, a tag or a path in it, a hundred a page, at any installation.
 
     `…/-/commits/main?format=atom&offset=39&limit=100` gives a hundred from the fortieth on.
-
-    Source: its code (`app/controllers/projects/commits_controller.rb`, `app/views/projects/commits/`).
-    Without parameters there are forty commits, in the order of `git log`; `limit` has no maximum.
-    Behind the first commit the feed is empty. The feed's id is the address of the list. An entry's id
-    is the address of the commit in the same project, without `/-` before version 12. The feed names no
-    generator.
     """
+
+    # Source: its code (`app/controllers/projects/commits_controller.rb`, `app/views/projects/commits/`).
+    # Before version 12 the addresses of commits have no `/-`. Behind the first commit the feed is empty.
+    # Without parameters there are forty commits, in the order of `git log`; `limit` has no maximum. The
+    # feed's id is the address of the list, an entry's id that of the commit in the same project. The feed
+    # names no generator.
 
     name: ClassVar[str] = "gitlab"
     parameter: ClassVar[str] = "offset"
@@ -375,16 +355,13 @@ class Joomla(_Numbered):
     """The articles of a category, a tag or the front page, with the site's own page size.
 
     `…?format=feed&type=rss&limitstart=9` gives ten from the tenth on.
-
-    Source: its code. The generator is `Joomla! - Open Source Content Management`, with a version before
-    the hyphen in 1.5. Feed views overwrite `limit` (`feed_limit`, 10) and leave `limitstart` to the
-    models of the pages (`CategoryModel`, `FeaturedModel`), in their order.
-
-    A start with no full page behind it becomes the start of the last page (`ListModel::getStart`): 18
-    of 25 entries becomes 20. So that page shares no entry with the one before it, and it comes for
-    every higher start. If all articles are in the feed, any start becomes 0, so the parameter shows no
-    effect.
     """
+
+    # Source: its code. A start with no full page behind it becomes the start of the last page
+    # (`ListModel::getStart`): 18 of 25 entries becomes 20. So that page shares no entry with the one before
+    # it, and it comes for every higher start. If all articles are in the feed, any start becomes 0. Feed
+    # views overwrite `limit` (`feed_limit`, 10) and leave `limitstart` to the models of the pages
+    # (`CategoryModel`, `FeaturedModel`), in their order.
 
     name: ClassVar[str] = "joomla"
     parameter: ClassVar[str] = "limitstart"
@@ -421,15 +398,12 @@ class Squarespace(_Numbered):
     """The posts or episodes of a collection, with the feed's own page size.
 
     `…?format=rss&offset=1547826436000` gives posts published before that instant, in milliseconds.
-
-    Sources: programs that page so (`rssrerun`, and a script of a podcast's archive page: both ask with
-    the last pubDate until no items come), and links with the same parameter in the publisher's pages.
-    It is unknown whether posts of the instant itself come, and in which order posts of one second are.
-    So the adapter asks with the second after the last entry.
-
-    The generator is `Site-Server v… (http://www.squarespace.com)`. A guid is three object ids: of the
-    site, the collection and the post. Version 5 has another generator, and this adapter ignores it.
     """
+
+    # Sources: programs that page so (`rssrerun`), and links in the publisher's pages. No source says whether
+    # posts of the instant itself come, so the adapter asks with the second after the last entry. The adapter
+    # ignores version 5, which has another generator. It is unknown, too, in which order posts of one second
+    # are. A guid is three object ids: of the site, the collection and the post.
 
     name: ClassVar[str] = "squarespace"
     parameter: ClassVar[str] = "offset"
@@ -480,17 +454,15 @@ class Redmine(_Numbered):
     """The news of a project or of all projects, ten a page.
 
     `…/news.atom?page=2` gives the second ten.
-
-    Sources: version 5.0.4 run here, and its code (to 7.0; `news_controller.rb`,
-    `application_controller.rb`). The generator is `Redmine` of `http://www.redmine.org/`, later
-    `https:`. The feed's id is the home page, an entry's is `news/NUMBER` below it. Behind the last page
-    the feed is empty; 0 and non-numbers mean page 1. A site with fewer than ten entries in feeds
-    (`feeds_limit`, 15) omits the rest of each page.
-
-    Other feeds have no usable parameter. `from`, known from the page of activities, has no effect in
-    `activity.atom`. No parameter works in `issues.atom`, in forums, or in feeds of times and projects.
-    `revisions.atom` reads `page` but shows only fifteen of each twenty-five, so the adapter ignores it.
     """
+
+    # Sources: version 5.0.4 run here, and its code (to 7.0; `news_controller.rb`,
+    # `application_controller.rb`). A site with fewer than ten entries in feeds (`feeds_limit`) omits the rest
+    # of each page. Other feeds have no usable parameter: `revisions.atom` reads `page`, but shows only
+    # fifteen of each twenty-five. The feed's id is the home page, an entry's is `news/NUMBER` below it.
+    # Behind the last page the feed is empty; 0 and non-numbers mean page 1. `from`, known from the page of
+    # activities, has no effect in `activity.atom`; no parameter works in `issues.atom`, in forums, or in
+    # feeds of times and projects.
 
     name: ClassVar[str] = "redmine"
     parameter: ClassVar[str] = "page"

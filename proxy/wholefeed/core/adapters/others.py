@@ -1,15 +1,8 @@
 """Publishers other than WordPress: GitHub, Discourse, Reddit and Mastodon (rules R26 to R32).
 
-Each class has the facts about its publisher, with sources. GitHub, Discourse and Reddit give the
-entries behind a named one:
-
-    the subscription document   its last entry names the first page
-    a page                      its last entry names the next one
-    a page without entries      the end
-
-New or deleted entries move nothing. If the named entry itself is gone, the page before it is read
-again, for its present last entry. The first key stays the same, so a later walk has the same pages.
-Newer entries come on pages from the subscription document down to these.
+The first three give the entries behind a named one, so new or deleted entries move nothing. If the named
+entry itself is gone, the page before it is read again, for its present last entry. The first key stays the
+same, so a later walk has the same pages.
 """
 
 from __future__ import annotations
@@ -44,8 +37,6 @@ from wholefeed.core.model import EntryId, Family
 
 
 class _Keyset(ABC):
-    """A publisher that gives the entries behind a named one."""
-
     name: ClassVar[str]
     parameter: ClassVar[str]
     is_lasting: ClassVar[bool]
@@ -53,7 +44,6 @@ class _Keyset(ABC):
     hides_lost: ClassVar[bool] = False
     """Whether the publisher forbids the key of a missing entry."""
     further: ClassVar[Mapping[str, str | int]] = {}
-    """Further parameters beside the key."""
 
     @abstractmethod
     def is_theirs(self, sight: Sight) -> bool:
@@ -108,8 +98,8 @@ class _Keyset(ABC):
         return job.report_look(pages.reason or lack)
 
 
+# Pages behind a later subscription document rank before those behind the first one.
 _FRONT_PLACE: Final = -1_000_000_000
-"""Pages behind a later subscription document rank before those behind the first one."""
 
 
 class _KeysetPages:
@@ -120,12 +110,11 @@ class _KeysetPages:
         self.met: set[EntryId] = set(job.page.identities)
         self.on_pages: set[EntryId] = set()
         self.count = 1
-        """Count of pages with entries, including the subscription document."""
         self.place = 0
+        # The refusal that ended the questions early.
         self.refused: Refused | None = None
-        """The refusal that ended the questions early."""
+        # First entries of pages, which mark a repetition.
         self._tops: set[EntryId] = set(job.page.identities[:1])
-        """First entries of pages, which mark a repetition."""
         self._asked = 0
         self._lost_keys = 0
 
@@ -138,11 +127,8 @@ class _KeysetPages:
     ) -> Asking[bool]:
         """Ask for page after page; return whether the first one showed that the key is honoured (R27).
 
-        Args:
-            key: Key of the entry to begin behind.
-            until: Entries that mark the last page.
-            is_look: Whether a page without news is the last too. After an interruption this holds only once
-                known entries are reached.
+        The walk ends at a page with an entry of `until`. A look also ends at a page without news, after an
+        interruption only once known entries are reached.
         """
         before: PageQuestion | None = None
         is_back = self._job.is_linked or not self._job.is_interrupted
@@ -216,25 +202,23 @@ class _KeysetPages:
         return found if found != key else None
 
 
+# Missing entries in a row to accept as keys.
 _LOST_KEYS: Final = 5
-"""Missing entries in a row to accept as keys."""
 
 
 # GitHub
 
 
 class GitHub(_Keyset):
-    """The releases and the tags of a repository at github.com; installations elsewhere may be of any age.
+    """The releases or tags of a repository at github.com; installations elsewhere may be of any age.
 
-    `releases.atom?after=v1.2` gives the ten releases or tags behind the one of that name.
-
-    Sources: `after` with the last entry's tag gives the next ten. `belokoz/klats`, a program that looks
-    for its updates so, found that the feed never holds more than ten, and that a deleted release stays
-    in it as a tag. The pages for people know the parameter too (`…/releases?after=v2.8.0`, in many
-    guides). An entry's id is `tag:github.com,2008:Repository/NUMBER/TAG`, and a tag may hold slashes.
-    The response for a missing tag is unknown: the adapter reads an empty page, the first page
-    and 404 as the sign of one.
+    `releases.atom?after=v1.2` gives the ten behind that one.
     """
+
+    # Source: `belokoz/klats`, a program that looks for its updates so. A deleted release stays in the feed as
+    # a tag, and a tag may hold slashes. The response for a missing tag is unknown: an empty page, the first
+    # page and 404 count as one. `after` with the last entry's tag gives the next ten, and the feed never
+    # holds more than ten.
 
     name: ClassVar[str] = "github"
     parameter: ClassVar[str] = "after"
@@ -266,16 +250,14 @@ class Discourse(_Keyset):
     """The posts of a forum, fifty a page.
 
     `posts.rss?before=1234` gives the fifty posts with the highest numbers below that.
-
-    Source: its code (`app/controllers/posts_controller.rb`, `app/queries/latest_posts_query.rb`). Posts
-    are ordered by number, and `before` is a number. An item's guid is `HOST-post-NUMBER`, in older
-    versions `post-NUMBER`. A page omits posts of deleted users, so a short page is not the last. Before
-    pull request 27098 (May 2024) `before` meant a span of fifty numbers, possibly all private messages,
-    so an empty page need not be the end. Each response names its route in the field X-Discourse-Route.
-
-    The feeds of a tag, a user (50 posts) and the top topics have no such parameter
-    (`list_controller.rb`, `tags_controller.rb`). Topics have another class (`ascending.py`).
     """
+
+    # Source: its code (`app/controllers/posts_controller.rb`, `app/queries/latest_posts_query.rb`). A page
+    # omits posts of deleted users, so a short page is not the last. Before pull request 27098 (May 2024)
+    # `before` meant a span of fifty numbers, so an empty page need not be the end. The feeds of a tag, a user
+    # and the top topics have no such parameter; `DiscourseTopics` reads topics. Posts are ordered by number.
+    # The missing entries of a span may all be private messages. Sources for the other feeds:
+    # `list_controller.rb`, `tags_controller.rb`.
 
     name: ClassVar[str] = "discourse"
     parameter: ClassVar[str] = "before"
@@ -296,10 +278,10 @@ class Discourse(_Keyset):
 
 _DISCOURSE_ROUTE: Final = "posts/latest"
 _DISCOURSE_GUID: Final = re.compile(r"(?:.+-)?post-([1-9]\d{0,18})")
+# Numbers of one page, before May 2024.
 _SPAN: Final = 50
-"""Numbers of one page, before May 2024."""
+# Empty spans in a row that mark the end.
 _SPANS: Final = 3
-"""Empty spans in a row that mark the end."""
 
 
 # Reddit
@@ -308,21 +290,18 @@ _SPANS: Final = 3
 class Reddit(_Keyset):
     """The submissions of a subreddit or a person, a hundred a page, a thousand at most.
 
-    `/r/some/new/.rss?limit=100&after=t3_157kyrd` gives the hundred behind the entry of that id, in the
-    order of the URL.
-
-    Sources: its code of 2017 (reddit-archive/reddit: `templates/base.xml`, `templates/link.xml`,
-    `VLimit` in `validator.py`, `precompute_limit` in `queries.py`, `valid_after` in `builder.py`) and
-    captures of 2020 to 2023. An entry's id is its name on Reddit (`t3_` and digits of base 36). The
-    feed's id is path and query of its URL. A page has 25 entries without `limit`, 100 at most. All
-    pages together have a thousand, less those removed since. Behind a removed entry there is 403;
-    behind one no longer in the thousand there is nothing. Users find the same limit today
-    (mikf/gallery-dl, issues 6187 and 6223).
-
-    Lists of comments and of a person's activities have other kinds of entries, and a search ends
-    sooner: the adapter ignores them. Older entries are unavailable, so a feed of nearly a thousand
-    entries stays partial.
+    `/r/some/new/.rss?limit=100&after=t3_157kyrd` gives the hundred behind that entry, in the order of the
+    URL.
     """
+
+    # Sources: its code of 2017 (reddit-archive/reddit: `templates/base.xml`, `templates/link.xml`, `VLimit`
+    # in `validator.py`, `precompute_limit` in `queries.py`, `valid_after` in `builder.py`) and captures of
+    # 2020 to 2023. Behind a removed entry there is 403. Users find the same limit today (mikf/gallery-dl,
+    # issues 6187 and 6223). Lists of comments and activities have other kinds of entries, and a search ends
+    # sooner: the adapter ignores them. An entry's id is its name on Reddit (`t3_` and digits of base 36), the
+    # feed's id path and query of its URL. A page has 25 entries without `limit`. Behind an entry no longer in
+    # the thousand there is nothing. Older entries are unavailable, so a feed of nearly a thousand entries
+    # stays partial.
 
     name: ClassVar[str] = "reddit"
     parameter: ClassVar[str] = "after"
@@ -344,7 +323,6 @@ class Reddit(_Keyset):
         return entry_id if _REDDIT_ENTRY_ID.fullmatch(entry_id) else None
 
     def collect(self, job: AdapterJob) -> Asking[AdapterOutcome]:
-        """Ask for all pages; nearly a thousand entries may hide more."""
         outcome = yield from super().collect(job)
         if not (outcome.is_honoured and outcome.is_whole and outcome.known.collected >= _REDDIT_FULL):
             return outcome
@@ -356,8 +334,8 @@ _REDDIT_LISTING: Final = re.compile(
     r"(?:/(?:best|hot|new|rising|top|controversial))?/?\.(?:rss|xml)(?:\?.*)?"
 )
 _REDDIT_ENTRY_ID: Final = re.compile(r"t3_[0-9a-z]{1,13}")
+# Entries left of a full thousand after a tenth was removed.
 _REDDIT_FULL: Final = 900
-"""Entries left of a full thousand after a tenth was removed."""
 _REDDIT_CUT: Final = "Reddit lists its newest 1,000 entries, and may have more"
 
 
@@ -365,19 +343,16 @@ _REDDIT_CUT: Final = "Reddit lists its newest 1,000 entries, and may have more"
 
 
 class Mastodon:
-    """The statuses of an account, or of many under a hashtag: two hundred at most.
+    """The statuses of an account or a hashtag: two hundred at most, on one page.
 
-    `@somebody.rss?limit=200` gives the newest two hundred; the default is twenty.
-
-    Sources: pull request 13743 (2020) introduced the parameter; issue 35001 (2025) says that it still
-    works. By its code (`app/controllers/accounts_controller.rb`) more than 200 counts as 200, and
-    nothing reaches further back. Whether the feeds of hashtags know the parameter is unconfirmed; the
-    adapter asks them too. A feed names its generator, `Mastodon v4.3.0`; forks append their version
-    (`+glitch`, `+hometown`).
-
-    So there is one page, the largest. A page of two hundred may hide older statuses. Then the feed
-    stays partial, and later statuses are added. A feed once complete stays so beyond two hundred.
+    `@somebody.rss?limit=200` gives the newest two hundred, instead of twenty.
     """
+
+    # Sources: pull request 13743 (2020), issue 35001 (2025), and `app/controllers/accounts_controller.rb`. No
+    # source confirms the parameter for feeds of hashtags; the adapter asks them too. Forks append their
+    # version to the generator (`Mastodon v4.3.0+glitch`). By its code more than 200 counts as 200, and
+    # nothing reaches further back. A page of two hundred may hide older statuses: then the feed stays
+    # partial, and later statuses are added. A feed once complete stays so beyond two hundred.
 
     name: Final = "mastodon"
 

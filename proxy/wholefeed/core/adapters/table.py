@@ -31,10 +31,7 @@ ADAPTERS: Final[tuple[Adapter, ...]] = (
 
 
 def find_adapter(feed_url: str, url: str, family: Family, site_id: str, marks: str) -> Adapter | None:
-    """Return the adapter for a feed; None without evidence of any (R26).
-
-    The arguments are as in `Sight`; `marks` come from `Marks.written`.
-    """
+    """Return the adapter for a feed; None without evidence of any (R26)."""
     return _find_adapter(ADAPTERS, feed_url, url, family, site_id, marks)
 
 

@@ -1,22 +1,8 @@
-"""WordPress: by far the most common publisher of feeds, without links to the history (rules R26 to R30).
+"""WordPress, without links to the history (rules R26 to R30).
 
-The facts come from running it (docs/adapters.md). `paged=N` works on every feed of posts, and 404
-follows the last page. A new post moves all pages. With `orderby=ID&order=ASC` pages move only when a
-post written earlier is published. So the walk goes by ID, from the last page to the first: entries
-moved by a deletion then come later. The validators, one pair for the whole site, show a newly published
-post.
-
-    COUNT   count the pages, by the REST API or by trying pages
-    WALK    from the last to the first: by ID, or in the feed's own order if IDs are not honoured
-    AGAIN   once, if the publisher claims more posts than were met (R31), or some may have been missed
-    SINCE   if something was published or changed meanwhile: the front pages, and by date of change
-
-After a full walk, a look for news needs few questions:
-
-    the subscription document has news -> 2, 3, … in the feed's order until a page brings none
-    always                             -> by date of change, until a page is older than the last such look
-    ties among those                   -> all pages by ID again: the order after a bulk edit means nothing
-    once a day                         -> the last page by ID, and pages behind it: back-dated posts
+`paged=N` works on every feed of posts, and 404 follows the last page (docs/adapters.md). A new post moves all
+pages; in the order of ID, pages move only when a post written earlier is published. So the walk goes by ID,
+from the last page to the first: entries moved by a deletion then come later.
 """
 
 from __future__ import annotations
@@ -131,7 +117,6 @@ def _collect_all(pages: WordPressPages) -> Asking[AdapterOutcome | None]:
 
 
 def _walk_pages(pages: WordPressPages, last: int) -> Asking[AdapterOutcome | None]:
-    """Walk by ID, or from the front; repeat the walk if entries may be missing."""
     way, walk = BY_ID, WordPressWalk(pages, pages.ask_by_id)
     try:
         try:
@@ -160,7 +145,7 @@ def _walk_pages(pages: WordPressPages, last: int) -> Asking[AdapterOutcome | Non
 
 
 def _lacks(pages: WordPressPages) -> bool:
-    """Return whether more posts are missing than before, by the total: then walk once more (R31)."""
+    """Return whether the total shows more missing posts than before (R31)."""
     if pages.total is None:
         return False
     known, lacking = pages.job.known, pages.total - len(pages.met)
@@ -169,7 +154,7 @@ def _lacks(pages: WordPressPages) -> bool:
 
 
 def _since(pages: WordPressPages, ask: AskFor) -> Asking[None]:
-    """Ask for posts published or changed during the walk; repeat if that goes on.
+    """Ask for posts published or changed during the walk.
 
     An old draft has no date of change when it is published, but stands in front.
     """
@@ -247,7 +232,7 @@ def _from_front(pages: WordPressPages) -> Asking[AdapterOutcome | None]:
 
 
 def _is_held(pages: WordPressPages, last: int, before: AdapterPage, page: AdapterPage) -> Asking[bool]:
-    """Return whether a page repeats the one before it, which is read once more for that (R27)."""
+    """Return whether a page repeats the one before it, also after another request for that one (R27)."""
     if page.identities != before.identities:
         return False
     again = (yield from one(pages.ask_from_front(last, is_again=True))) if last > 1 else before
@@ -297,8 +282,8 @@ def _count_pages(pages: WordPressPages) -> Asking[int | None]:
     return (yield from _search(pages, low, high))
 
 
+# The first page to try: most blogs have more, and it tests page numbers.
 _PROBE: Final = 8
-"""The first page to try: most blogs have more, and it tests page numbers."""
 
 
 def _guess(pages: WordPressPages) -> Asking[int | None]:
@@ -317,7 +302,7 @@ def _guess(pages: WordPressPages) -> Asking[int | None]:
 def _has_another(pages: WordPressPages) -> Asking[bool]:
     """Return whether the first page by ID differs from a feed that looks like the last one.
 
-    The last page looks like the feed with one post a page, or after an import from newest to oldest.
+    Such a feed has one post a page, or its posts were imported from newest to oldest.
     """
     answer = yield from one(pages.ask_by_id(1, is_probe=True))
     return isinstance(answer, AdapterPage) and not pages.repeats(answer)
@@ -342,15 +327,14 @@ def _search(pages: WordPressPages, low: int, high: int | None) -> Asking[int | N
 
 
 def _changed_since(pages: WordPressPages, date: float | None) -> Asking[float | None]:
-    """Ask for pages in the order of change, the latest first, until one is older than a date.
+    """Ask in the order of change until a page is older than a date; return the latest date of these pages.
 
-    Return the latest date of these pages: the next look may stop there. None if it may not.
-
-    This order tells nothing about posts changed at one instant, as by an import or a bulk edit: some
-    then stand on two pages, others on none. Three signs show such a tie: two neighbouring pages of one
-    date; a post on two pages although nothing was published meanwhile; page after page without news.
-    Then all pages are needed again (`Pages.is_tied`). Without a date the first page is enough.
+    The next look may stop at that date, unless it is None. Posts changed at one instant, as by an import,
+    have no order: some stand on two pages, others on none. Then all pages are needed again
+    (`WordPressPages.is_tied`).
     """
+    # Three signs show a tie: two neighbouring pages of one date; a post on two pages although nothing was
+    # published meanwhile; page after page without news. Without a date the first page is enough.
     pages.is_tied = False
     seen: set[EntryId] = set()
     without_news = 0
@@ -382,6 +366,8 @@ def _changed_since(pages: WordPressPages, date: float | None) -> Asking[float | 
 
 
 def _look_for_news(job: AdapterJob) -> Asking[AdapterOutcome]:
+    # News in front first, then pages by date of change. After a tie of dates all pages are needed again: the
+    # order after a bulk edit means nothing. Once a day, back-dated posts: the last page by ID.
     pages, known = WordPressPages(job), job.known
     if job.has_news:
         yield from _news_in_front(pages)
@@ -407,10 +393,10 @@ def _look_for_news(job: AdapterJob) -> Asking[AdapterOutcome]:
 def _news_in_front(pages: WordPressPages) -> Asking[None]:
     """Ask for front pages until they reach back to the last look, and one brings nothing new.
 
-    A stored page does not prove that those behind it are stored, after an interrupted look. A page
-    without news shows that numbers are ignored, or that posts appear meanwhile. A missing page may have
-    others behind it.
+    After an interrupted look, a stored page does not prove that those behind it are stored.
     """
+    # A page without news shows that numbers are ignored, or that posts appear meanwhile. A missing page may
+    # have others behind it.
     job, idle = pages.job, 0
     is_linked = job.is_linked or not job.known.top
     pages.recent.update(job.page.identities[: job.reach(job.page)])

@@ -1,9 +1,4 @@
-"""The pages of a WordPress feed: the state of asking for them, and their URLs.
-
-Facts: WordPress reads `paged`, `orderby` and `order` on every feed of posts. If links are pretty, a
-date archive's feed stands below its own path. `X-WP-Total` of the REST API counts the site's published
-posts.
-"""
+"""The pages of a WordPress feed: the state of asking for them, and their URLs."""
 
 from __future__ import annotations
 
@@ -27,17 +22,16 @@ from wholefeed.core.text.dates import parse_rfc822
 BY_ID: Final = "orderby=ID"
 FROM_FRONT: Final = "paged"
 AskFor = Callable[..., PageQuestion]
-"""Makes the question for a page number; see `Pages.ask_by_id` and `Pages.front`."""
+"""Makes the question for a page number; see `WordPressPages.ask_by_id`."""
 
 
 class WordPressPages:
     def __init__(self, job: AdapterJob) -> None:
         self.job = job
         self.first = job.page.identities
-        """Entries of the subscription document, from the top."""
         self.length = self.full
-        """Count of entries now on a full page. A change of this setting leaves the subscription document's
-        validators alone."""
+        """Count of entries now on a full page. A change of this setting leaves the document's validators
+        alone."""
         self._places = {identity: place for place, identity in enumerate(self.first)}
         self.met: set[EntryId] = set(self.first)
         self.recent: set[EntryId] = set()
@@ -83,7 +77,6 @@ class WordPressPages:
         )
 
     def ask_by_id(self, number: int, **kinds: bool) -> PageQuestion:
-        """Ask for a page in the order of IDs, the oldest first."""
         url = _number_url(page_url(self.job.url, orderby="ID", order="ASC"), number)
         return PageQuestion(url, place=-number, reading=self.reading, **kinds)
 
@@ -106,7 +99,6 @@ class WordPressPages:
         return len(self.met) - before
 
     def take(self, answer: PageResponse) -> AdapterPage | None:
-        """Record a page with entries, or a refusal."""
         if isinstance(answer, AdapterPage) and answer.identities:
             self.meet(answer)
             return answer
@@ -155,19 +147,20 @@ class WordPressPages:
         return f"the publisher claims {total} entries, and its pages showed {met}"
 
 
+# A smaller lack proves nothing: some plugins hide posts.
 _LACKING: Final = 20
-"""A smaller lack proves nothing: some plugins hide posts."""
 
+# Rank of pages in the feed's order: before those by ID, which count down from 0.
 _FRONT_PLACE: Final = -2_000_000_000
-"""Rank of pages in the feed's order: before those by ID, which count down from 0."""
+# Rank of pages in the order of change: before those by ID, too.
 _MODIFIED_PLACE: Final = -1_000_000_000
-"""Rank of pages in the order of change: before those by ID, too."""
+# The reading for the order of change: most entries are known, so it needs its own bounds.
 _BY_CHANGE: Final = 2
-"""The reading for the order of change: most entries are known, so it needs its own bounds."""
 
 
 def _number_url(url: str, number: int) -> str:
     """Return a page's URL: WordPress redirects number 1 to the one without a number."""
+    # Facts: WordPress reads `paged`, `orderby` and `order` on every feed of posts.
     return page_url(url, paged=number) if number > 1 else url
 
 
@@ -194,10 +187,10 @@ def has_entries(answer: object) -> bool:
 def is_left_alone(url: str) -> bool:
     """Return whether a feed is one of comments, or its URL has parameters of pages already (R26).
 
-    WordPress ignores empty parameters. One for the number of entries selects no page, and WordPress
-    reads none; plugins that read one do so on pages, too. `withcomments` shows in the document
-    (`Marks.has_comments`).
+    A parameter for the number of entries selects no page, and WordPress reads none.
     """
+    # WordPress ignores empty parameters. Plugins that read one for the number of entries do so on pages, too.
+    # `withcomments` shows in the document (`Marks.has_comments`).
     parts = urlsplit(url)
     query = dict(parse_qsl(parts.query))
     is_of_comments = _COMMENTS.search(parts.path) or _COMMENTS.search(query.get("feed", ""))
@@ -249,6 +242,7 @@ def is_at_same_host(url: str, api_url: str) -> bool:
 
 
 def count_url(api_url: str) -> str:
+    # `X-WP-Total` counts the site's published posts.
     parts = urlsplit(api_url)
     if parts.query:
         return urlunsplit(parts._replace(query=f"{parts.query}wp/v2/posts&per_page=10&_fields=id"))
@@ -256,10 +250,8 @@ def count_url(api_url: str) -> str:
 
 
 def dated_url(url: str, *numbers: int) -> str | None:
-    """Return the feed of a year, a month or a day; None without pretty links, or for a dated feed.
-
-    `url` is the feed with all posts; the numbers are year, then month, then day.
-    """
+    """Return the feed of a year, a month or a day; None without pretty links, or for a dated feed."""
+    # If links are pretty, a date archive's feed stands below its own path.
     parts = urlsplit(url)
     path = _FEED_PATH.match(parts.path)
     if path is None or parts.query or _DATED.search(path["root"]):

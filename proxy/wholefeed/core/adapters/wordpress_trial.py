@@ -1,16 +1,7 @@
-"""Whether the pages of a WordPress site belong to the feed (rule R27).
+"""The check whether the pages of a WordPress site belong to the feed (rule R27).
 
-Some plugins filter the feed by language or category, but not its pages. Such pages have posts that the
-feed lacks, within the dates of the feed's entries:
-
-    run       the feed's entries from the last one up, as long as they get newer: pinned ones stand above it
-    strange   a post on a page that is newer than the run's last and older than its first, and not in the feed
-    asked     the post may be new: ask for the feed again, which then has it
-
-Pages wait (`Ask.is_held`) until they contain the run or reach back behind it. Then they are stored,
-without another request. For a feed of a part of the site (with a query or path), pages may have newer
-posts than the feed alone. More of these than the feed has entries are strange, too. Dates of change, as
-in Atom, prove nothing.
+Some plugins filter the feed by language or category, but not its pages. Such pages have posts that the feed
+lacks, within the dates of the feed's entries. Dates of change, as in Atom, prove nothing.
 """
 
 from __future__ import annotations
@@ -40,11 +31,8 @@ def judge_pages(
 ) -> Asking[AdapterOutcome | None]:
     """Ask an adapter's questions, and have pages stored once they prove to be of the feed.
 
-    Args:
-        asking: The questions.
-        job: The adapter's starting point.
-        is_part: Whether the feed may cover only a part of the site.
-        is_next: Whether the first page follows the feed: then it must be older than all of the run.
+    With `is_part`, the feed may cover only a part of the site. With `is_next`, the first page follows the
+    feed, so it must be older than all of the run.
 
     Raises:
         StrangePagesError: The pages are not the feed's.
@@ -75,13 +63,17 @@ def judge_pages(
 
 
 class _Trial:
+    # Pages wait (`PageQuestion.is_held`) until they contain the run, or reach back behind it. A strange post
+    # may be new: then the feed, asked for again, has it. For a feed of a part of the site (with a query or
+    # path), pages may have newer posts than the feed alone: more of these than the feed has entries are
+    # strange, too.
     def __init__(self, feed: AdapterPage, *, is_part: bool, is_next: bool) -> None:
         self._is_part = is_part
         self._is_next = is_next
         self._run = _Run(feed, frozenset(feed.identities))
         self._pages: list[AdapterPage] = []
+        # The first page with entries, probes excepted.
         self._first: AdapterPage | None = None
-        """The first page with entries, probes excepted."""
         self._held: dict[str, PageQuestion] = {}
         self.is_over = not self._run.has_span or feed.family is Family.ATOM
         """Whether pages are stored as they come."""
@@ -123,12 +115,12 @@ class _Trial:
         return self._is_part and len(run.newer(self._pages)) > len(run.entries)
 
 
+# Most pages that wait for the first one with an entry of the run.
 _MOST_HELD: Final = 20
-"""Most pages that wait for the first one with an entry of the run."""
 
 
 class _Run:
-    """The feed's entries in the order of dates; `entries` are all present and earlier ones."""
+    """The feed's entries from the last one up, as long as they get newer: pinned ones stand above."""
 
     def __init__(self, feed: AdapterPage, entries: frozenset[EntryId]) -> None:
         self.entries = entries

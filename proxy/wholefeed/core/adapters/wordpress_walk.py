@@ -31,36 +31,23 @@ from wholefeed.core.text.dates import DAY_SECONDS
 class WordPressWalk:
     """One walk through all pages, from the last to the first.
 
-    Entries moved by a deletion come to a page not read yet. A newly published post moves entries the
-    other way, to pages already read; the validators show that.
-
-        DOWN   N, N-1, … 1
-               the validators changed between k+1 and k -> SEAM, unless each page has its own
-               k is from before an interruption, and k+1 is not -> read k again
-               k is shorter than pages behind it, and k+1 has changed: pages got shorter -> over, unsettled
-               k has the entries of k+1, and k+1 still has them: numbers are not honoured
-        SEAM   k+1, k+2, … until a page has known entries; from there down to k again
-               the validators have changed once more, too often -> unsettled
-        END    read N again, and pages now behind it; if N is gone, find the present last page
-               validators tell nothing, and N begins with entries of N-1 -> unsettled
-        HOLES  missing pages in front of existing ones: once more
-
-    `ask` makes the question for a page: `pages.ask_by_id`, or `pages.front`. With `is_again`, pages of an
-    earlier walk do not serve.
+    Entries moved by a deletion come to a page not read yet. A newly published post moves entries the other
+    way, to pages already read: the validators show that, and `_seam` reads those pages again. With
+    `is_again`, pages of an earlier walk do not serve.
     """
 
     def __init__(self, pages: WordPressPages, ask: AskFor, *, is_again: bool = False) -> None:
         self._pages = pages
         self.ask = ask
         self._is_again = is_again
+        # Entries on the pages read so far, all behind the next one.
         self._had: set[EntryId] = set()
-        """Entries on the pages read so far, all behind the next one."""
         self._holes: set[int] = set()
         self._idle_in_a_row = self._idle_in_all = 0
         self._seams = 0
         self._made_up = 0
+        # Count of entries on every page but the last.
         self._length = pages.full
-        """Count of entries on every page but the last."""
         self._is_uneven = False
         self._tail: tuple[EntryId, ...] = ()
         self.unsettled = ""
@@ -144,7 +131,7 @@ class WordPressWalk:
     def _got_shorter(self, page: AdapterPage, behind: tuple[int, AdapterPage]) -> Asking[bool]:
         """Return whether pages now hold fewer entries, so that some moved to pages already read.
 
-        No validator shows that. `behind` is number and page of the one behind this page.
+        No validator shows that.
         """
         is_repeated = page.identities == behind[1].identities
         is_shorter = len(page.identities) < self._length
@@ -187,7 +174,6 @@ class WordPressWalk:
         return page
 
     def _is_idle(self, page: AdapterPage) -> bool:
-        """Return whether a fetched page brings nothing new to this walk."""
         return not page.is_stored and self._had.issuperset(page.identities)
 
     def _count(self, *, is_idle: bool) -> None:
@@ -234,7 +220,6 @@ class WordPressWalk:
     # The end
 
     def _end(self, last: int) -> Asking[int]:
-        """Ask again for the last page and those behind it; return the number of the last one."""
         had = frozenset(self._had)
         number, page = last, (yield from self._ask_again(last))
         has_shifted = page is not None and page.identities[0] in had.difference(self._tail)
@@ -266,20 +251,20 @@ class WordPressWalk:
         return found
 
 
+# Pages of one question; a change may make all of them useless.
 _AT_ONCE: Final = 8
-"""Pages of one question; a change may make all of them useless."""
+# Pages asked for one by one at first, in case numbers are not honoured.
 _ALONE: Final = 2
-"""Pages asked for one by one at first, in case numbers are not honoured."""
+# Seams, besides one for each four pages, before validators lose trust.
 _SEAMS: Final = 8
-"""Seams, besides one for each four pages, before validators lose trust."""
+# Age difference to the page behind it that marks a page of an interrupted walk.
 _OLDER_SECONDS: Final = 60.0
-"""Age difference to the page behind it that marks a page of an interrupted walk."""
 _FEW: Final = 3
 WITHOUT_NEWS: Final = 3
+# Pages without news on their first fetch: no change of a blog makes so many.
 _WITHOUT_NEWS_IN_ALL: Final = 10
-"""Pages without news on their first fetch: no change of a blog makes so many."""
+# Seams with nothing but new validators, before validators lose trust.
 _MADE_UP: Final = 2
-"""Seams with nothing but new validators, before validators lose trust."""
 
 
 def _are_of_one(page: AdapterPage | None, other: AdapterPage | None) -> bool:
@@ -313,10 +298,9 @@ BY_DATE: Final = "date archives"
 def collect_by_date(pages: WordPressPages) -> Asking[AdapterOutcome]:
     """Ask for the posts of a site by the paths of its date archives, from this year back.
 
-    Each year comes first: a year below a full page is complete. A full year is read by its months, a
-    full month by its days. A full day may have more posts, and nothing tells, so the feed stays
-    partial. The walk ends when it has met as many posts as the publisher counts. Without a count it
-    ends after twenty empty years in a row.
+    Only a full year is read by its months, and a full month by its days. A full day may have more posts, so
+    the feed stays partial. The walk ends when it has met as many posts as the publisher counts, or after
+    twenty empty years in a row.
     """
     if dated_url(pages.job.url, _FIRST_YEAR) is None or not _is_of_site(pages.job):
         return pages.job.report_unproven("the publisher does not answer by pages")
@@ -365,16 +349,16 @@ class _Archives:
         self.pages = pages
         self.is_again = is_again
         self.asked = 0
+        # Whether a span brought entries not in the subscription document.
         self.has_met = False
-        """Whether a span brought entries not in the subscription document."""
         self.kinds: set[bool] = set()
         """Whether spans had posts; both values together prove that dates are honoured."""
         self.are_there = True
         """Whether the publisher has date archives; it sends an empty feed for an empty one."""
+        # Entries of spans, by the count of numbers in the span.
         self.shown: dict[int, set[tuple[EntryId, ...]]] = {}
-        """Entries of spans, by the count of numbers in the span."""
+        # Count of pages with an entry from before the span.
         self.strays = 0
-        """Count of pages with an entry from before the span."""
         self.full_day = ""
 
     @property
@@ -415,8 +399,8 @@ class _Archives:
     def _is_anything(self, page: AdapterPage, span: tuple[int, ...]) -> bool:
         """Return whether the publisher sends some feed for any path (R27).
 
-        Otherwise the walk would ask a static site for thousands of days. One entry from before its span
-        may have a wrong date. But two spans of one kind never have the same entries.
+        Otherwise the walk would ask a static site for thousands of days. One entry from before its span may
+        have a wrong date. But two spans of one kind never have the same entries.
         """
         if not page.identities:
             return False
@@ -447,8 +431,8 @@ class _Archives:
 
 
 _MONTHS: Final = 12
+# A site's day may begin earlier than a UTC day.
 _ZONES_SECONDS: Final = 2 * DAY_SECONDS
-"""A site's day may begin earlier than a UTC day."""
 
 
 def _outcome(archives: _Archives, outcome: AdapterOutcome) -> AdapterOutcome:

@@ -1,29 +1,8 @@
-"""Account for entries that leave an archive document when it is revalidated (rule R35).
+"""The account of entries that leave an archive document when it is revalidated (rule R35).
 
-Many publishers number archive documents from the newest entry. Each new entry then pushes another one
-across every boundary, although RFC 5005 (section 4) forbids that archives change. So an entry that leaves
-an archive has moved to the next older one, or was deleted. Only the older document can tell.
-
-    accounting = Accounting(Shifts.read(feed.shifts), doubtful, now=now)
-    while documents join the path, newest first:
-        if accounting.asks(url, checked_at): ask whether the stored document has changed
-        accounting.changed(url, departure, entries)    # or added, unchanged, passed, missed; at last `end`
-    accounting.shifts.written()
-
-Each of these methods returns a `AccountVerdict`:
-
-    IDLE     no entry is unaccounted for: the document replaces its stored copy at once
-    OPEN     entries are unaccounted for: changed documents wait, and the next older one is read
-    CLOSED   each entry stands in an older document, or was deleted: store all waiting documents at once
-    BROKEN   nobody can tell: store the waiting documents, and remember the entries that leave
-
-    IDLE -> OPEN             an entry has left a document, and no attached or read document holds it
-    OPEN -> CLOSED           the documents read hold all of them, or one is unchanged, or the chain ends
-    OPEN -> BROKEN           the next document cannot be fetched, or must not be asked for today
-    CLOSED, BROKEN -> IDLE   with the next document
-
-A *pass* lasts from the first request for this purpose until CLOSED or BROKEN. After BROKEN, a later
-refresh resumes the pass. The resumed pass does not ask again for documents checked since it began.
+Many publishers number archive documents from the newest entry, so each new entry pushes another one across
+every boundary. An entry that leaves an archive has moved to the next older one, or was deleted: only the
+older document can tell. A *pass* lasts from the first request for this purpose until `CLOSED` or `BROKEN`.
 """
 
 from __future__ import annotations
@@ -39,12 +18,12 @@ from wholefeed.core.schedule import is_ahead
 from wholefeed.core.text.dates import DAY_SECONDS, WEEK_SECONDS
 from wholefeed.core.text.urls import document_key
 
+# Passes through three or more archives before a feed is known to shift.
 _RUNS_UNTIL_KNOWN: Final = 2
-"""Passes through three or more archives before a feed is known to shift."""
+# Lifetime of that knowledge after the last such pass: a publisher may mend its archives.
 _KNOWN_SECONDS: Final = 30 * DAY_SECONDS
-"""How long that knowledge lasts after the last such pass: a publisher may mend its archives."""
+# Archives that took over entries of a newer one, in a pass through three archives.
 _MOVES_OF_RUN: Final = 2
-"""Archives that took over entries of a newer one, in a pass through three archives."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,13 +37,12 @@ class Shifts:
     left: str = ""
     """The oldest archive that has lost doubtful entries; empty if there are none."""
     since: float = 0.0
-    """When the first of the doubtful entries left."""
     broken_at: float | None = None
-    """Start of the unfinished pass; None if no pass waits to be resumed."""
+    """Start of the unfinished pass; None if no pass waits."""
     missed: str = ""
     """The document that the unfinished pass could not fetch."""
     attempts: int = 0
-    """Failures in a row to fetch the document in `account_missing`."""
+    """Failures in a row to fetch `missed`."""
     next_at: float = 0.0
     """Earliest time of the next attempt (R14)."""
 
@@ -109,8 +87,6 @@ NO_SHIFTS: Final = "{}"
 
 
 class Departure(NamedTuple):
-    """The entries that a stored archive document loses to its new version."""
-
     left: frozenset[EntryId]
     """Entries in neither the new version nor any other attached document of the publisher."""
     has_gap: bool = False
@@ -118,8 +94,6 @@ class Departure(NamedTuple):
 
 
 class AccountVerdict(Enum):
-    """The decision on changed documents; see the module's docstring."""
-
     IDLE = 0
     OPEN = 1
     CLOSED = 2
@@ -127,15 +101,14 @@ class AccountVerdict(Enum):
 
 
 class Accounting:
-    """The account of one walk along a chain; see the module's docstring.
+    """The account of one walk along a chain, from its start `now` (epoch seconds).
 
-    Args:
-        shifts: The stored evidence about the feed.
-        doubtful: The entries stored as doubtful.
-        now: Start of the walk, epoch seconds.
-        is_full: Whether the refresh asks for every document anyway (R14): that is no pass.
-        is_forced: Whether a person asks: then earlier failures do not delay an attempt (R14).
+    With `is_full`, the refresh asks for every document anyway (R14): that is no pass. With `is_forced`,
+    earlier failures do not delay an attempt (R14).
     """
+
+    # After `BROKEN`, a later refresh resumes the pass. The resumed pass does not ask again for documents
+    # checked since it began. RFC 5005 (section 4) forbids that archives change.
 
     def __init__(
         self,
@@ -163,8 +136,9 @@ class Accounting:
         self._asked = self._moves = 0
         self._is_over = False
         self._left = ""  # the oldest document that lost entries in this walk
+        # Whether the doubtful entries were deleted. Read this after `CLOSED`.
+        # Whether the doubtful entries were deleted. The caller reads this after `CLOSED`.
         self.settles = False
-        """Whether the doubtful entries were deleted. Read this after CLOSED."""
 
     @property
     def is_open(self) -> bool:
@@ -181,7 +155,6 @@ class Accounting:
         return self._has_departures or is_missed or checked_at < self._began_at
 
     def account_changed(self, url: str, departure: Departure, held: Iterable[EntryId]) -> AccountVerdict:
-        """Account for the new version of a stored document."""
         present, was_open = set(held), self.is_open
         self._read(present)
         self._meet(url)
@@ -207,11 +180,9 @@ class Accounting:
         return AccountVerdict.OPEN if self._open else AccountVerdict.IDLE
 
     def account_unchanged(self, url: str, fetched_at: float) -> AccountVerdict:
-        """Account for a document unchanged since `fetched_at`.
-
-        Since then no entry has moved into the document, so none has moved past it. Earlier departures may
-        have done so, and entries doubtful before this walk may have left an older document.
-        """
+        """Account for a document unchanged since `fetched_at`: since then no entry has moved past it."""
+        # No entry has moved into the document, so none has moved past it. Earlier departures may have done
+        # so, and entries doubtful before this walk may have left an older document.
         if self._open:
             self._asked += 1
         is_behind = not self._is_doubt_open or self._has_met_left
@@ -282,17 +253,15 @@ class Accounting:
         self._has_met_left |= document_key(url) == self.shifts.left
 
     def _reach_over_gap(self) -> None:
-        """Start a pass before its week is over, because unseen entries may exist."""
+        # Unseen entries may exist.
         if not self._may_pass and self.shifts.may_pass(self._now, has_gap=True):
             self._may_pass = True
             self._open |= self._doubtful
             self._is_doubt_open = bool(self._doubtful)
 
     def _close(self) -> AccountVerdict:
-        """End the pass with every entry accounted for, if no document was skipped.
-
-        After a deletion entries move to newer documents, so a skipped document may hold them.
-        """
+        """End the pass with every entry accounted for, if no document was skipped."""
+        # After a deletion entries move to newer documents, so a skipped document may hold them.
         if self._open and self._has_skipped:
             self.shifts = replace(self.shifts, broken_at=None, missed="", attempts=0, next_at=0.0)
             return self._break()

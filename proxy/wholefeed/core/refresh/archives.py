@@ -1,9 +1,4 @@
-"""The rules for archive documents on a walk (R2): `ArchiveRules` and `ArchiveKeeper`.
-
-The rules decide whether a stored document serves, and judge responses. The keeper stores the path. It
-also accounts for entries that have left an archive (R35, `wholefeed.core.refresh.accounting`); changed
-documents wait for the result.
-"""
+"""The rules for archive documents on a walk (R2), and the storing of those on its path (R35)."""
 
 from __future__ import annotations
 
@@ -65,7 +60,6 @@ class ArchiveRules:
         return None
 
     def judge(self, url: str, response: Response | Rejected) -> Talk[FoundDocument | Note]:
-        """Return the document, fetched or stored, or a note if it is missing."""
         row = self.context.find_stored(url)
         if isinstance(response, LedBack):
             met = self.context.chain.met(response.met_url)
@@ -130,7 +124,6 @@ class ArchiveRules:
         return fresh.arrival
 
     def _confirm(self, row: StoredDocument) -> Arrival:
-        """Return a stored document for the chain, once its publisher was asked."""
         return row.as_arrival()
 
     def _explain(self, url: str, failure: Failure) -> Note:
@@ -142,14 +135,17 @@ class ArchiveRules:
 
 
 class ArchiveKeeper(Keeper):
-    """The keeper of archive documents, with the account of departed entries (R35)."""
+    """The keeper of archive documents, with the account of departed entries (R35).
+
+    Changed documents wait for the result.
+    """
 
     def __init__(self, context: WalkContext) -> None:
         super().__init__(context)
         self._accounting = Accounting(Shifts.read(self.basis.feed.shifts), now=self.basis.now())
         self._verdict = AccountVerdict.IDLE
+        # Changed documents by URL, newest first, until their departed entries are accounted for.
         self._waiting: dict[str, _WaitingArchive] = {}
-        """Changed documents by URL, newest first, until their departed entries are accounted for."""
         self._noted_shifts = self.basis.feed.shifts
 
     def begin(self) -> Talk[None]:
@@ -275,16 +271,13 @@ class ArchiveKeeper(Keeper):
             self.answers.remove(url)
 
     def _keep_doubtful(self) -> Talk[None]:
-        """Store the waiting documents, oldest first, and remember their departed entries.
-
-        Documents new to the feed come last: until then no stored document links to them.
-        """
+        """Store the waiting documents, oldest first, and remember their departed entries."""
         yield from self._note_shifts()
         waiting, self._waiting = self._waiting, {}
         for url, each in reversed(waiting.items()):
             if (old := each.found.replaced) is not None:
                 yield from self._put(url, replace(each.placement, remembers=old, is_doubtful=True))
-        for url, each in waiting.items():
+        for url, each in waiting.items():  # new to the feed, so no stored document links to them yet
             if each.found.replaced is None:
                 self.path[each.place] = yield from self._put(url, each.placement)
 
@@ -296,16 +289,13 @@ class ArchiveKeeper(Keeper):
 
 
 class _WaitingArchive(NamedTuple):
-    """A document on the path, not stored until its departed entries are accounted for."""
-
     found: FoundDocument
     placement: Placement
     place: int
-    """Index in `Keeper.path`."""
 
 
+# Number in the path for a document not stored yet.
 _UNKNOWN: Final = 0
-"""Number in the path for a document not stored yet."""
+# Limits for waiting documents (R35): their count, and the bytes of their bodies.
 MOST_WAITING: Final = 64
 _MOST_BYTES: Final = 8 << 20
-"""Limits for waiting documents (R35): their count, and the bytes of their bodies."""

@@ -19,8 +19,6 @@ from wholefeed.core.walk.chain import Arrival
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FreshDocument:
-    """A fetched document as decisions see it, without its body."""
-
     arrival: Arrival
     kind: Kind
     """The kind of feed that the document claims; only the subscription document's counts (R0)."""
@@ -44,11 +42,9 @@ class FreshDocument:
         return any(note.kind is DocumentTruncated for note in self.reading_notes)
 
     def may_replace(self, row: StoredDocument, family: Family) -> bool:
-        """Return whether this document may replace a stored one in a feed of a family.
-
-        A truncated document does not replace a whole one if both are in the feed's format. Only a
-        document in the feed's format replaces a memento (R23, R33).
-        """
+        """Return whether this document may replace a stored one in a feed of a family."""
+        # A truncated document does not replace a whole one if both are in the feed's format. Only a document
+        # in the feed's format replaces a memento (R23, R33).
         if row.is_stand_in:
             return self.arrival.family is family
         return not (self.is_truncated and row.family is self.arrival.family is family)
@@ -59,7 +55,7 @@ _Document = TypeVar("_Document")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Offer(Generic[_Document]):
-    """A document from a source other than the publisher's links: a web archive, an import, a listing."""
+    """A document from a web archive, an import or a listing."""
 
     origin: Origin
     url: str
@@ -67,15 +63,13 @@ class Offer(Generic[_Document]):
     copy_url: str
     """The URL of the copy, for storing or dropping it."""
     captured_at: float
-    """When the copy was made: its time of fetch (R10)."""
+    """Instant when the copy was created: its time of fetch (R10)."""
     is_subscription: bool
     """Whether the copy is of the subscription document at some time."""
     document: _Document
-    """The whole document for its source; for decisions a `FreshDocument`, whose flags do not count."""
 
     @property
     def is_added(self) -> bool:
-        """Whether the document is an addition to the feed, from an import or a listing."""
         return self.origin.policy.leaves_complete
 
 
@@ -88,7 +82,7 @@ class Failure:
     """Whether the publisher was not asked, because too many requests wait."""
 
 
-# What came of the question for the subscription document
+# The outcome of the request for the subscription document
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +92,6 @@ class FoundSubscription(Generic[_Document]):
     url: str
     """The new URL for fetching the document."""
     document: _Document
-    """The whole document; for decisions a `FreshDocument`."""
     notes: tuple[Note, ...] = ()
     """Reasons why the document may not be the subscription document (R3)."""
 
@@ -113,8 +106,6 @@ class SubscriptionFailed(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reply:
-    """The publisher's response about the subscription document."""
-
     url: str
     """The requested URL, before redirects."""
     permanent_url: str | None
@@ -124,13 +115,11 @@ class Reply:
     is_update: bool = False
     """Whether the response was a 304: header fields not in it stay as stored (RFC 9111, section 3.2)."""
     found: FoundSubscription[FreshDocument] | None = None
-    """The document that came; None if the stored one has not changed."""
+    """The document; None if the stored one has not changed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplyFacts:
-    """The effect of a reply on the feed: its publisher has responded, and freshness counts from now."""
-
     checked_at: float
     fresh_until: float
     is_private: bool
@@ -138,27 +127,25 @@ class ReplyFacts:
     unchanged: int | None
     """Number of the unchanged document."""
     fetch_url: str | None
-    """The new fetch URL, if it changes."""
+    """The new fetch URL; None: no change."""
     move: Move | None
-    """The state of a permanent move, if it changes."""
+    """The state of a permanent move; None: no change."""
     first_seen_at: float | None = None
     """A corrected first sight of the feed, if a fast clock had noted a later time."""
     family_since: float | None = None
     """A corrected start of the family, after a fast clock."""
     had_at: float | None = None
-    """The same as in `StoredFeed`; None for no change."""
+    """None: no change."""
     doubts: int | None = None
-    """The same as in `StoredFeed`; None for no change."""
+    """None: no change."""
 
 
-# What came of a fetch of the walk
+# The outcome of a fetch of the walk
 
 
 class Unchanged(NamedTuple):
-    """The publisher's statement that a stored document has not changed."""
-
     is_uncacheable: bool | None = None
-    """The same as `StoredDocument.is_uncacheable`; None if the response says nothing of it."""
+    """None if the response says nothing of it."""
 
 
 class LedBack(NamedTuple):
@@ -167,23 +154,23 @@ class LedBack(NamedTuple):
     met_url: str
 
 
+# The response to a fetch; `There` is for HEAD.
 Response = FreshDocument | Unchanged | LedBack | Failure | There
-"""The response to a fetch; `There` is for HEAD."""
 
 
-# How a document is stored, and what is known of its entries
+# The way to store a document, and the known facts of its entries
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Placement:
-    """The way to store a fetched document; fields without a docstring are as in `StoredDocument`."""
+    """Fields without a docstring are as in `StoredDocument`."""
 
     url: str
     role: Role
     rank: int | None
-    """None to store the document detached, as no part of the feed yet."""
+    """None: detached."""
     remembers: StoredDocument | None = None
-    """The replaced document, if its departing entries are to be remembered: a page (R6), an archive (R35)."""
+    """The replaced document, if its departing entries are to be remembered (R6, R35)."""
     is_doubtful: bool = False
     """Whether entries that leave the replaced archive document may have moved (R35)."""
     is_settled: bool = False
@@ -210,7 +197,7 @@ class SubscriptionPlacement:
 
 class KnownEntries(NamedTuple):
     updated_at: Mapping[EntryId, float | None]
-    """The latest update instant of entries in attached documents."""
+    """The latest update instants, in attached documents."""
     live: Mapping[EntryId, Copy] = MappingProxyType({})
     """On request: the live copies in documents other than memory documents."""
     subscription_updated_at: float | None = None
@@ -224,8 +211,7 @@ def adds_to(
 ) -> bool:
     """Return whether a document adds an entry or a better copy, memory excepted (R6, R10).
 
-    `read` are the stored facts about its entries; `is_collected` says that an adapter asked for it
-    (R26).
+    `is_collected` says that an adapter asked for it (R26).
     """
     return any(
         identity not in read.live
@@ -251,5 +237,5 @@ def adds_to(
     )
 
 
+# The position of a document in a comparison: of two equal copies, the stored one is preferred.
 _NOWHERE: Final = 1 << 62
-"""The position of a document in a comparison: of two equal copies, the stored one is preferred."""

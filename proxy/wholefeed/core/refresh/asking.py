@@ -2,15 +2,7 @@
 
     talk = refresh(basis, rows)
     request = next(talk)                    # AskSubscription("https://example.org/feed.atom", None)
-    request = talk.send(SubscriptionFailed(…))
-    …                                       # StopIteration holds the result
-
-A conversation yields one `CoreRequest` after the other and receives the result of each. Its parts are
-conversations too (`yield from`). `wholefeed.service.refresh` runs the loop and maps each request to a
-handler.
-
-    known = yield from ask(FindKnown(url, arrival))     # a request with a result
-    yield Touch(row.id)                                 # a request without one
+    request = talk.send(SubscriptionFailed(…))      # StopIteration holds the result
 
 Notes (such as `Touch`) are written with the next change, or at the end of the refresh.
 """
@@ -42,7 +34,7 @@ _Answer_co = TypeVar("_Answer_co", covariant=True)
 
 @dataclass(frozen=True, slots=True)
 class CoreRequest(Generic[_Answer_co]):
-    """A request of a conversation; `Request[int]` has a number as its result."""
+    """A request of a conversation, by the type of its result."""
 
 
 Talk = Generator[CoreRequest[Any], Any, _T]
@@ -59,13 +51,13 @@ def ask(request: CoreRequest[_T]) -> Talk[_T]:
 
 @dataclass(frozen=True, slots=True)
 class AskSubscription(CoreRequest[Reply | SubscriptionFailed]):
-    """Fetch the subscription document. A mere `Reply` as the result says that the stored one is current."""
+    """Fetch the subscription document. A mere `Reply` as the result: the stored one is current."""
 
     url: str
     stored: StoredDocument | None
-    """The stored document for a conditional request; None for an unconditional one."""
+    """For a conditional request; None for an unconditional one."""
     is_whole: bool = False
-    """Whether the request is unconditional although a document is stored."""
+    """Whether to ask unconditionally although a document is stored."""
     searches: bool = False
     """Whether the URL may lead to an archive document; then follow its `current` link (R3)."""
 
@@ -94,11 +86,13 @@ class NoteFailure(CoreRequest[None]):
 
 @dataclass(frozen=True, slots=True)
 class TakeTurn(CoreRequest[None]):
-    """Wait for a turn to use the network, unless this refresh has one.
+    """Wait for a turn to use the network.
 
-    After that documents may be added, even by the next refresh after a restart. The fetched documents are
-    published from time to time. The seconds of the walk count from here (`Settings.walk_seconds`, R18).
+    The seconds of the walk count from here (`Settings.walk_seconds`, R18).
     """
+
+    # After that documents may be added, even by the next refresh after a restart. The fetched documents are
+    # published from time to time.
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,12 +111,11 @@ class Fetch(CoreRequest[None]):
 
 @dataclass(frozen=True, slots=True)
 class FetchPage(CoreRequest[None]):
-    """Begin to fetch a page for an adapter, two pages at a time (R32); `NextEvent` reports the end."""
+    """Begin to fetch a page for an adapter, two pages at a time (R32)."""
 
     url: str
     is_met: Callable[[str], bool]
     is_head: bool = False
-    """Whether to use HEAD, only to learn whether the page exists."""
     expected: frozenset[int] = frozenset()
     """Statuses that count as a response, not as a failure."""
 
@@ -141,7 +134,7 @@ class EarlyLink(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class NextEvent(CoreRequest[FetchEnded | EarlyLink | None]):
-    """Wait for the next event of the running fetches. None as the result: the walk's time is over (R18)."""
+    """Wait for the next event of the running fetches. The result None: the walk's time is over (R18)."""
 
     needed: str = ""
     """The URL that the path has reached: its fetch now goes before others."""
@@ -165,8 +158,8 @@ class PauseHost(CoreRequest[None]):
 class EndWalk(CoreRequest[None]):
     """Stop the running fetches, and drop fetched documents that were not stored.
 
-    With an `ending`, also store the pending documents, end the publications during the walk, and give
-    back the turn.
+    With an `ending`, also store the pending documents, end the publications during the walk, and give back
+    the turn.
     """
 
     ending: str = ""
@@ -180,7 +173,7 @@ class EndWalk(CoreRequest[None]):
 
 @dataclass(frozen=True, slots=True)
 class Rows(CoreRequest[Sequence[StoredDocument]]):
-    """Return the stored documents in output order, with detached documents last."""
+    """Return all documents in output order, with detached documents last."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,7 +185,7 @@ class ReadEntries(CoreRequest[Sequence[tuple[EntryId, float | None]]]):
 
 @dataclass(frozen=True, slots=True)
 class FindKnown(CoreRequest[KnownEntries]):
-    """Look in attached documents for the entries of a fetched document that is not stored yet.
+    """Look in attached documents for the entries of a fetched document.
 
     Documents stored since the fetch may change the identities of its entries (R9).
     """
@@ -205,7 +198,7 @@ class FindKnown(CoreRequest[KnownEntries]):
 
 @dataclass(frozen=True, slots=True)
 class Depart(CoreRequest[Departure]):
-    """Return the entries that leave the feed when a new version replaces a stored archive document (R35)."""
+    """Return the entries that leave the feed with a new version of an archive document (R35)."""
 
     document: int
     url: str
@@ -221,10 +214,10 @@ class Doubtful(CoreRequest[frozenset[EntryId]]):
 
 @dataclass(frozen=True, slots=True)
 class KeepDocument(CoreRequest[int]):
-    """Store a document fetched under a URL; return its number.
+    """Store a fetched document; return its number.
 
-    With `Placement.may_wait`, the document is stored together with the next ones, at the latest with the
-    next change. Until then its number is negative, and valid in `Attach`, `Detach` and `Walked.path`.
+    With `Placement.may_wait`, the document is stored with the next ones, at the latest with the next change.
+    Until then its number is negative, and valid in `Attach`, `Detach` and `WalkResult.path`.
     """
 
     url: str
@@ -266,7 +259,7 @@ class Detach(CoreRequest[None]):
 
     documents: Sequence[int]
     is_withdrawn: bool = False
-    """Whether the publisher took them out of its chain (R14, R15): this settles their entries (R8)."""
+    """Whether the publisher took them out of its chain (R14, R15), which settles their entries (R8)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -288,9 +281,9 @@ class NoteFeed(CoreRequest[None]):
 
     kind: Kind | None = None
     collection: str | None = None
-    """Output of `Collection.written()` (R26)."""
+    """Output of `Collection.written` (R26)."""
     shifts: str | None = None
-    """Output of `Shifts.written()` (R35)."""
+    """Output of `Shifts.written` (R35)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -298,7 +291,7 @@ class NoteListing(CoreRequest[None]):
     """Note the state of the publisher's listings, and the next look at its pages (H8)."""
 
     listing: str
-    """Output of `Listing.written()`."""
+    """Output of `ListingState.written`."""
     next_at: float | None
     """Epoch seconds; None: never."""
 

@@ -28,7 +28,6 @@ class RefreshProgress:
     is_confirmed: bool = False
     """Whether the publisher has responded about the subscription document."""
     notes: tuple[Note, ...] = ()
-    """Notes on the subscription document."""
 
     @property
     def left(self) -> int | None:
@@ -36,7 +35,6 @@ class RefreshProgress:
         return count_left(self.urls, self.last_url) if self.urls else None
 
     def add(self, url: str, entries: int, last_url: str = "") -> None:
-        """Count a document that has joined; `last_url` is the URL of the last one that will, if known."""
         self.documents += 1
         self.entries += entries
         self.urls = [*self.urls[-2:], url]
@@ -45,21 +43,17 @@ class RefreshProgress:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Basis:
-    """The constant data for all decisions of a refresh. Documents change, so they are separate."""
-
     feed: StoredFeed
     """The feed before the refresh."""
     missing: Mapping[str, Attempt]
     """Documents missing after earlier refreshes, by URL."""
     failure: Attempt | None
-    """The last failure to fetch the subscription document."""
     settings: Settings
     request: RefreshRequest
     site_of: Callable[[str], str]
     now: Callable[[], float]
     """Epoch seconds."""
     offers: tuple[Offer[FreshDocument], ...] = ()
-    """Documents from other sources: a web archive, an import, a listing."""
     progress: RefreshProgress = field(default_factory=RefreshProgress)
 
     @property
@@ -83,8 +77,8 @@ class Basis:
     ) -> Attempt:
         """Return the record of a further failure of a document (R14).
 
-        Failures count up, and the time of the first one stays: it dates the pseudo-entry (R16).
-        `failure` is None if the document came, but is unsuitable.
+        The time of the first failure dates the pseudo-entry (R16). `failure` is None if the document came,
+        but is unsuitable.
         """
         now, attempts = self.now(), 1 + (earlier.attempts if earlier else 0)
         next_at = now + self.settings.retry_missing_seconds
@@ -111,8 +105,6 @@ class Basis:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """The configuration of refreshes. Times are in seconds."""
-
     minimum_fresh_seconds: float = 300.0
     default_fresh_seconds: float = 900.0
     maximum_fresh_seconds: float = DAY_SECONDS
@@ -138,7 +130,7 @@ class RefreshRequest:
     is_full: bool = False
     """Whether to fetch every document whole, and trust the publisher's chain (R14)."""
     may_walk: bool = True
-    """Whether to walk; if not, fetch only the subscription document."""
+    """If false, only the subscription document is fetched."""
     is_polled: bool = False
     """Whether no reader waits for the refresh."""
     removes: tuple[str, ...] = ()
@@ -178,9 +170,8 @@ class WalkResult:
     untried: frozenset[str] = frozenset()
     """URLs that the walk did not ask for even so."""
     is_out_of_time: bool = False
-    """Whether `Settings.walk_seconds` ran out before the end (R18)."""
+    """Whether `Settings.walk_seconds` ran out (R18)."""
     has_met: Callable[[str], bool] = lambda _url: False
-    """Returns whether a document of the path has a URL."""
 
     @property
     def has_copies(self) -> bool:

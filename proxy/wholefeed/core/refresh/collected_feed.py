@@ -1,11 +1,4 @@
-"""When the pages of a feed without links are due (rules R27, R29 to R32).
-
-    all pages   the first time, on a full refresh, after a change of format, and to finish a walk
-    news        after a change of the subscription document or its validators, and once a day
-    nothing     while the publisher wants a pause, or before the next attempt is due
-
-A person who insists (R14) need only respect a pause.
-"""
+"""The instants when the pages of a feed without links are due (rules R27, R29 to R32)."""
 
 from __future__ import annotations
 
@@ -22,6 +15,7 @@ from wholefeed.core.text.dates import DAY_SECONDS, HOUR_SECONDS, WEEK_SECONDS, p
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CollectedFeed:
+    # A person who insists (R14) need only respect a pause.
     basis: Basis
     state: SubscriptionState
     subscription: StoredDocument
@@ -32,6 +26,7 @@ class CollectedFeed:
 
     @property
     def is_due(self) -> bool:
+        # News is due after a change of the subscription document or its validators, and once a day.
         basis = self.basis
         if self.is_resting:
             return False
@@ -44,6 +39,7 @@ class CollectedFeed:
 
     @property
     def wants_all(self) -> bool:
+        # All pages are due the first time, on a full refresh, after a change of format, and to finish a walk.
         return self.known.is_begun or not self.known.is_ended or self.basis.request.is_full
 
     @property
@@ -62,11 +58,9 @@ class CollectedFeed:
 
     @property
     def has_moved(self) -> bool:
-        """Whether the subscription document or its validators have changed since the last look.
-
-        Some sites make up validators for each response. So after a look without news, new validators
-        count only an hour later.
-        """
+        """Whether the subscription document or its validators have changed since the last look."""
+        # Some sites invent validators for each response, so after a look without news, new ones count an hour
+        # later.
         is_other = self.validators != (self.known.etag, self.known.last_modified)
         is_hourly = self._is_past(self.known.looked_at, HOUR_SECONDS)
         return self._is_unread or (is_other and (is_hourly or not self.known.is_idle))
@@ -87,7 +81,6 @@ class CollectedFeed:
 
     @property
     def validators(self) -> tuple[str, str]:
-        """ETag and Last-Modified of the subscription document, from this response or the stored one."""
         return self.state.validators or self.subscription.validators
 
     @property
@@ -97,10 +90,8 @@ class CollectedFeed:
 
     @property
     def is_interrupted(self) -> bool:
-        """Whether the subscription document has changed since the last finished look.
-
-        A look in between failed, was interrupted or never began, so only entries seen by it are stored.
-        """
+        """Whether the subscription document has changed since the last finished look."""
+        # A look in between failed, was interrupted or never began, so only entries seen by it are stored.
         stored = self.state.stored_digest
         return self.known.is_ended and (stored is None or stored.hex() != self.known.digest)
 
@@ -114,7 +105,6 @@ class CollectedFeed:
         return self.known.is_begun and is_recent and not self.basis.request.is_full
 
     def begin_walk(self, start_at: float | None) -> CollectedFeed:
-        """Return the feed with a new walk; `start_at` is the date of the last entry."""
         known, row = self.known, self.subscription
         begun = replace(
             known,
@@ -128,11 +118,9 @@ class CollectedFeed:
 
 
 def read_known(feed: StoredFeed, adapter: Adapter, family: Family) -> Collection:
-    """Return the stored state; from another adapter or format (R23) only a denial counts.
-
-    A feed itself names its software. The denial prevents more requests for a feed with a new name each
-    time.
-    """
+    """Return the stored state; from another adapter or format (R23) only a denial counts."""
+    # A feed itself names its software. The denial prevents more requests for a feed with a new name each
+    # time.
     known = Collection.read(feed.collection)
     is_same = known.adapter == adapter.name
     if is_same and known.family in ("", family):

@@ -1,14 +1,7 @@
 """Collecting a history that the publisher has but does not link (rules R26 to R32).
 
-An adapter (`wholefeed.core.adapters`) chooses the pages. This module has the order of an attempt:
-
-    collected_feed.py        decide whether anything is due: all pages, or news
-    collecting_requests.py   respond to the adapter's questions, with two requests at a time
-    collecting_pages.py      judge and store fetched pages
-    collecting_failures.py   note failures and limits, and end the requests
-    collecting_result.py     decide the state of the feed, and the next attempt
-
-An interrupted walk through all pages continues: its earlier pages come from the store.
+An adapter (`wholefeed.core.adapters`) chooses the pages. An interrupted walk continues: its earlier pages
+come from the store.
 """
 
 from __future__ import annotations
@@ -30,8 +23,6 @@ from wholefeed.core.refresh.subscription import SubscriptionState
 
 
 class Collecting:
-    """An attempt to collect the pages of a feed; created by `of`."""
-
     def __init__(self, feed: CollectedFeed, documents: Sequence[StoredDocument]) -> None:
         self._feed = feed
         self._failures = CollectingFailures(feed.basis)
@@ -59,7 +50,6 @@ class Collecting:
 
     @property
     def wants_all(self) -> bool:
-        """Whether every page is needed, which may take long."""
         return self._feed.wants_all
 
     @property
@@ -70,7 +60,6 @@ class Collecting:
         return self._requests.is_met(url)
 
     def run(self) -> Talk[WalkResult]:
-        """Ask for the pages that are due; return the result for the feed."""
         if not self._feed.is_due:
             return describe_unasked(self._feed, has_kept=self._pages.has_kept)
         found = yield from (self._ask_for_all() if self._feed.wants_all else self._look_for_news())
@@ -99,7 +88,6 @@ class Collecting:
         return (yield from self._converse(self._feed.adapter.collect))
 
     def _look_for_news(self) -> Talk[AdapterOutcome | None]:
-        """Let the adapter ask for news, and for all pages if necessary."""
         found = yield from self._converse(self._feed.adapter.look)
         if found is None or not found.wants_all:
             return found

@@ -1,13 +1,4 @@
-"""Missing pages of an adapter, and the failures and limits that end the requests (R18, R32).
-
-    403                         no more requests for a day
-    429, or the host pauses     no more requests for an hour at least, as long as the publisher says
-    three failures in a row     no more requests until missing documents are due again
-    a limit                     no more requests
-    404, a refusal of a trial   a response to the question, not a failure
-
-Running requests are finished, and their pages count.
-"""
+"""Missing pages of an adapter, and the failures and limits that end the requests (R18, R32)."""
 
 from __future__ import annotations
 
@@ -22,6 +13,10 @@ from wholefeed.core.text.dates import DAY_SECONDS, HOUR_SECONDS
 
 
 class CollectingFailures:
+    # A 403 ends requests for a day. A 429, or a pause of the host, ends them for an hour at least, as long as
+    # the publisher says. After three failures in a row, requests end until missing documents are due again. A
+    # 404 and the refusal of a trial are responses, not failures. Running requests are finished, and their
+    # pages count.
     def __init__(self, basis: Basis) -> None:
         self._basis = basis
         self._in_a_row = 0
@@ -34,15 +29,13 @@ class CollectingFailures:
         self.retry_at: float | None = None
         """Earliest next question, epoch seconds."""
         self.paused_url = ""
-        """A URL at the host that wants a pause from all feeds, if any."""
+        """A URL at the host that wants a pause from all feeds."""
 
     def pause_before(self, question: PageQuestion) -> None:
-        """Stop asking if the host of a page wants a pause (R32)."""
         if self._basis.settings.is_collect_paused(question.url):
             self.stop, self.has_failed = "the publisher wants a pause", True
 
     def reach_limit(self, note: Note) -> None:
-        """Stop asking because of a limit (R18)."""
         self.notes.append(note)
         self.stop = str(note)
 
@@ -93,7 +86,6 @@ class CollectingFailures:
         return Refused(failure.slug, status)
 
     def _pause(self, reason: str, failure: Failure, seconds: float) -> Failure:
-        """Stop asking for some seconds; return the failure with that pause."""
         self.stop, self.retry_at = reason, self._basis.now() + seconds
         return replace(failure, retry_after_seconds=seconds)
 
@@ -105,4 +97,3 @@ class CollectingFailures:
 _FORBIDDEN: Final = 403
 _TOO_MANY: Final = 429
 _FAILURES_IN_A_ROW: Final = 3
-"""Failures after which a publisher gets a pause."""

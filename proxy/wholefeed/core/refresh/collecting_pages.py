@@ -1,13 +1,4 @@
-"""Which pages of an adapter are stored, and which are dropped (R6, R27).
-
-    not of this feed    dropped; the adapter receives the objection
-    a probe             dropped
-    `Ask.is_held`       stays in memory until the adapter asks again, or the walk ends
-    unchanged           dropped; the stored page is noted as checked
-    without news        dropped, as is a repetition of the subscription document
-
-All other pages are stored.
-"""
+"""The pages of an adapter that are stored, and those that are dropped (R6, R27)."""
 
 from __future__ import annotations
 
@@ -36,8 +27,8 @@ class CollectedPages:
         self._failures = failures
         pages = [row for row in documents if row.role is Role.PAGE]
         self._stored = {document_key(row.url): row for row in pages}
+        # Keys of pages stored since `_stored` was read.
         self._stored_since: set[str] = set()
-        """Keys of pages stored since `_stored` was read."""
         attached = [row for row in documents if row.rank is not None]
         self._documents = len(attached)
         self._bytes = sum(row.body_bytes for row in attached)
@@ -72,7 +63,7 @@ class CollectedPages:
     # Pages that need no request
 
     def take_held(self, question: PageQuestion) -> Talk[PageResponse | None]:
-        """Return a page left in memory; drop it if it does not serve."""
+        # A page that does not serve is dropped.
         fresh = self._held.pop(question.url, None)
         if fresh is None:
             return None
@@ -82,7 +73,6 @@ class CollectedPages:
         return (yield from self.take(question, fresh))
 
     def read_stored(self, question: PageQuestion) -> Talk[AdapterPage | None]:
-        """Return a page of the interrupted walk, if it serves."""
         row = self._stored.get(document_key(question.url))
         if row is None or row.rank is None or not self.is_all or row.found_in != self.walk:
             return None
@@ -93,6 +83,9 @@ class CollectedPages:
     # Pages that have come
 
     def take(self, question: PageQuestion, fresh: FreshDocument) -> Talk[AdapterPage | Refused]:
+        # A page that is not of this feed, a probe, an unchanged page (noted as checked) and one without news
+        # are dropped. A page with `PageQuestion.is_held` stays in memory until the adapter asks again, or the
+        # walk ends.
         url, arrival = question.url, fresh.arrival
         objection = self._objection_to(url, fresh)
         if objection is not None:
@@ -120,12 +113,9 @@ class CollectedPages:
         return describe_fresh_page(fresh, identities, news=news, now=now)
 
     def _objection_to(self, url: str, fresh: FreshDocument) -> Refused | None:
-        """Return why a page does not belong to the feed (R27), or None.
-
-        Either its format differs, or a redirect has dropped a parameter, or its site is another one. The
-        site must be that of the subscription document or of the feed's own URL: a blog may move its feed
-        alone elsewhere.
-        """
+        """Return why a page does not belong to the feed (R27), or None."""
+        # The site must be that of the subscription document or of the feed's own URL: a blog may move its
+        # feed alone elsewhere.
         arrival, subscription, site_of = fresh.arrival, self._subscription, self._basis.site_of
         if arrival.family is not subscription.family:
             return Refused("format")
@@ -176,7 +166,6 @@ class CollectedPages:
 
 
 def describe_stored_page(row: StoredDocument, entries: Sequence[tuple[EntryId, float | None]]) -> AdapterPage:
-    """Return a stored document as a page; `entries` run from the top."""
     dates = tuple(at for _, at in entries)
     return AdapterPage(
         url=row.final_url,
@@ -195,14 +184,6 @@ def describe_stored_page(row: StoredDocument, entries: Sequence[tuple[EntryId, f
 def describe_fresh_page(
     fresh: FreshDocument, identities: tuple[EntryId, ...], *, news: int, now: float
 ) -> AdapterPage:
-    """Return a fetched document as a page.
-
-    Args:
-        fresh: The document.
-        identities: Identities of its entries, from the top.
-        news: Count of identities not stored before.
-        now: Epoch seconds.
-    """
     return AdapterPage(
         url=fresh.arrival.final_url,
         family=fresh.arrival.family,

@@ -16,8 +16,8 @@ from wholefeed.core.refresh.collecting_failures import CollectingFailures
 from wholefeed.core.refresh.collecting_pages import CollectedPages
 from wholefeed.core.walk.chain import NO_PROGRESS_DOCUMENTS
 
+# Most requests at a time (R32).
 AT_ONCE: Final = 2
-"""Most requests at a time (R32)."""
 
 
 class PageRequests:
@@ -28,7 +28,6 @@ class PageRequests:
         self._failures = failures
         self._readings: dict[int, ReadingBounds] = {}
         self.has_begun = False
-        """Whether a walk through all pages has begun to use the network."""
         self.is_endless = False
         """Whether too many requests brought no new entry (R17)."""
 
@@ -122,10 +121,10 @@ class ReadingBounds:
     def __init__(self, first: Iterable[EntryId]) -> None:
         self._met = set(first)
         self._urls: set[str] = set()
+        # Repeated requests for the same URLs.
         self._again = 0
-        """Repeated requests for the same URLs."""
+        # Requests in a row without an entry new to this reading.
         self._idle = 0
-        """Requests in a row without an entry new to this reading."""
 
     def meet(self, page: AdapterPage) -> bool:
         before = len(self._met)

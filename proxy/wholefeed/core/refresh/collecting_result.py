@@ -1,19 +1,6 @@
 """The ways in which an attempt to collect can end, and their consequences (rules R17, R27, R31, R32).
 
-    case            cause                                        the next walk     all pages again
-    ENDLESS         the requests had no end (R17)                 starts anew       later and later
-    STOPPED         a pause, failures or a limit ended them       continues         after that
-    UNSETTLED       the pages do not fit each other               starts anew       later and later
-    NOT_HONOURED    the publisher ignores the pattern             starts anew       later and later
-    NOT_ANSWERED    the same, but there were failures             continues         later and later
-    CUT_SHORT       a look did not reach known entries            continues         later and later
-    INCOMPLETE      pages are missing                             continues         as each page has its time
-    ALL_GIVEN       the publisher has more and gives none of it   is not needed     on a full refresh
-    ALL_READ        all pages were fetched                        is not needed     on a full refresh
-
-After ALL_READ the feed is `collected`, else `partial`. If the publisher has never shown anything of the
-pattern, the pattern is *denied*: the feed is `remembered`, and the next attempt comes after a week. After
-failures the first attempts come sooner.
+If the publisher has never shown anything of the pattern, the pattern is *denied*: the feed is `remembered`.
 """
 
 from __future__ import annotations
@@ -52,14 +39,23 @@ class Case:
     """Whether the walk has read every page that the publisher gives."""
 
 
+# The requests had no end (R17).
 ENDLESS: Final = Case("endless", starts_anew=True, is_put_off=True)
+# A pause, failures or a limit ended the requests; the next walk comes after that.
 STOPPED: Final = Case("stopped")
+# The pages do not fit each other.
 UNSETTLED: Final = Case("unsettled", starts_anew=True, is_put_off=True)
+# The publisher ignores the pattern.
 NOT_HONOURED: Final = Case("not honoured", starts_anew=True, is_put_off=True)
+# The same, but there were failures.
 NOT_ANSWERED: Final = Case("not answered", is_put_off=True)
+# A look did not reach known entries.
 CUT_SHORT: Final = Case("cut short", is_put_off=True)
+# Pages are missing; each is tried again in its own time.
 INCOMPLETE: Final = Case("incomplete")
+# The publisher has more and gives none of it; a full refresh asks again.
 ALL_GIVEN: Final = Case("all given", is_done=True)
+# All pages were fetched: the feed is `collected`, else `partial`.
 ALL_READ: Final = Case("all read", is_done=True)
 
 
@@ -145,11 +141,9 @@ class CollectingResult:
         )
 
     def _put_off(self, known: Collection) -> Collection:
-        """Return the state with the time of the next walk through all pages (R27, R31).
-
-        A denial without failures waits for a week. Otherwise chance may be the cause: the first interval
-        is that of missing documents, and each further one doubles, up to a week.
-        """
+        """Return the state with the time of the next walk through all pages (R27, R31)."""
+        # A denial without failures waits for a week. Otherwise chance may be the cause: the first interval is
+        # that of missing documents, and each further one doubles, up to a week.
         seconds, denials = float(WEEK_SECONDS), known.denials
         if self.failures.has_failed or not self.is_denied:
             first_seconds = self.feed.basis.settings.retry_missing_seconds
@@ -175,10 +169,7 @@ _MAX_DOUBLINGS: Final = 20
 
 
 def describe_unasked(feed: CollectedFeed, *, has_kept: bool) -> WalkResult:
-    """Return the result for a feed with nothing due: missing pages stay missing.
-
-    `has_kept` says whether a page of the pattern is part of the feed.
-    """
+    """Return the result for a feed with nothing due: missing pages stay missing."""
     if not (feed.known.is_ended or has_kept):
         return describe_denied(feed)
     notes = [
@@ -191,7 +182,6 @@ def describe_unasked(feed: CollectedFeed, *, has_kept: bool) -> WalkResult:
 
 
 def describe_denied(feed: CollectedFeed) -> WalkResult:
-    """Return the result if the publisher has shown nothing of the pattern."""
     url, known = feed.subscription.final_url, feed.known
     note = HistoryNotOffered(url, adapter=feed.adapter.name, reason=known.reason)
     return WalkResult(state=State.REMEMBERED, notes=[note], ending=Ending(End.NOT_OFFERED))
@@ -200,7 +190,6 @@ def describe_denied(feed: CollectedFeed) -> WalkResult:
 def describe_collected(
     feed: CollectedFeed, notes: Sequence[Note], failed_by_url: Mapping[str, Failure]
 ) -> WalkResult:
-    """Return the result for a feed with fetched pages."""
     known, url, notes = feed.known, feed.subscription.final_url, list(notes)
     if known.is_ended and known.reason and not any(note.partial for note in notes):
         notes.append(_note_unfinished(feed, known.reason))

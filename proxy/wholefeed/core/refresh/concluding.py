@@ -54,10 +54,8 @@ def conclude(
 def _settle_drift(
     basis: Basis, documents: Sequence[StoredDocument], subscription: SubscriptionState, walked: WalkResult
 ) -> Talk[None]:
-    """Detach documents that the publisher replaced in the chain, and put the chain in order (R15).
-
-    Nothing leaves a feed of pages (R6), or one that calls earlier entries part of itself (-00, 3).
-    """
+    """Detach documents that the publisher replaced in the chain, and put the chain in order (R15)."""
+    # Nothing leaves a feed of pages (R6), or one that calls earlier entries part of itself (-00, 3).
     role = Role.PAGE if walked.state is State.PAGED else Role.ARCHIVE
     of_role = (row for row in documents if row.role is role and not row.is_capture)
     chain = [row.id for row in of_role if row.rank is not None]
@@ -88,10 +86,8 @@ def _list_missing(
 
 
 def _is_had_or_gone(documents: Sequence[StoredDocument], attempt: Attempt, walked: WalkResult) -> Talk[bool]:
-    """Return whether a stored document no longer counts as missing, though others do.
-
-    That holds if the walk has reached it, or no document links to it any more.
-    """
+    """Return whether a stored document no longer counts as missing, though others do."""
+    # The walk has reached the document, or no document links to it any more.
     if walked.is_true_end or attempt.reason not in _OF_STORED or walked.has_met(attempt.url):
         return True
     key = document_key(attempt.url)
@@ -119,8 +115,8 @@ def _attempt(basis: Basis, url: str, note: Note, walked: WalkResult) -> Attempt:
     return replace(attempt, next_at=basis.now() + _STALE_SECONDS) if note.kind is PageStale else attempt
 
 
+# Pause before fetching a page again after a cache sent an older copy.
 _STALE_SECONDS: Final = 60.0
-"""Pause before fetching a page again after a cache sent an older copy."""
 
 
 def _note_other_formats(basis: Basis, documents: Sequence[StoredDocument], family: Family) -> list[Note]:

@@ -19,16 +19,14 @@ class TimeOverError(Exception):
 
 
 class WalkFetches:
-    """The fetches for one walk, with the choice of documents to fetch ahead (R0)."""
-
     def __init__(self, context: WalkContext) -> None:
         settings, trail = context.basis.settings, context.chain.trail
         self._context = context
         self._basis = context.basis
         self._answers = context.answers
         self.steps: list[str] = []
+        # Notes on fetched documents other than those linked, by `document_key`.
         self.spoilt: dict[str, Note] = {}
-        """Notes on fetched documents other than those linked, by `document_key`."""
         self.ahead = Ahead(
             context.chain,
             limits=settings.limits,
@@ -37,8 +35,8 @@ class WalkFetches:
             max_window=0 if trail.is_closing else settings.window,
             look_ahead=settings.looks_ahead,
         )
+        # Keys of this walk's fetches; earlier walks may have begun others.
         self._wanted: set[str] = set()
-        """Keys of this walk's fetches; earlier walks may have begun others."""
         self._has_turn = False
 
     def begin(self, url: str, *, is_alone: bool) -> Talk[None]:
@@ -92,7 +90,6 @@ class WalkFetches:
             yield from self._fetch(older, is_ahead=True)
 
     def _note_ahead(self, came: FetchEnded) -> None:
-        """Adapt the look-ahead to a response."""
         key = document_key(came.url)
         if key not in self._wanted or key in self._context.stored:
             return

@@ -14,8 +14,6 @@ from wholefeed.core.refresh.stored import StoredDocument
 
 
 class Keeper:
-    """The keeper of one walk's documents, without the rules for archives and pages."""
-
     def __init__(self, context: WalkContext) -> None:
         self.context = context
         self.basis = context.basis
@@ -75,10 +73,7 @@ class Keeper:
         return row.rank if row is not None and row.rank is not None else self._first_rank + joined.place
 
     def _remark(self, found: FoundDocument) -> None:
-        """Note defects of a document that has joined.
-
-        A stored one may be truncated, or only a memento (R33).
-        """
+        """Note defects of a document that has joined: truncated, or only a memento (R33)."""
         url, row = found.arrival.url, found.row
         if found.fresh is not None:
             self.notes += [replace(note, url=url) for note in found.fresh.reading_notes]
@@ -88,8 +83,8 @@ class Keeper:
             self.notes.append(DocumentTruncated(url, breaks_off=True))
 
 
+# Distance between the ranks of walks: new archives rank before all stored ones.
 _RANKS_PER_WALK: Final = 1 << 20
-"""Distance between the ranks of walks: new archives rank before all stored ones."""
 
 
 def drop(answers: Responses, fresh: FreshDocument) -> Talk[None]:

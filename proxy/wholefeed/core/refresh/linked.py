@@ -56,8 +56,6 @@ def linked_history(
 
 
 class PagedHistory:
-    """The walk through all pages of a paged feed; call `run` once."""
-
     def __init__(
         self,
         basis: Basis,
@@ -130,10 +128,9 @@ class PagedHistory:
     # The page named by `last` (R6)
 
     def _look_at_last(self, pages: Sequence[Arrival], walked: WalkResult) -> Talk[Note | None]:
-        """Return a note on the page named by `last`, if no link led to it.
-
-        Fetch that page: some publishers name one page too many, or use another URL for the last one.
-        """
+        """Return a note on the page named by `last`, if no link led to it."""
+        # Some publishers name one page too many, or use another URL for the last one, so that page is
+        # fetched.
         asked = pages[0]
         last = asked.links.get(Relation.LAST) or pages[-1].links.get(Relation.LAST) or ""
         # An empty or repeated page exists, but is not the page that `last` promises.
@@ -173,10 +170,8 @@ class PagedHistory:
         return response
 
     def _is_among(self, last: FreshDocument, pages: Sequence[Arrival], walked: WalkResult) -> Talk[bool]:
-        """Return whether the page named by `last` is the last of these pages, or repeats them.
-
-        A repetition of the first page, or pages that repeat each other, prove nothing.
-        """
+        """Return whether the page named by `last` is the last of these pages, or repeats them."""
+        # A repetition of the first page, or pages that repeat each other, prove nothing.
         asked, tip = pages[0], pages[-1]
         if last.arrival.digest == asked.digest:
             return tip is asked and Relation.NEXT not in asked.links
@@ -227,20 +222,15 @@ def _was_collected(basis: Basis, family: Family) -> bool:
 
 
 def _is_unwatched(feed: StoredFeed) -> bool:
-    """Return whether stored pages may be outdated because nobody has looked for a while.
-
-    That follows if an earlier refresh was interrupted, the feed was not paged, or its pages were not
-    followed.
-    """
+    """Return whether stored pages may be outdated because nobody has looked for a while."""
+    # An earlier refresh was interrupted, the feed was not paged, or its pages were not followed.
     was_otherwise = feed.state in (State.COMPLETE, State.COLLECTED, State.REMEMBERED)
     return _is_interrupted(feed) or feed.kind is not Kind.PAGED or was_otherwise
 
 
 def _is_interrupted(feed: StoredFeed) -> bool:
-    """Return whether a refresh of an already collected feed was interrupted.
-
-    Its stored documents no longer count as news, although unread pages may lie behind them.
-    """
+    """Return whether a refresh of an already collected feed was interrupted."""
+    # The stored documents of the refresh no longer count as news, although unread pages may lie behind them.
     was_collected = feed.state in (State.PAGED, State.PARTIAL) and not feed.is_walking
     return was_collected and feed.revision != feed.published_revision
 

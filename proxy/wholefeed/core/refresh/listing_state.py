@@ -1,12 +1,4 @@
-"""The state of the listings in a publisher's pages, and their effect on the feed (rules H1, H7, H8).
-
-    listing = Listing.read(feed.listing)
-    listing.next_at(attempts, now=now)      # the time of the next look
-    listing.notes()                         # missing pages, limits and guessed dates
-    listing.without_lists(state, missing)   # the state of the feed without its listings
-
-`wholefeed.core.listing` finds and reads a listing; `wholefeed.service.listing` fetches the pages.
-"""
+"""The state of the listings in a publisher's pages, and their effect on the feed (rules H1, H7, H8)."""
 
 from __future__ import annotations
 
@@ -20,8 +12,8 @@ from wholefeed.core.model import Family, State
 from wholefeed.core.notes import DatesGuessed, DocumentUnavailable, LimitReached, Note
 from wholefeed.core.text.dates import DAY_SECONDS
 
+# Time until the next look at the pages (H8).
 LOOK_AGAIN_SECONDS: Final = 30 * DAY_SECONDS
-"""Time until the next look at the pages (H8)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,10 +24,8 @@ class ListingState:
     """The feed's format then, used for the listed entries (R23)."""
     known: LookMemory = field(default_factory=LookMemory)
     pages: int = 0
-    """Count of the listing's pages that were read."""
     missing: tuple[MissingPage, ...] = ()
     looked: tuple[LookOutcome, ...] = ()
-    """Rejected pages, with reasons."""
     limit: int = 0
     """The limit of pages, if the list has more; else 0."""
     guessed: int = 0
@@ -79,10 +69,7 @@ class ListingState:
         return json.dumps({k: v for k, v in asdict(self).items() if v != _DEFAULTS[k]})
 
     def postpone(self, before: ListingState, paused_until: float | None, *, now: float) -> ListingState:
-        """Return this result after failures, with the times of the next requests.
-
-        The publisher refuses requests until `paused_until` (R32).
-        """
+        """Return this result after failures. The publisher refuses requests until `paused_until` (R32)."""
         if self.known.first_url:
             return replace(self, retry_at=paused_until)
         doubled: int = 1 << min(before.failed, 8)
@@ -104,11 +91,8 @@ class ListingState:
             yield DatesGuessed(self.known.first_url, entries=self.guessed)
 
     def without_lists(self, state: State, missing: Sequence[_M]) -> tuple[State, tuple[_M, ...]]:
-        """Return the state of the feed without its listings, and the documents missing then (H1).
-
-        The state is the one for `listed=off`: a feed that lacks only pages of a listing is
-        `remembered`.
-        """
+        """Return the state of the feed without its listings, and the documents missing then (H1)."""
+        # The state for `listed=off`: a feed that lacks only pages of a listing is `remembered`.
         pages = {note.url for note in self.notes() if note.partial}
         left = tuple(each for each in missing if each.url not in pages)
         lacks_pages_alone = state is State.PARTIAL and bool(missing) and not left

@@ -1,10 +1,4 @@
-"""Documents that sources other than the publisher's links offer to a refresh.
-
-    imports            documents that people had kept (I1)   ┐ stored detached; at the end of the refresh they
-    listings           lists in a publisher's pages (H7)     ┘ rank behind all others
-    mementos (R33)     of another document of the chain, or  → stored detached, until the walk misses that one
-                       a page
-                       of the subscription document          → a page behind all others, if it adds anything
+"""Documents that sources other than the publisher's links offer to a refresh: imports, listings, mementos.
 
 Such a document settles, detaches and buries nothing. Its statements about the feed itself do not count.
 """
@@ -64,15 +58,9 @@ def place_added(
 ) -> Talk[None]:
     """Attach imports and listings to the feed, behind all others; detach them from a complete feed.
 
-    The publisher calls such a feed complete; further documents would contradict that.
-
-    Args:
-        documents: All documents of the feed.
-        family: The format of the feed.
-        kind: The kind of the feed.
-        state: The state of the feed.
-        has_lists: Whether listings are part of the feed; None leaves them as they are.
+    With None as `has_lists`, listings stay as they are.
     """
+    # The publisher calls such a feed complete; further documents would contradict that.
     is_whole = state is State.COMPLETE or kind is Kind.COMPLETE
     leaving, coming = list[int](), dict[int, int]()
     for row in documents:
@@ -92,12 +80,9 @@ def place_added(
 def store_copies(
     basis: Basis, documents: Sequence[StoredDocument], subscription: SubscriptionState
 ) -> Talk[bool]:
-    """Store the useful mementos (R33); return whether there were any.
-
-    If a feed is gone and nothing of it is stored, the newest memento stands in for its subscription
-    document (`wholefeed.core.refresh.subscription`). The feed is partial while a memento stands in. The
-    publisher's own document replaces it.
-    """
+    """Store the useful mementos (R33); return whether there were any."""
+    # If a feed is gone and nothing of it is stored, the newest memento stands in for its subscription
+    # document, and the feed is partial. The publisher's own document replaces it.
     own = {(row.role, document_key(row.url)) for row in documents if not row.is_stand_in}
     serving = {row.memento for row in documents if row.role is Role.SUBSCRIPTION and row.rank is not None}
     is_any = False
@@ -125,7 +110,6 @@ def _brings_anything(offer: Offer[FreshDocument]) -> Talk[bool]:
 
 
 def note_copies(basis: Basis, documents: Sequence[StoredDocument]) -> list[Note]:
-    """Return notes on mementos of the subscription document, the last and earlier ones."""
     copies = (row for row in documents if row.origin.policy.note is not None)
     attached = [row for row in copies if row.rank is not None]
     notes = [row.as_memento() for row in attached if row.role is Role.SUBSCRIPTION]

@@ -1,12 +1,4 @@
-"""The rules for pages on a walk (R6): `PageRules` and `PageKeeper`.
-
-Which stored pages are revalidated:
-
-    an earlier walk collected all (closing trail)  each page, up to the first without news: a normal
-                                                   poll costs one page
-    it did not, or a page is missing               pages behind one with news, or behind a gap
-    nobody has looked at the pages for a while     each page
-"""
+"""The rules for pages on a walk (R6): `PageRules` and `PageKeeper`."""
 
 from __future__ import annotations
 
@@ -34,15 +26,12 @@ class PageNews:
 
     brought: dict[str, bool] = field(default_factory=dict)
     new_throughout: set[str] = field(default_factory=set)
-    """URLs of pages without any stored entry."""
     is_past_gap: bool = False
     """Whether a page was new or missing: stored pages behind it may be outdated."""
 
     def compare(self, fresh: FreshDocument) -> Talk[None]:
-        """Find out whether a page brought entries not stored before.
-
-        The pages before it must be stored first, so that the order of arrival does not matter.
-        """
+        """Find out whether a page brought entries not stored before."""
+        # The pages before it must be stored first, so that the order of arrival does not matter.
         url, keys = fresh.arrival.url, list(fresh.arrival.keys or ())
         known = yield from ask(FindKnown(url, fresh.arrival))
         self.brought[url] = has_news(keys, known.updated_at)
@@ -51,15 +40,12 @@ class PageNews:
 
 
 class PageRules(ArchiveRules):
-    """The rules for the pages of a trail; see the module's docstring.
+    """The rules for the pages of a trail."""
 
-    Args:
-        context: The context of the walk.
-        subscription: The subscription document.
-        news: The news on pages so far.
-        ascends: Whether pages are known to get newer along `next`: then fetch the last one again.
-        is_unwatched: Whether nobody has looked at the pages for a while: then fetch every page.
-    """
+    # After a walk that collected all, revalidation ends at the first page without news, so a poll costs one
+    # page. After another walk, pages behind one with news, or behind a gap, are revalidated. With `ascends`,
+    # pages get newer along `next`, so the last one is fetched again. With `is_unwatched`, nobody has looked
+    # at the pages for a while, so each one is fetched again.
 
     def __init__(
         self,
@@ -76,10 +62,8 @@ class PageRules(ArchiveRules):
         self._is_unwatched = is_unwatched
 
     def judge(self, url: str, response: Response | Rejected) -> Talk[FoundDocument | Note]:
-        """Judge a response as for archives, but count an outdated page as missing.
-
-        With such a copy the entries in front of it would be lost.
-        """
+        """Judge a response as for archives, but count an outdated page as missing."""
+        # With such a copy the entries in front of it would be lost.
         if isinstance(response, FreshDocument | Unchanged) and (yield from self._is_stale(url, response)):
             if isinstance(response, FreshDocument):
                 yield from drop(self.context.answers, response)
@@ -87,12 +71,10 @@ class PageRules(ArchiveRules):
         return (yield from super().judge(url, response))
 
     def _is_stale(self, url: str, response: FreshDocument | Unchanged) -> Talk[bool]:
-        """Return whether entries are missing between a page and the one before it, which is all new (R6).
-
-        In that case all entries have moved. Then a current page has unstored entries, or entries known
-        only from the page before, or dates that reach up to that page. After a day without any of
-        these, the publisher has replaced the entries.
-        """
+        """Return whether entries are missing between a page and the one before it, which is all new (R6)."""
+        # All entries have moved then. So a current page has unstored entries, or entries known only from the
+        # page before, or dates that reach up to that page. After a day without any of these, the publisher
+        # has replaced the entries.
         chain = self.context.chain
         attempt, tip, trail = self.basis.missing.get(url), chain.tip, chain.trail
         if attempt is None or attempt.reason != PageStale.slug:
@@ -162,11 +144,10 @@ class PageRules(ArchiveRules):
 
 
 class PageKeeper(Keeper):
-    """The keeper of pages (R6).
+    """The keeper of pages (R6)."""
 
-    A page is not stored if other documents serve each of its entries and none of its copies is better.
-    Entries that leave a page are remembered, unless another document holds them.
-    """
+    # A page is not stored if other documents serve each of its entries and none of its copies is better.
+    # Entries that leave a page are remembered, unless another document holds them.
 
     def __init__(self, context: WalkContext, news: PageNews) -> None:
         super().__init__(context)
@@ -197,10 +178,8 @@ class PageKeeper(Keeper):
         self.path.append((yield from self._put(url, placement)))
 
     def _adds(self, url: str, fresh: FreshDocument) -> Talk[bool]:
-        """Return whether a page holds an entry that no other document has, or a better copy (R6).
-
-        Remembered copies do not count: they leave when their identity is settled (R8).
-        """
+        """Return whether a page holds an entry that no other document has, or a better copy (R6)."""
+        # Remembered copies do not count: they leave when their identity is settled (R8).
         if self._news.brought[url]:
             return True
         known = yield from ask(FindKnown(url, fresh.arrival, with_copies=True))

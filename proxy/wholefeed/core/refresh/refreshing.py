@@ -1,11 +1,4 @@
-"""The order of a refresh: from the request for the subscription document to the publication.
-
-    talk = refresh(basis, documents)        # see `wholefeed.core.refresh.asking` for the requests
-
-Its parts: `offered` (imports, listings, mementos), `subscription`, `linked` (a chain or pages),
-`collecting` (pages that an adapter asks for), `concluding` (departed documents, missing documents, the
-state).
-"""
+"""The order of a refresh: from the request for the subscription document to the publication."""
 
 from __future__ import annotations
 
@@ -85,7 +78,6 @@ def is_at_rest(feed: StoredFeed, documents: Documents) -> bool:
 
 
 def _renew_stored(basis: Basis, documents: Documents, subscription: SubscriptionState) -> Talk[bool]:
-    """Update stored documents for a new parser or new facts; return whether any changed."""
     is_new, feed = False, basis.feed
     if any(row.parser_version != PARSER_VERSION for row in documents):
         is_new |= yield from ask(Reread())
@@ -177,10 +169,8 @@ def _is_unfinished(basis: Basis, *, has_adapter: bool) -> bool:
 
 
 def _is_archive_due(basis: Basis, documents: Documents, subscription: SubscriptionState) -> bool:
-    """Return whether to validate an archive on the stored path although nothing is new now (R13).
-
-    The subscription document may have changed within a day of the last check, and not since.
-    """
+    """Return whether to validate an archive on the stored path although nothing is new now (R13)."""
+    # The subscription document may have changed within a day of the last check, and not since.
     if subscription.kind not in (Kind.ARCHIVED, Kind.LEGACY):
         return False
     stored = {document_key(row.url): row for row in documents if row.role is Role.ARCHIVE}

@@ -16,18 +16,16 @@ from wholefeed.core.walk.chain import Arrival, Chain
 
 @dataclass(frozen=True, slots=True)
 class Rejected:
-    """A response with a document that was dropped because it must not replace the stored one."""
+    """A response with a document that must not replace the stored one."""
 
 
 @dataclass(slots=True)
 class Responses:
-    """The responses to the fetches of a refresh, by `document_key` of their URLs.
+    """The responses to the fetches of a refresh, by `document_key` of their URLs."""
 
-    Several trails may lead to one document. It is fetched once, even if one trail only guessed it.
-    """
+    # Several trails may lead to one document. It is fetched once, even if one trail only guessed it.
 
     flying: set[str] = field(default_factory=set)
-    """Keys of the documents being fetched."""
     _responses: dict[str, Response | Rejected] = field(default_factory=dict)
 
     def take(self, url: str, response: Response) -> None:
@@ -44,7 +42,6 @@ class Responses:
         return response if isinstance(response, FreshDocument) else None
 
     def has_asked(self, url: str) -> bool:
-        """Return whether this refresh has fetched a URL, or is doing so."""
         key = document_key(url)
         return key in self.flying or key in self._responses
 
@@ -103,7 +100,6 @@ class WalkContext:
     basis: Basis
     chain: Chain
     stored: Mapping[str, StoredDocument]
-    """Documents that may stand on the trail, attached or not, by `document_key`."""
     answers: Responses
     """The responses of this refresh, including those to earlier walks."""
 

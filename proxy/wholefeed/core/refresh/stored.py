@@ -43,36 +43,34 @@ class StoredFeed:
     digest: bytes | None
     """Digest of the published feed; None before the first publication."""
     cache_control: str = ""
-    """The publisher's Cache-Control field for the subscription document; see `CacheFields`."""
+    """The publisher's field for the subscription document; see `CacheFields`."""
     expires: str = ""
     collection: str
-    """The state of collecting a history without links, from `Collection.written` (R26)."""
+    """Output of `Collection.written` (R26)."""
     listing: str
-    """The state of the listings, from `Listing.written` (H7)."""
+    """Output of `ListingState.written` (H7)."""
     list_at: float | None
-    """Time of the next look at listings (H8); None for never."""
+    """Time of the next look at listings (H8); None: never."""
     first_seen_at: float
     """Epoch seconds."""
     family_since: float | None
-    """Start of the present family, if the feed had another one before; else None."""
+    """Start of the present family; None if the feed had no other one before."""
     had_at: float | None = None
-    """When the publisher last sent the subscription document, changed or not; None if unknown."""
+    """Instant when the publisher last sent the subscription document, changed or not; None if unknown."""
     renamed: int = 0
     """Posts with several ids so far (R36)."""
     renaming_at: float | None = None
-    """When a new id will have been in use for a day, and be served (R36)."""
+    """Instant when a new id will have been in use for a day, and be served (R36)."""
     doubts: int = 0
     """Doubts about the validators, from `schedule.next_doubts`; 0 to use them."""
     shifts: str = NO_SHIFTS
-    """The evidence of shifting archives, from `Shifts.written` (R35)."""
+    """Output of `Shifts.written` (R35)."""
 
     @property
     def visible_state(self) -> State:
-        """The present state of the feed, the same for every reader and request (R16).
-
-        A later refresh resumes an interrupted walk (after a kill or a full disk), which may still add
-        documents. A mere refetch of the subscription document adds none and leaves the state alone.
-        """
+        """The present state of the feed, the same for every reader and request (R16)."""
+        # A later refresh resumes an interrupted walk (after a kill or a full disk), which may still add
+        # documents. A mere refetch of the subscription document adds none.
         return State.LOADING if self.is_walking else self.state
 
 
@@ -99,16 +97,16 @@ class StoredDocument:
     etag: str | None
     last_modified: str | None
     fetched_at: float
-    """When the stored body was fetched, epoch seconds."""
+    """Instant of the fetch of the stored body, epoch seconds."""
     checked_at: float
-    """When the document was last fetched or revalidated, or found gone."""
+    """Instant when the document was last fetched or revalidated, or found gone."""
     parser_version: int
     body_bytes: int
     entries: int
     updated_at: float | None
     """The document's own update time (R10)."""
     marks: str | None
-    """The document's hints about its publisher, from `Marks.written`; None if nobody has looked."""
+    """Output of `Marks.written`; None if nobody has looked."""
     origin: Origin
     found_by: str
     """Name of the adapter that asked for the document (R26); empty if a link leads to it."""
@@ -117,8 +115,8 @@ class StoredDocument:
     live_bytes: int = 1
     """Bytes sent to readers; 0 if other documents have better copies of all entries."""
     memento: str = ""
-    """Place of the document at its source: the URL of a memento (R33), the name of an import (I1), or the
-    page with the listing (H7). Empty for other origins."""
+    """The URL of a memento (R33), the name of an import (I1), or the page with the listing (H7). Empty for
+    other origins."""
 
     @property
     def is_imported(self) -> bool:
@@ -130,7 +128,6 @@ class StoredDocument:
 
     @property
     def is_added(self) -> bool:
-        """Whether the document is additional, and leaves a complete feed."""
         return self.origin.policy.leaves_complete
 
     @property
@@ -150,23 +147,13 @@ class StoredDocument:
         return is_believed and not self.is_stand_in
 
     def is_due(self, subscription_changed_at: float, *, is_newest: bool, now: float) -> bool:
-        """Return whether to revalidate an archive document on this walk (R13).
-
-        Archive documents do not change (RFC 5005, section 4), but some publishers link archives that
-        still grow. So the newest one of a chain is not settled until another has taken its place.
-
-            FETCHED as the newest         -> OPEN     due once a day, if the subscription document has changed
-            FETCHED behind the newest     -> SETTLED
-            OPEN, no longer the newest    -> due at once, for the last time -> SETTLED; daily while it is gone
-            SETTLED, but unmarked and sent with no-cache or no-store -> due as if it were the newest
-
-        For a memento, the time of its attempt counts (R33).
-
-        Args:
-            subscription_changed_at: When the subscription document last came with a change, epoch seconds.
-            is_newest: Whether the document is the newest archive of its chain, on the path of this walk.
-            now: Epoch seconds.
-        """
+        """Return whether to revalidate an archive document on this walk (R13)."""
+        # Archive documents do not change (RFC 5005, section 4), but some publishers link archives that still
+        # grow. So the newest one of a chain is not settled until another has taken its place.
+        # The newest archive is due once a day, if the subscription document has changed. When another has
+        # taken its place, it is due at once for the last time, or daily while it is gone. A settled document
+        # without a mark, sent with no-cache or no-store, is due as if it were the newest.
+        # For a memento, the time of its attempt counts (R33).
         if not self.origin.policy.is_asked_again or self.is_final:
             return False
         if is_ahead(self.checked_at, now=now):
@@ -182,7 +169,6 @@ class StoredDocument:
         return ValidatorPair(self.etag or "", self.last_modified or "")
 
     def as_memento(self) -> Note:
-        """Return the note that a memento stands in for the document, with the memento's date."""
         note, captured = self.origin.policy.note, format_rfc3339(self.fetched_at)
         assert note is not None, "it is a memento"
         return note(self.url, copy_url=self.memento, captured=captured, copies=1)
@@ -218,8 +204,6 @@ SUBSCRIPTION_ATTEMPT: Final = ""
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Attempt:
-    """A document that could not be fetched, with the time of the next attempt."""
-
     url: str
     reason: str
     status: int | None
@@ -230,7 +214,7 @@ class Attempt:
 
     @property
     def is_subscription(self) -> bool:
-        """Whether this is the subscription document's attempt: the feed is stale, not partial."""
+        """Whether the attempt is the subscription document's: the feed is stale, not partial."""
         return self.url == SUBSCRIPTION_ATTEMPT
 
     def waits(self, now: float) -> bool:

@@ -1,12 +1,4 @@
-"""The subscription document: the search for it, the request, and the effect on the feed.
-
-    came      -> store it, if anything in it has changed; note the reply
-    unchanged -> note the reply
-    failed    -> note the failure; the stored document serves as stale
-
-When a feed is opened, and while it is in doubt, `search` leads from a document to its subscription
-document.
-"""
+"""The subscription document: the search for it, the request, and the effect on the feed."""
 
 from __future__ import annotations
 
@@ -66,8 +58,6 @@ from wholefeed.core.walk.chain import Arrival, has_news, is_new_throughout
 
 
 class Searchable(Protocol):
-    """A fetched document, as the search for a subscription document sees it."""
-
     @property
     def url(self) -> str: ...
     @property
@@ -88,8 +78,8 @@ class SubscriptionRefresh:
         self._documents = documents
         self._stored = subscription_of(documents)
         self._has_moved = self._has_gap = self._is_new_throughout = False
+        # Whether the request was unconditional; whether right after a 304.
         self._is_whole = self._is_contradicted = False
-        """Whether the request was unconditional; whether right after a 304."""
         self._had_at: float | None = None  # what is noted where it was not sent
         self._doubts = self._feed.doubts
 
@@ -129,11 +119,9 @@ class SubscriptionRefresh:
         return (yield from ask(AskSubscription(url, None, searches=True)))
 
     def _ask_about(self, stored: StoredDocument) -> Talk[Reply | SubscriptionFailed]:
-        """Ask for news of the document; unconditionally if a person asks or validators are doubted.
-
-        After a week of nothing but 304, ask once more without conditions, and weekly from then on. A
-        request right after a 304 tells a wrong 304 from a real change during the week.
-        """
+        """Ask for news of the document; unconditionally if a person asks or validators are doubted."""
+        # After a week of nothing but 304, ask once more without conditions, and weekly from then on. A
+        # request right after a 304 tells a wrong 304 from a real change during the week.
         request, feed, url = self._basis.request, self._feed, self._feed.fetch_url
         self._is_whole = request.is_forced or request.is_full or feed.doubts > 0
         came = yield from ask(AskSubscription(url, stored, is_whole=self._is_whole))
@@ -151,7 +139,7 @@ class SubscriptionRefresh:
         slugs = [note.slug for note in notes]
         return any(attempt.reason in slugs for attempt in self._basis.missing.values())
 
-    # It came
+    # A document has come
 
     def _take(
         self, url: str, found: FoundSubscription[FreshDocument]
@@ -236,7 +224,7 @@ class SubscriptionRefresh:
             return (LimitReached(stored.url, limit="limits.feed_bytes", value=limits.bytes),)
         return ()
 
-    # What the reply means
+    # The meaning of the reply
 
     def _found_at(self, found: FoundSubscription[FreshDocument]) -> str | None:
         """Return the document's URL if the request was for an archive (R3)."""
@@ -246,7 +234,6 @@ class SubscriptionRefresh:
     def _facts_of(
         self, reply: Reply, *, fetch_url: str | None = None, unchanged: StoredDocument | None = None
     ) -> ReplyFacts:
-        """Return the effect of a reply on the feed: freshness counts from now."""
         basis, now, feed = self._basis, self._basis.now(), self._feed
         headers = reply.headers
         if reply.is_update:
@@ -275,12 +262,9 @@ class SubscriptionRefresh:
         )
 
     def _move(self, reply: Reply) -> tuple[Move | None, str | None]:
-        """Follow the publisher to another address once the move is certain; key and history stay (R25).
-
-        A request by the new address gets a feed of its own. Anybody can redirect to another's feed, and
-        the entries remembered before would then be served as that feed's (docs/faults.md rows 23 and
-        91).
-        """
+        """Follow the publisher to another address once the move is certain; key and history stay (R25)."""
+        # A request by the new address gets a feed of its own. Anybody can redirect to another's feed, and the
+        # entries remembered before would then be served as that feed's (docs/faults.md rows 23 and 91).
         feed, now = self._feed, self._basis.now()
         if reply.url != feed.fetch_url or (reply.permanent_url is None and not feed.moved_times):
             return None, None
@@ -312,7 +296,7 @@ class SubscriptionRefresh:
         notes = (*fresh.reading_notes, *fresh.link_notes)
         return self._current(fresh, has_changed=True, has_news=True, notes=notes)
 
-    # What it is for the rest
+    # The document for the rest of the refresh
 
     def _current(
         self,
@@ -379,17 +363,14 @@ class SubscriptionState:
     notes: tuple[Note, ...]
 
 
-# From a document that was asked for to the subscription document of its feed (R3)
+# From a requested document to the subscription document of its feed (R3)
 
 
 async def search(url: str, asked: _Searched, fetch: Fetch[_Searched]) -> FoundSubscription[_Searched]:
     """Find the subscription document behind a document (R3).
 
-    The first case that applies decides:
-
-        `current` names another document -> fetch and use that one, once; if it fails, use the given one
-        an archive without `current`     -> forward by `next-archive`, asking again at each; use the newest
-        else                             -> use the document itself
+    If the document that `current` names cannot be fetched, the given one serves. From an archive without
+    `current`, `next-archive` leads to the newest one.
     """
     navigation = asked.navigation
     current = current_elsewhere(navigation, url, asked.final_url)
@@ -422,8 +403,8 @@ async def _newest_archive(
     return FoundSubscription(url, newest, (NoSubscriptionDocument(newest.url),))
 
 
+# Most archive documents on the way to the newest one.
 MAX_FORWARD_STEPS: Final = 100
-"""Most archive documents on the way to the newest one."""
 
 
 Fetch = Callable[[str], Awaitable[_Searched | Failure]]

@@ -1,34 +1,6 @@
 """A walk along one trail of a feed, from the subscription document to the oldest document (R2).
 
-    walked = yield from walk_archives(basis, subscription, stored, trail, answers).run()
-
-For each document of the trail the first case that applies decides:
-
-    no older link, a link to itself, a circle, a limit      -> the end
-    a response has come, perhaps for another trail          -> judge it
-    it is stored and not due (R13), or waits (R14)          -> the stored one serves, or it is missing
-    else                                                    -> fetch it, and others ahead of the path
-                                                               (`wholefeed.core.walk.ahead`)
-    it belongs to the feed                                  -> it joins the path; store it
-    it is missing                                           -> look behind it (R34), or end
-
-The ends:
-
-    the oldest document has no older link                           true end
-    its older link names itself, also through a redirect (R17)      true end
-    its only older link cannot be followed                          DeadChainLink
-    the link leads back to an earlier document of the path (R17)    ChainLoop
-    `NO_PROGRESS_DOCUMENTS` in a row brought nothing new (R17)      NoProgress
-    a limit is reached and the chain goes on (R18)                  LimitReached
-    the document is of another family (R23)                         FormatMismatch
-    the document is another site's and does not belong here (R24)   CrossOriginUnconfirmed
-    neither the document nor a guess behind it could be fetched     the note on it
-
-Among pages (R6, R17) these are true ends too: any link back; `NO_PROGRESS_PAGES` in a row; a page that
-does not exist, unless a `last` link says that it should; and, on a trail that closes, the first page
-without news. `wholefeed.core.refresh.page_rules` has the other rules for pages.
-
-A document fetched ahead does not count until the trail links to it, so path and ending do not depend on
+Documents fetched ahead do not count until the trail links to them, so path and ending do not depend on
 look-ahead. Before the next attempt on a hole is due (R14), the walk passes the hole with stored documents
 alone.
 """
@@ -52,8 +24,8 @@ from wholefeed.core.text.urls import document_key
 from wholefeed.core.walk.ahead import Holes
 from wholefeed.core.walk.chain import Arrival, Chain, SameDocument, Trail, exhaustion
 
+# Stored documents passed before other tasks get a turn.
 _STEPS_WITHOUT_REST: Final = 64
-"""Stored documents passed before other tasks get a turn."""
 
 
 def walk_archives(
@@ -81,9 +53,9 @@ def walk_pages(
     ascends: bool = False,
     is_unwatched: bool = False,
 ) -> TrailWalk:
-    """Return the walk along one trail of a paged feed.
+    """Return the walk along one trail of a paged feed; `passed` are pages of earlier trails.
 
-    `passed` are pages of earlier trails, not part of this one. See `PageRules` for the other arguments.
+    See `PageRules` for the other arguments.
     """
     chain = Chain(subscription.arrival, trail=trail, site_of=basis.site_of, passed=passed)
     context = WalkContext(basis, chain, stored, answers)
@@ -95,8 +67,6 @@ def walk_pages(
 
 
 class TrailWalk:
-    """One walk along a trail; call `run` once."""
-
     def __init__(self, context: WalkContext, rules: ArchiveRules, keeper: Keeper) -> None:
         stored = context.stored.values()
         attached = {row.url: row.rank for row in stored if row.rank is not None}
@@ -112,7 +82,6 @@ class TrailWalk:
         self._steps = 0
 
     def run(self) -> Talk[WalkResult]:
-        """Walk to the end; the notes of the result say how the walk ended."""
         yield from self._keeper.begin()
         is_out_of_time = False
         try:
@@ -163,6 +132,9 @@ class TrailWalk:
         return objection
 
     def _end_of(self, why: SameDocument | Note) -> End | Note:
+        # True ends: no older link; a link to itself, also through a redirect (R17). Among pages (R6, R17)
+        # these, too: any link back; `NO_PROGRESS_PAGES` in a row; a page that does not exist, unless a `last`
+        # link says that it should; on a closing trail, the first page without news.
         if isinstance(why, SameDocument):
             return End.ITSELF
         if why.kind is ChainLoop and self._trail.is_paged:
@@ -194,7 +166,6 @@ class TrailWalk:
         return found
 
     def _obtain(self, url: str) -> Talk[FoundDocument | Note]:
-        """Return the document from a response, else from the store, else fetch it."""
         answers, is_alone = self._context.answers, self._holes.note is not None
         while True:
             self._steps += 1
@@ -243,11 +214,10 @@ class TrailWalk:
         return False
 
     def _is_new(self, found: FoundDocument) -> Talk[bool]:
-        """Return whether a document behind a hole is part of the feed, or brings an entry not stored.
-
-        An update of a stored entry does not count: a publisher that answers every URL with its newest
-        entries would keep the walk going. Documents on the path must be stored already.
-        """
+        """Return whether a document behind a hole is part of the feed, or brings an entry not stored."""
+        # An update of a stored entry does not count: a publisher that answers every URL with its newest
+        # entries would keep the walk going.
+        # Documents on the path must be stored already.
         if found.row is not None:
             return self._is_part(found.row)
         known = yield from ask(FindKnown(found.arrival.url, found.arrival))
@@ -261,12 +231,9 @@ class TrailWalk:
         return self._basis.waits(hole.url) if row is None else not self._is_part(row)
 
     def _is_part(self, row: StoredDocument) -> bool:
-        """Return whether a stored document is part of the feed, or returns with the one before the hole.
-
-        A detached document was mostly replaced (R15): only a link brings it back, not a guess. But
-        documents that left at one instant, with a whole feed or with its format (R1, R23), belong
-        together.
-        """
+        """Return whether a stored document is part of the feed, or returns with the one before the hole."""
+        # A detached document was mostly replaced (R15): only a link brings it back, not a guess. But
+        # documents that left at one instant, with a whole feed or with its format (R1, R23), belong together.
         tip = self._context.find_stored(self.chain.tip.url)
         is_back = tip is not None and tip.rank is None and tip.detached_at == row.detached_at
         return row.rank is not None or is_back

@@ -1,20 +1,8 @@
 """Guesses where a chain leads: ahead of the path, and behind a missing document.
 
-Archives are mostly numbered or dated: after `…/archive/41` and `…/archive/40` comes `…/archive/39`,
-after `…/2003/01` and `…/2002/12` comes `…/2002/11`. Such guesses serve two purposes:
-
-    next_urls(["http://o.test/a/41", "http://o.test/a/40"], 2)    # (".../39", ".../38")
-
-Look-ahead (`Ahead`, docs/design.md#look-ahead): a guess only starts a request early. The document does
-not count until the chain links to it. First one guess tests whether the chain reaches that far. Then
-the documents before it are fetched. So at most one request goes beyond the end of the chain.
-
-Holes (`Holes`, rule R34): a missing document hides the link to the next one, but not its place. So the
-walk asks for guesses behind the hole without a link. Such a document joins if it says itself that it
-belongs to this feed, and is no repetition.
-
-    holes.open(DocumentUnavailable(".../39", …), steps=[".../41", ".../40", ".../39"])
-    holes.next_guess()       # ".../38"; None when none is left, and the walk ends with `holes.note`
+After `…/archive/41` and `…/archive/40` mostly comes `…/archive/39`. Look-ahead (`Ahead`,
+docs/design.md#look-ahead) only starts a request early: the document does not count until the chain links to
+it. A missing document hides the link to the next one, so `Holes` guesses behind it (R34).
 """
 
 from __future__ import annotations
@@ -41,17 +29,11 @@ from wholefeed.core.walk.chain import Arrival, Chain, WalkLimits
 class Ahead:
     """The choice of documents that one walk fetches ahead of its path.
 
-    Candidates are the targets of early links in documents still arriving, then guesses. A URL with a
-    response is never chosen again.
-
-    Args:
-        chain: The path so far.
-        limits: The limits of the walk.
-        known: Returns whether a URL's document is stored, so that a guess is useless.
-        arrival_of: Returns the document of a URL fetched ahead of the path.
-        max_window: Most documents ahead of the path.
-        look_ahead: Whether to guess.
+    `known` returns whether a URL's document is stored, so that a guess is useless.
     """
+
+    # Candidates are the targets of early links in documents still arriving, then guesses. A URL with a
+    # response is never chosen again.
 
     def __init__(
         self,
@@ -69,14 +51,14 @@ class Ahead:
         self._arrival_of = arrival_of
         self._max_window = max_window
         self._max_guesses = max_window if look_ahead else 0
+        # Most guesses now: doubled after each hit, 0 after the first miss.
         self._window = min(_FIRST_WINDOW, self._max_guesses)
-        """Most guesses now: doubled after each hit, 0 after the first miss."""
         self._followers: dict[str, str] = {}
         self._asked: dict[str, str] = {}
         self._early: dict[str, str] = {}
         self._answered: set[str] = set()
+        # The guess that tests whether the chain goes on, if any.
         self._probe = ""
-        """The guess that tests whether the chain goes on, if any."""
         self._arrived_bytes = chain.path[0].body_bytes
 
     def is_answered(self, url: str) -> bool:
@@ -108,13 +90,7 @@ class Ahead:
             self._window = min(self._window * 2, self._max_guesses) if is_hit else 0
 
     def choose_fetches(self, target: str, *, steps: Sequence[str], is_alone: bool) -> tuple[WantedFetch, ...]:
-        """Choose the documents to fetch, the most urgent first.
-
-        Args:
-            target: The path's next document.
-            steps: The URLs that the chain linked to so far, with the target last.
-            is_alone: Whether to choose nothing behind the target.
-        """
+        """Choose the documents to fetch, the most urgent first; if `is_alone`, nothing behind the target."""
         wants = [WantedFetch(self.spelling(target), is_guess=False)]
         listed = {document_key(target)}
         for url in () if is_alone else self._behind(target, steps):
@@ -126,7 +102,6 @@ class Ahead:
         return tuple(wants)
 
     def _behind(self, target: str, steps: Sequence[str]) -> list[str]:
-        """Return the documents that probably follow, the nearest first."""
         room = min(self._max_window, self._limits.documents - len(self._chain.path) - 1)
         if self._arrived_bytes >= self._limits.bytes:
             return []
@@ -146,13 +121,10 @@ class Ahead:
     def _worth_asking(self, steps: Sequence[str], deep: int) -> list[str]:
         """Choose the guesses to fetch: nobody knows the end of a chain, and beyond it are only refusals.
 
-        So one guess at the far end of the window is the probe. Those before it follow once the probe
-        has arrived. Pages are counted up to the `last` one, which they name.
-
-        Args:
-            steps: The same as for `next_urls`.
-            deep: Most guesses to consider.
+        So one guess at the far end of the window is the probe, and those before it follow once the probe has
+        arrived. At most one request goes beyond the end of the chain.
         """
+        # Pages are counted up to the `last` one, which they name.
         if self._chain.trail.is_paged:
             return list(self._guessed_after(steps, self._window))
         guesses = self._guessed_after(steps, deep if self._window else 0)
@@ -181,7 +153,6 @@ class Ahead:
         return not self._chain.trail.is_paged or (last is not None and is_counted(url, last))
 
     def _likely_older(self, url: str) -> str | None:
-        """Return the older link of a document fetched ahead or still arriving."""
         arrival = self._find_fetched(url)
         if arrival is None:
             return self._early.get(document_key(url))
@@ -195,15 +166,10 @@ class Ahead:
 def is_foreseen(url: str, needed: str, under_way: Sequence[str], window: int) -> bool:
     """Return whether an arriving document's older link is being fetched, so its head need not be read.
 
-    That holds if enough documents are under way and their URLs count on. If guesses are wrong, the
-    document that the path has reached shows it: its head is always read.
-
-    Args:
-        url: The arriving document.
-        needed: The document that the path has reached.
-        under_way: All running fetches, in the order of their start.
-        window: Most documents ahead of the path.
+    `under_way` are the running fetches, in the order of their start. If guesses are wrong, the document that
+    the path has reached (`needed`) shows it: its head is always read.
     """
+    # Enough documents are under way, and their URLs count on.
     is_ahead = bool(needed) and url != needed
     return is_ahead and len(under_way) >= window and bool(next_urls(under_way[-3:], 1))
 
@@ -223,13 +189,8 @@ _FIRST_WINDOW: Final = 2
 def next_urls(steps: Sequence[str], count: int, *, lowest: int = 0) -> tuple[str, ...]:
     """Return the URLs that probably follow, the nearest first; empty if there is no pattern.
 
-    Two URLs form a pattern if they differ in one date or number by one. Any other difference counts if
-    the URL before them confirms it. Zero padding stays, and no number goes below 0.
-
-    Args:
-        steps: The URLs that the chain linked to so far, in order; the last three count.
-        count: Most guesses to return.
-        lowest: The lowest number worth a guess.
+    Two URLs form a pattern if they differ in one date or number by one. Any other difference counts if the
+    URL before them confirms it. Zero padding stays, and no number goes below `lowest`.
     """
     for pattern in (_DATES_AND_NUMBERS, _NUMBERS):
         step = _step(steps, pattern)
@@ -253,12 +214,7 @@ def _continue_step(step: _Step, count: int, lowest: int) -> tuple[str, ...]:
 def count_left(steps: Sequence[str], last_url: str = "") -> int | None:
     """Return how many documents probably follow; None if their URLs do not tell.
 
-    Falling numbers end at 1, or at the last step that fits. Rising ones end at the number of
-    `last_url`.
-
-    Args:
-        steps: The same as for `next_urls`.
-        last_url: URL of the last document, if known.
+    Falling numbers end at 1, or at the last step that fits. Rising ones end at the number of `last_url`.
     """
     step, dated = _step(steps, _NUMBERS), _step(steps, _DATES_AND_NUMBERS)
     if step is None or dated is None or dated.before != step.before:
@@ -275,23 +231,19 @@ def count_left(steps: Sequence[str], last_url: str = "") -> int | None:
 
 
 def count_from_newest(urls: Sequence[str]) -> bool:
-    """Return whether documents are numbered from the newest one (with 0, 1 or 2 as the first number).
+    """Return whether documents are numbered from the newest one, with 0, 1 or 2 as the first number.
 
     Then a new document changes all numbers, or entries move from one document to the next (R35).
-
-    Args:
-        urls: URLs of the documents, the newest first.
     """
     step = _step(urls[:2], _NUMBERS)
     return step is not None and step.delta == 1 and step.counter.value <= _HIGHEST_SECOND
 
 
+# Highest number of the second document: the first archive behind pages is page 2.
 _HIGHEST_SECOND: Final = 3
-"""Highest number of the second document: the first archive behind pages is page 2."""
 
 
 def is_counted(url: str, other: str) -> bool:
-    """Return whether two URLs differ in one number or date alone."""
     return any(_difference(url, other, pattern) is not None for pattern in (_DATES_AND_NUMBERS, _NUMBERS))
 
 
@@ -314,8 +266,6 @@ class _Step(NamedTuple):
 
 
 class _Counter(NamedTuple):
-    """A counting part of a URL: its value, and a function to write another."""
-
     value: int
     write: Callable[[int], str | None]
 
@@ -331,7 +281,6 @@ _DATE: Final = (
 
 _DATES_AND_NUMBERS: Final = re.compile(f"{_DATE}|{_NUMBER}")
 _REMEMBERED: Final = 64
-"""Size of the caches: a walk needs the same few differences."""
 
 
 @lru_cache(_REMEMBERED)
@@ -376,7 +325,7 @@ _LARGEST_NUMBER: Final = 10**15
 
 
 def _dates(first: str, second: str) -> tuple[_Counter, _Counter] | None:
-    """Read two strings as months or days; None if one is no date."""
+    # None if one of the two is no date.
     pattern = _DATE_PARTS if re.search("[^0-9]", second) else _COMPACT_DATE_PARTS
     one, two = pattern.fullmatch(first), pattern.fullmatch(second)
     if one is None or two is None or (one[4] is None) != (two[4] is None) or one[2] != two[2]:
@@ -429,14 +378,7 @@ def _days(match: re.Match[str], width: int) -> _Counter | None:
 
 
 class Holes:
-    """The missing documents that a walk meets, one after the other.
-
-    Args:
-        chain: The path so far.
-        limits: The limits of the walk.
-        attached: The same as for `guesses_behind`.
-    """
-
+    # A document behind a hole joins if it says itself that it belongs to this feed, and is no repetition.
     def __init__(self, chain: Chain, *, limits: WalkLimits, attached: Sequence[str]) -> None:
         self._chain = chain
         self._limits = limits
@@ -448,10 +390,8 @@ class Holes:
         """The reason why the present hole's document is missing; None outside a hole."""
         self.looked_at: list[str] = []
         self.jumps: list[Note] = []
-        """Notes on the holes that the walk has passed."""
 
     def open(self, note: Note, steps: Sequence[str]) -> None:
-        """Begin to look behind a missing document; `steps` are as for `guesses_behind`."""
         is_passable = note.kind in _MISSING and not self._chain.trail.is_paged
         self._left = list(guesses_behind(steps, self._attached)) if is_passable else []
         self.note, self._lacking, self.looked_at = note, [note.url], []
@@ -478,9 +418,8 @@ class Holes:
     def admits(self, arrival: Arrival) -> bool:
         """Return whether a document behind the hole says itself that it belongs to this feed.
 
-        No link leads there, so the evidence must be stronger than for a linked document (R24). Even at
-        the same site the document must name the feed, or link to a missing document as the next newer
-        one. A stored document has done so before.
+        No link leads there, so the document must name the feed even at the same site (R24), or link to a
+        missing document as the next newer one. A stored document has done so before.
         """
         if self._chain.objection(arrival) is not None:
             return False
@@ -497,17 +436,14 @@ class Holes:
         self.note = None
 
 
+# Reasons for a missing document that say nothing about those behind it.
 _MISSING: Final = (DocumentUnavailable, FormatMismatch, CrossOriginUnconfirmed)
-"""Reasons for a missing document that say nothing about those behind it."""
 
 
 def guesses_behind(steps: Sequence[str], attached: Sequence[str]) -> tuple[str, ...]:
     """Return the URLs that may stand behind a missing document, the nearest first.
 
-    Args:
-        steps: The URLs that the chain linked to, in order, with the missing one last.
-        attached: The stored archive documents of the feed, newest first. They show how the chain
-            counts if the newest one is missing.
+    `attached`, newest first, show how the chain counts if the newest one is missing.
     """
     if len(steps) > 1:
         return next_urls(steps, MAX_GUESSES)
@@ -521,8 +457,8 @@ def guesses_behind(steps: Sequence[str], attached: Sequence[str]) -> tuple[str, 
     return newest if newest and next_urls([missing, *newest], 1) else ()
 
 
+# Documents tried behind a missing one.
 MAX_GUESSES: Final = 3
-"""Documents tried behind a missing one."""
 
 
 def _place(url: str, urls: Sequence[str]) -> int:

@@ -1,8 +1,4 @@
-"""The documents of one walk, the rules for joining them, and the links to follow.
-
-The rules about single documents are here: R17 (the same document again), R23 (format), R24 (site), and
-the limits of a chain (R18). `wholefeed.core.refresh.walk` decides when to go on.
-"""
+"""The documents of one walk, the rules for joining them, and the links to follow."""
 
 from __future__ import annotations
 
@@ -35,17 +31,17 @@ class Arrival:
     """Every URL of the redirect chain between the two."""
     family: Family
     site_id: str
-    """The document's name for the feed, the same as `Head.site_id`; may be empty."""
+    """The document's name for the feed, as in `Head.site_id`; may be empty."""
     links: Mapping[str, str]
-    """The same as `Navigation.links`, fresh or stored."""
+    """As in `Navigation.links`, fresh or stored."""
     digest: bytes
     body_bytes: int
     entries: int
     keys: Iterable[Key] | None
     """Identities and update instants of a fetched document; None for a stored one."""
     news: bool = True
-    """For a stored document: whether it brought news when it first joined a path. For a page (R6): whether
-    it brought an entry not stored before."""
+    """For a stored document: whether it brought news when it first joined a path. For a page (R6): whether it
+    brought an entry not stored before."""
     span: DateSpan | None = None
     """Dates of the entries, if the document was fetched and has any."""
 
@@ -70,11 +66,7 @@ class DateSpan(NamedTuple):
 class Chain:
     """The path of one walk, newest first.
 
-    Args:
-        subscription: The subscription document.
-        trail: The links to follow.
-        site_of: Returns the site of a URL (rule R24).
-        passed: Documents that another trail from the subscription document has collected.
+    `passed` are documents that another trail from the subscription document has collected.
     """
 
     def __init__(
@@ -88,16 +80,16 @@ class Chain:
         self.path: list[Arrival] = []
         self.body_bytes = 0
         self.entries = 0
+        # Documents without a new entry at the end of the path.
         self.without_news = 0
-        """Documents without a new entry at the end of the path."""
         self.trail = trail
         self._site_of = site_of
         self._seen = SeenKeys()
         self._owners: dict[str, int] = {}
         self._bodies: dict[tuple[bytes, str | None], int] = {}
         self._sites = {site_of(subscription.url), site_of(subscription.final_url)}
+        # The last document so far: the oldest one of a chain.
         self.tip = subscription
-        """The last document so far: the oldest one of a chain."""
         self.join(subscription)
         for arrival in passed:
             self.join(arrival)
@@ -144,10 +136,11 @@ class Chain:
     def repetition(self, url: str) -> SameDocument | Note | None:
         """Return whether going to this URL ends the chain or closes a circle; None for neither (R17).
 
-        A document's `self` link tells nothing before the target is here. If a template wrote one `self`
-        into every document, it would end the chain at the first step. Arriving documents are compared
-        by their bodies.
+        A document's `self` link tells nothing before the target is here: a template may write one `self` into
+        every document.
         """
+        # One `self` in every document would end the chain at the first step. Arriving documents are compared
+        # by their bodies.
         # draft -00, 4; PaceFeedState: this very document's own place
         this = self.tip.links.get(Relation.THIS)
         if this is not None and document_key(this) == document_key(url):
@@ -237,7 +230,6 @@ class WalkLimits:
     entries: int
 
     def list_reached_limits(self, documents: int, body_bytes: int, entries: int, url: str) -> Iterator[Note]:
-        """Yield a note on each reached limit."""
         for held, limit, key in (
             (documents, self.documents, "limits.documents_per_feed"),
             (body_bytes, self.bytes, "limits.feed_bytes"),
@@ -258,11 +250,10 @@ NO_PROGRESS_PAGES: Final = 2
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trail:
-    """One way through the documents of a feed.
+    """One way through the documents of a feed; a paged feed needs several (`page_trails`).
 
-    A chain is one trail: from the subscription document along the relation to the older document. A
-    paged feed can be entered anywhere and needs several trails (`page_trails`). The relation never
-    changes on a trail, despite other links: on a second page `prev` leads to newer entries (R0).
+    The relation never changes on a trail, despite other links: on a second page `prev` leads to newer entries
+    (R0).
     """
 
     relation: str
@@ -284,7 +275,6 @@ class Trail:
 
     @property
     def is_backward(self) -> bool:
-        """Whether the trail leads towards the first page."""
         return self.relation == Relation.PREVIOUS
 
     def _names(self, is_first: bool) -> tuple[str, ...]:
@@ -293,8 +283,8 @@ class Trail:
         return (name,) if synonym is None else (name, synonym)
 
 
+# RFC 5005 says `previous`, the registry of relations `prev`; among pages they mean the same.
 _SYNONYMS: Final = {Relation.PREVIOUS: Relation.PREV}
-"""RFC 5005 says `previous`, the registry of relations `prev`; among pages they mean the same."""
 
 
 def page_trails(
@@ -306,20 +296,12 @@ def page_trails(
 ) -> tuple[Trail, ...]:
     """Return the trails through a paged feed, in their order (R6; RFC 5005, section 3).
 
-    Each starts at the subscription document, and ends at a page that another trail has collected:
-
-        first, then next, next …      from the first page on, mostly as far as the subscription document
-        previous, previous …          if no other way leads to the first page
-        next, next …                  to the last page
-
-    Args:
-        links: Links of the subscription document, as in `Navigation.links`.
-        names: The URLs of the subscription document.
-        is_closing: Whether an earlier walk collected the whole feed.
-        is_known: Returns whether a document is stored under a URL. If an earlier walk collected all and
-            nothing is stored under the first page's URL, that page is the subscription document by
-            another URL.
+    Each starts at the subscription document, and ends at a page that another trail has collected.
+    `is_closing`: an earlier walk collected the whole feed. If then nothing is stored under the first page's
+    URL, that page is the subscription document by another URL.
     """
+    # From the first page on by `next`, mostly as far as the subscription document; by `previous`, if no other
+    # way leads to the first page; by `next` to the last page.
     own = tuple(names)
 
     def leads_away(relation: str) -> bool:
@@ -348,11 +330,7 @@ def page_trails(
 
 
 def first_ascent(spans: Sequence[DateSpan | None]) -> int | None:
-    """Return the index of the first page newer than the one before it; None if there is none.
-
-    Args:
-        spans: Spans of documents, each the `next` of the one before; None for unknown dates.
-    """
+    """Return the index of the first page newer than the one before it; None if there is none."""
     steps = enumerate(pairwise(spans), start=1)
     return next((n for n, (one, two) in steps if one and two and two.is_newer_than(one)), None)
 
@@ -371,10 +349,11 @@ def is_ascending(spans: Sequence[DateSpan | None]) -> bool:
 class SeenKeys:
     """A set of keys in bounded memory that rarely mistakes a new key for a known one.
 
-    Up to some thousands of keys it is exact. It holds Python's own hashes of 64 bits, which nobody can
-    foresee. Beyond that it is a Bloom filter of 2 MiB, with one mistake in 500 at a million keys. Rule
-    R17 asks whether fifty documents in a row brought nothing new, so a single mistake changes nothing.
+    Rule R17 asks whether fifty documents in a row brought nothing new, so a single mistake changes nothing.
     """
+
+    # Up to some thousands of keys it is exact, by Python's own hashes of 64 bits, which nobody can foresee.
+    # Beyond that it is a Bloom filter of 2 MiB, with one mistake in 500 at a million keys.
 
     def __init__(self) -> None:
         self._exact: set[int] | None = set()
@@ -403,7 +382,6 @@ class SeenKeys:
             self._mark(each)
 
     def _mark(self, key: int) -> bool:
-        """Set the bits of a key's hash; return whether one of them was clear."""
         is_new = False
         bits, place, step = self._bits, key, key >> 24 | 1
         for _ in range(_PROBES):
@@ -415,13 +393,13 @@ class SeenKeys:
         return is_new
 
 
+# Keys in the exact set, in 1 MiB; most feeds never have more.
 EXACT_KEYS: Final = 1 << 14
-"""Keys in the exact set, in 1 MiB; most feeds never have more."""
 FILTER_BITS: Final = 1 << 24
 _PROBES: Final = 4
 _MASK: Final = FILTER_BITS - 1
+# Keys to add between two checks of the set's size.
 _AT_ONCE: Final = 1024
-"""Keys to add between two checks of the set's size."""
 
 
 def is_new_throughout(keys: Iterable[Key], known: Collection[EntryId]) -> bool:
@@ -431,9 +409,7 @@ def is_new_throughout(keys: Iterable[Key], known: Collection[EntryId]) -> bool:
 def has_news(keys: Iterable[Key], known: Mapping[EntryId, float | None]) -> bool:
     """Return whether a key is an unknown entry, or a later update of a known one.
 
-    Args:
-        keys: Keys of a document's entries.
-        known: The latest update instant of each known identity; None if it has none.
+    `known` has the latest update instants; None if an entry has none.
     """
     return any(
         identity not in known or (instant is not None and instant > (known[identity] or _EVER))

@@ -9,20 +9,13 @@ from dataclasses import dataclass
 def settle_path(
     stored: Sequence[int], path: Sequence[int], *, is_true_end: bool, is_full: bool = False
 ) -> Drift:
-    """Compare the path of a walk with the stored chain (rule R15).
+    """Compare the path of a walk with the stored chain (rule R15); both are newest first.
 
-    The joint is the last document of the path that was stored before. If the path reached the true end
-    of the chain, stored documents in front of the joint but not on the path were replaced. All
-    documents behind the joint stay: a shorter chain is no deletion. A path without a joint, or with an
-    early end, removes nothing.
-
-    Args:
-        stored: The attached archive documents, newest first.
-        path: The archive documents of the walk, newest first, without the subscription document.
-        is_true_end: Whether the walk ended with the oldest document of the chain.
-        is_full: Whether every document was revalidated, so that a whole path is the truth (R14). Then
-            all stored documents not on the path were replaced.
+    Stored documents in front of the last common one were replaced, if the path reached the true end of the
+    chain. All documents behind that one stay: a shorter chain is no deletion. With `is_full`, a whole path is
+    the truth (R14).
     """
+    # A path without a common document, or with an early end, removes nothing.
     places = {document: place for place, document in enumerate(stored)}
     on_path = set(path)
     joints = [places[document] for document in path if document in places]
@@ -47,11 +40,9 @@ class Drift:
 
 
 def _interleave(kept: Sequence[int], path: Sequence[int]) -> tuple[int, ...]:
-    """Put the path in order, and each other document behind its former neighbour.
-
-    So new documents stand in front of the document that they lead to, and unreached ones behind it.
-    Documents in the middle, passed by an unfinished path, stay in their place.
-    """
+    """Put the path in order, and each other document behind its former neighbour."""
+    # New documents stand in front of the document that they lead to, and unreached ones behind it.
+    # Documents in the middle, passed by an unfinished path, stay in their place.
     on_path = set(path)
     places = {document: place for place, document in enumerate(kept)}
     order: list[int] = []

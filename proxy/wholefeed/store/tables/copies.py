@@ -1,8 +1,4 @@
-"""Copies of entries, for the order of a feed's entries (`wholefeed.core.compose.ordering`).
-
-rows = read(db, documents)              # the entries of documents, from the top of each
-pairs = shared(db, feed, documents)     # entries of which one copy is live and another is not
-"""
+"""Copies of entries, for the order of a feed's entries (`wholefeed.core.compose.ordering`)."""
 
 from __future__ import annotations
 
@@ -32,7 +28,6 @@ _ROWS: Final = """
 
 
 def read(db: Database, documents: Iterable[int]) -> list[OrderRow]:
-    """Return the entries of attached documents, from the top of each."""
     return ask_for(db, documents)()
 
 
@@ -55,7 +50,6 @@ _PAIRS: Final = """
 
 
 def find_other_copies(db: Database, feed: int, documents: Iterable[int]) -> list[Pair]:
-    """Return the other copies of entries in attached documents, where one of both is live."""
     rows = fetch_all(db, _PAIRS, {"feed": feed, "documents": json_ids(documents)})
     return [Pair(row[0], row[1], bool(row[2]), row[3], row[4]) for row in rows]
 
@@ -68,6 +62,5 @@ _SPANS: Final = """
 
 
 def spans(db: Database, documents: Iterable[int]) -> dict[int, tuple[float | None, float | None]]:
-    """Return the dates of the oldest and the newest live entry of each document with any."""
     rows = fetch_all(db, _SPANS, {"documents": json_ids(documents)})
     return {row[0]: (row[1], row[2]) for row in rows}

@@ -1,9 +1,5 @@
 """The documents of a feed with their bodies and entries: reading, storing, arranging, purging.
 
-    [number] = put(db, feed, [NewDocument(...)], now)
-    arrange(db, feed, {number: 0}, [], now, is_withdrawn=False)     # its rank: the order of the output
-    body = read_body(db, number)
-
 Feed, URL and role identify a document; its number stays when another version replaces it.
 """
 
@@ -148,7 +144,6 @@ _DATED_ENTRIES: Final = "SELECT identity, order_at FROM entry WHERE document = :
 
 
 def dated_entries(db: Database, document: int) -> list[tuple[EntryId, float | None]]:
-    """Return identity and sort date of each entry of a document, from the top."""
     return [(EntryId(row[0]), row[1]) for row in fetch_all(db, _DATED_ENTRIES, {"document": document})]
 
 
@@ -164,7 +159,7 @@ _ASKED_AT_ONCE: Final = 256
 
 
 def _parts(identities: Sequence[EntryId]) -> Iterator[Sequence[EntryId]]:
-    """Yield identities in parts of one size, padded, so that one prepared statement serves all."""
+    """Yield identities in parts of one size, so that one prepared statement serves all."""
     for start in range(0, len(identities), _ASKED_AT_ONCE):
         asked = identities[start : start + _ASKED_AT_ONCE]
         yield [*asked, *[asked[-1]] * (_ASKED_AT_ONCE - len(asked))]
@@ -220,7 +215,6 @@ _SAID: Final = """
 
 
 def list_for_comparison(db: Database, document: int) -> list[StatedDeletion]:
-    """Return a document's entries, from the top, for comparison with their replacements."""
     return [StatedDeletion(*row) for row in fetch_all(db, _SAID, {"document": document})]
 
 
@@ -237,10 +231,8 @@ _KNOWN: Final = f"""
 def find_known_dates(
     db: Database, feed: int, identities: Sequence[EntryId], but: int | None
 ) -> dict[EntryId, float | None]:
-    """Return the latest update instant of each identity in an attached document.
-
-    Imported (I1) and listed (H7) entries do not count: a walk that met one would end too soon.
-    """
+    """Return the latest update instant of each identity in an attached document."""
+    # Imported (I1) and listed (H7) entries do not count: a walk that met one would end too soon.
     found: dict[EntryId, float | None] = {}
     for asked in _parts(identities):
         rows = db.execute(_KNOWN, (feed, but or 0, feed, *asked))
@@ -296,10 +288,8 @@ def put_arranged(
 
 
 def put_again(db: Database, feed: int, documents: Sequence[NewDocument], now: float) -> None:
-    """Store newly parsed versions of stored documents without losing facts of their entries (R8, R9, R19).
-
-    If the number of entries is unchanged, places match new identities to old ones.
-    """
+    """Store newly parsed versions of stored documents without losing facts of their entries (R8, R9, R19)."""
+    # If the number of entries is unchanged, places match new identities to old ones.
     change = DocumentsChange.begin(db, feed)
     for each in documents:
         document = each
@@ -329,7 +319,6 @@ def put_again(db: Database, feed: int, documents: Sequence[NewDocument], now: fl
 
 
 def touch(db: Database, document: int, changes: DocumentChanges) -> None:
-    """Set columns of a document, named by the program."""
     if changes:
         columns = ", ".join(f"{name} = :{name}" for name in changes)
         sql = f"UPDATE document SET {columns} WHERE id = :document"  # noqa: S608
@@ -433,13 +422,11 @@ def _named_entries(
 def _put_traits(
     db: Database, change: DocumentsChange, feed: int, documents: Iterable[tuple[NewDocument, PackedEntries]]
 ) -> None:
-    """Store the traits of entries that are new to the feed (R36).
-
-    In a feed with unstable ids, posts known under other ids are left out.
-    """
+    """Store the traits of entries that are new to the feed (R36)."""
     for document, packed in documents:
         if not document.traits:
             continue
+        # In a feed with unstable ids, posts known under other ids are left out.
         is_unstable = change.renaming_looks >= posts.UNSTABLE_LOOKS
         ambiguous = document.ambiguous if change.ambiguous is None else change.ambiguous
         named = list(packed.identities())
@@ -485,7 +472,7 @@ _SHARERS_DIRTY: Final = "UPDATE document SET is_dirty = 1 WHERE segment = :segme
 
 
 def _unlink(db: Database, document: int, segment: int | None) -> None:
-    """Remove a document from its segment. The other documents of the segment must be sealed again."""
+    # The other documents of the segment must be sealed again.
     if segment is not None:
         run(db, _SHARERS_DIRTY, {"segment": segment, "document": document})
         run(db, _UNLINK, {"document": document})
@@ -519,11 +506,8 @@ _IF_NEW: Final = " ON CONFLICT (feed, url, role) DO NOTHING RETURNING id, url, r
 def _put_arrivals(
     db: Database, change: DocumentsChange, feed: int, documents: Sequence[NewDocument], now: float
 ) -> dict[int, int]:
-    """Store those documents together that are new to the feed and need no special treatment.
-
-    One by one, eight documents made SQLite's thread wait for its turn 250 times (`build_insert`). Return
-    their numbers, by their places in `documents`.
-    """
+    """Store plain, new documents together; return their numbers, by their places in `documents`."""
+    # One by one, eight documents made SQLite's thread wait for its turn 250 times.
     plain = dict[tuple[str, Role], int]()
     for place, document in enumerate(documents):
         if _is_plain(document):
@@ -538,7 +522,7 @@ def _put_arrivals(
 
 
 def _is_plain(document: NewDocument) -> bool:
-    """Whether the document, if new to the feed, has only new entries with ids of their own."""
+    """Return whether the document, if new to the feed, has only new entries with ids of their own."""
     is_old = document.role in (Role.ARCHIVE, Role.PAGE)
     is_attached = document.rank is not None
     return (
@@ -571,8 +555,8 @@ def _put_arrived(
     return found
 
 
+# Rows of one statement, about half a millisecond of work for SQLite.
 _MOST_ENTRIES: Final = 256
-"""Rows of one statement, about half a millisecond of work for SQLite."""
 _ENTRY_COLUMNS: Final = (
     "document, feed, is_live, ordinal, "
     "identity, updated_at, order_at, document_updated_at, made_at, size, fullness"
@@ -587,14 +571,11 @@ class _EntriesToPut(NamedTuple):
 
 
 def _put_entries(db: Database, feed: int, documents: Sequence[_EntriesToPut]) -> None:
-    """Insert entries of several documents of a feed, many rows in one statement.
-
-    One row a statement made SQLite's thread wait for its turn a hundred times a document (`build_insert`).
-    """
     rows = chain.from_iterable(_entry_rows(feed, each) for each in documents)
     left = sum(len(each.entries) for each in documents)
     while left:
-        # A power of two, so that there are few statements to prepare.
+        # One row a statement made SQLite's thread wait for its turn a hundred times a document. A power of
+        # two, so that there are few statements to prepare.
         taken = min(_MOST_ENTRIES, 1 << (left.bit_length() - 1))
         run(db, _entry_statement(taken), list(chain.from_iterable(islice(rows, taken))))
         left -= taken
@@ -624,16 +605,15 @@ def _encode_new_body(document: NewDocument) -> bytes:
     return encode_body(document.body) if document.coded is None else document.coded
 
 
+# Level 3 compresses Atom text to 28.7 % at 251 MB/s. Bodies stay forever, so size counts
+# (`benchmarks/deflate.py`).
 _ZSTD_LEVEL: Final = 3
-"""Level 3 compresses Atom text to 28.7 % at 251 MB/s; level 2 of isal to 34.9 %. Bodies stay forever, so size
-counts (`benchmarks/deflate.py`)."""
 _ZSTD_OPTIONS: Final[dict[int, int]] = {
     zstd.CompressionParameter.compression_level: _ZSTD_LEVEL,
     zstd.CompressionParameter.checksum_flag: 1,
 }
+# Largest body for a reused compressor. A new one takes twice the time of compressing 12 KB.
 _SMALL_BYTES: Final = 1 << 18
-"""Largest body for a reused compressor. A new one clears 110 to 180 pages, twice the time of compressing 12
-KB; one for larger bodies needs megabytes."""
 _idle_compressors: Final[list[zstd.ZstdCompressor]] = []
 
 
@@ -782,8 +762,8 @@ def _attach(db: Database, change: DocumentsChange, document: int, rank: int) -> 
     change.hold([document])
 
 
+# Groups of roles within which ranks compare (R10, R20).
 _CLASSES: Final = {Role.SUBSCRIPTION: 0, Role.MEMORY: 1, Role.ARCHIVE: 2, Role.PAGE: 2}
-"""Groups of roles within which ranks compare (R10, R20)."""
 _SEGMENT_DIRTY: Final = "UPDATE document SET is_dirty = 1 WHERE segment = ?"
 
 
@@ -823,9 +803,7 @@ def moved_documents(
 ) -> Sequence[int]:
     """Return a run of the order that covers every pair of documents with a changed comparison.
 
-    Args:
-        before: (class, rank) of each document. Equal ones compare as equal.
-        after: The same, of the same documents.
+    `before` and `after` have the (class, rank) of the same documents; equal ones compare as equal.
     """
     old, new = _tokens(before), _tokens(after)
     end = len(new)
@@ -873,7 +851,6 @@ def remove(db: Database, feed: int, documents: Sequence[int], now: float) -> Non
 
 
 def purge(db: Database, before: float) -> int:
-    """Delete expired documents detached before an instant; return their number."""
     rows = fetch_all(db, _EXPIRED, {"before": before})
     for document, _ in rows:
         run(db, _DELETE, {"document": document})

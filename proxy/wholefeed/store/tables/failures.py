@@ -65,11 +65,7 @@ _CLEAR_MISSING: Final = "DELETE FROM attempt WHERE feed = :feed AND url <> :subs
 
 
 def replace_missing(db: Database, feed: int, missing: Sequence[Attempt]) -> bool:
-    """Replace the list of missing documents of a feed.
-
-    Returns:
-        Whether a document left the list without being stored.
-    """
+    """Replace the missing documents of a feed; return whether one left the list without being stored."""
     values = {"feed": feed, "subscription": SUBSCRIPTION_ATTEMPT}
     before = fetch_all(db, _WAS_MISSING, values)
     lost = {row["url"] for row in before if not row["is_had"]} - {each.url for each in missing}
@@ -87,10 +83,7 @@ _CLEAR_SUBSCRIPTION: Final = "DELETE FROM attempt WHERE feed = :feed AND url = :
 def note_refetch(
     db: Database, feed: int, failure: Attempt | None, changes: FeedChanges, *, is_known: bool = False
 ) -> None:
-    """Record a failure to fetch the subscription document (None: success), and update the feed.
-
-    See `feed_table.update` for `is_known`.
-    """
+    """Record a failure to fetch the subscription document (None: success), and update the feed."""
     feed_table.update(db, feed, changes, is_known=is_known)  # first: it raises if the feed was forgotten
     run(db, _CLEAR_SUBSCRIPTION, {"feed": feed, "subscription": SUBSCRIPTION_ATTEMPT})
     if failure is not None:
@@ -110,11 +103,9 @@ def overview(db: Database, feed: int) -> Overview:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MementoSearch:
-    """A missing document, and the progress of its search in a web archive."""
-
     feed: int
     url: str
-    """See `Attempt`: empty for the subscription document."""
+    """Empty for the subscription document."""
     reason: str
     status: int | None
     attempts: int
@@ -123,7 +114,6 @@ class MementoSearch:
     is_begun: bool = False
     """Whether a memento already replaces the subscription document."""
     position: str = ""
-    """Start of the next page of the archive's index."""
     taken_at: float | None = None
     """Capture time of the newest stored memento."""
 
@@ -159,7 +149,7 @@ _OPEN_SEARCHES: Final = f"""
 def list_open_searches(
     db: Database, *, now: float, horizon: float, feed: int | None = None
 ) -> list[MementoSearch]:
-    """Return the searches that are due, longest due first, in one feed or in all.
+    """Return the searches that are due, longest due first.
 
     An instant after `horizon` comes from a wrong clock.
     """

@@ -1,9 +1,4 @@
-"""The table of feeds and their aliases, with queries over many feeds.
-
-feed = create(db, url=url, fetch_url=url, family=family, kind=kind, now=now)
-update(db, feed.id, {"is_stale": 1})
-outlook(db, times)                  # feeds that may be polled, and the time of the next one
-"""
+"""The table of feeds and their aliases."""
 
 from __future__ import annotations
 
@@ -97,11 +92,10 @@ class FeedSearch(NamedTuple):
     state: str = ""
     """The visible state, or `stale`; empty: any."""
     sort: str = "asked"
-    """One of `ORDERS`."""
 
 
+# Most recently asked for; title, or URL without one; URL; state; most entries.
 ORDERS: Final = ("asked", "title", "url", "state", "entries")
-"""Most recently asked for; title, or URL without one; URL; state; most entries."""
 _MATCHING: Final = """
     FROM feed WHERE (:words = '' OR {found} > 0)
         AND (:state = '' OR {visible} = :state OR (:state = 'stale' AND is_stale <> 0))
@@ -135,7 +129,6 @@ _COUNT_MATCHING: Final = vary_by_engine(f"SELECT count(*) {_MATCHING}", **_VARIE
 
 
 def search(db: Database, search: FeedSearch, *, limit: int, offset: int) -> tuple[list[FeedSummary], int]:
-    """Return a result page of a search, and the total number of matches."""
     rows = fetch_all(db, _SEARCH, {**search._asdict(), "limit": limit, "offset": offset})
     matching = {"words": search.words, "state": search.state}
     return [listed_feed(row) for row in rows], int(fetch_value(db, _COUNT_MATCHING, matching))
@@ -184,7 +177,7 @@ _LIST_DUE: Final = f"""
 
 
 def list_due(db: Database, now: float, limit: int) -> list[FeedRow]:
-    """Return the feeds whose publishers' pages are due (H8), those due longest first."""
+    """Return the feeds with due pages of their publishers (H8), those due longest first."""
     return [feed_row(row) for row in fetch_all(db, _LIST_DUE, {"now": now, "limit": limit})]
 
 
@@ -234,9 +227,9 @@ def add_alias(db: Database, url: str, feed: int) -> None:
 
 
 def update(db: Database, feed: int, changes: FeedChanges, *, is_known: bool = False) -> None:
-    """Set columns of a feed, named by the program, or raise `UnknownFeedError`.
+    """Set columns of a feed, or raise `UnknownFeedError`.
 
-    `is_known`: the same transaction checks the feed anyway, so this statement need not wait.
+    With `is_known`, the same transaction checks the feed anyway, so this statement need not wait.
     """
     columns = ", ".join(f"{name} = :{name}" for name in changes) or "id = id"
     updated = db.execute(f"UPDATE feed SET {columns} WHERE id = :feed", {**changes, "feed": feed})  # noqa: S608
@@ -301,15 +294,13 @@ def forget(db: Database, feed: int, now: float) -> bool:
 
 
 class Version(NamedTuple):
-    """The part of a feed's row that answers or decisions depend on; check times are separate."""
+    """The part of a feed's row that answers or decisions depend on."""
 
     published: tuple[object, ...]
     ages: Ages
 
 
 class Ages(NamedTuple):
-    """Check times of a feed and the freshness that follows; see `FeedRow`."""
-
     checked_at: float | None
     failed_at: float | None
     fresh_until: float | None
@@ -368,9 +359,9 @@ def _version(values: tuple[Any, ...]) -> Version:
 class Outlook:
     feeds: int
     due: tuple[tuple[int, str], ...]
-    """Number and `fetch_url` of each feed that may be polled, least recently checked first."""
+    """Least recently checked first."""
     next_at: float | None
-    """Earliest time for another one, epoch seconds. None: no other feed."""
+    """None: no other feed."""
 
 
 _DUE: Final = """
@@ -468,5 +459,5 @@ _PROBE_BYTES: Final = 16384
 
 
 def write_probe(db: Database) -> None:
-    """Overwrite a probe of 16 KiB, random because repeating data would be stored in a few bytes."""
+    """Overwrite a probe, random because repeating data would be stored in a few bytes."""
     run(db, _WRITE_PROBE, {"filler": os.urandom(_PROBE_BYTES)})

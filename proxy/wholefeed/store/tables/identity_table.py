@@ -1,10 +1,4 @@
-"""The keys that identify entries without an id of their own (rule R9), and which keys are ambiguous.
-
-A key becomes ambiguous for ever if it is the feed's own link, occurs twice in one document, or occurs on two
-items with different enclosures. An enclosure also becomes so on two items with different links: it would join
-them once their links are ambiguous. Entries with an ambiguous key are identified by their next key, each for
-itself. Identities therefore only split, and the order of documents does not matter.
-"""
+"""The keys that identify entries without an id of their own (rule R9), and the ambiguous keys."""
 
 from __future__ import annotations
 
@@ -18,6 +12,10 @@ from wholefeed.store.base import Database, fetch_all, fetch_one, run
 from wholefeed.store.tables import lines
 from wholefeed.store.tables.live import DocumentsChange
 
+# A key becomes ambiguous for ever if it is the feed's own link, occurs twice in one document, or occurs on
+# two items with different enclosures. An enclosure also becomes so on two items with different links. Entries
+# with an ambiguous key are identified by their next key, so identities only split, and the order of documents
+# does not matter.
 _AMBIGUOUS: Final = "SELECT key FROM ambiguous_key WHERE feed = :feed"
 
 
@@ -34,8 +32,7 @@ def find_ambiguous(
 ) -> frozenset[EntryId]:
     """Return the ambiguous keys of the feed once it contains a document.
 
-    `keys` are those of the document's entries. `own` are ambiguous by the document alone, or with the
-    documents of `beside`, which are about to be stored, too.
+    `own` are ambiguous by the document alone, or with the unstored documents of `beside`.
     """
     found = read_ambiguous(db, feed).union(own, _find_unlike([*beside, keys]))
     return found.union(_find_clashing(db, feed, keys, found))
@@ -159,7 +156,6 @@ def _find_clashing(db: Database, feed: int, keys: PackedKeys, known: Container[E
 
 
 def _find_unlike(documents: Iterable[PackedKeys]) -> set[EntryId]:
-    """Return the keys that unlike items share, among documents not stored yet."""
     files_of_link: dict[EntryId, EntryId] = {}
     item_of_file: dict[EntryId, tuple[EntryId, EntryId | None]] = {}
     found: set[EntryId] = set()
@@ -208,7 +204,6 @@ _IDENTIFY: Final = """
 def _split(
     db: Database, change: DocumentsChange, feed: int, keys: Collection[EntryId], known: Container[EntryId]
 ) -> None:
-    """Identify the entries with these keys again, now that the `known` keys are ambiguous."""
     bearers = {
         (row["document"], row["ordinal"]): row
         for key in keys

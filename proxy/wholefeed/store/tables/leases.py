@@ -1,15 +1,6 @@
 """Leases, which assign work to replicas, and the list of live replicas. PostgreSQL only.
 
-A lease is one row, in force until it ends or its replica dies. Success deletes it; failure leaves its outcome
-for a while. Each taking has its own token, so that late actions of an earlier one have no effect. Every
-change of a feed locks the feed's row, and so does a change of its lease: a transaction that sees its own
-lease commits before another replica gets it.
-
-    looked = take(db, feed_lease(7), feed=7, replica=own, wants=wants)
-    beat(db, own, progress)                             # a sign of life, every few seconds
-    end(db, [(feed_lease(7), looked.token, outcome)])
-
-All times come from the database's clock (`clock_seconds`), since the processes' clocks may differ.
+All times come from the database's clock, since the processes' clocks may differ.
 """
 
 from __future__ import annotations
@@ -30,8 +21,6 @@ DEAD_SECONDS: Final = 6.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeaseRow:
-    """A stored lease. Seconds are by the database's clock."""
-
     name: str
     replica: str
     token: str
@@ -58,7 +47,7 @@ def always(before: LeaseRow | None, feed: FeedRow | None) -> bool:
 
 class LeaseResult(NamedTuple):
     token: str
-    """Token of the taking; empty: not taken."""
+    """Empty: not taken."""
     before: LeaseRow | None
     feed: FeedRow | None
     """None: the feed was forgotten, or the lease is on none."""
@@ -68,6 +57,9 @@ def feed_lease(feed: int) -> str:
     return f"feed:{feed}"
 
 
+# Each taking has its own token, so that late actions of an earlier one have no effect. Every change of a feed
+# locks the feed's row, and so does a change of its lease: a transaction that sees its own lease commits
+# before another replica gets it.
 _LOCK_NAME: Final = "SELECT 1 FROM (SELECT pg_advisory_xact_lock(hashtextextended(:name, 0))) AS locked"
 _LOCK_FEED: Final = f"SELECT {FEED_COLUMNS} FROM feed WHERE id = :feed FOR NO KEY UPDATE"  # noqa: S608
 _LOCK_FEED_IF_FREE: Final = f"{_LOCK_FEED} SKIP LOCKED"
@@ -97,8 +89,8 @@ def take(
 ) -> LeaseResult:
     """Take a lease if it is free and wanted, in a write transaction.
 
-    With `takes_own`, a lease of the same replica counts as free. Without it, a feed that another transaction
-    changes is left alone, and the replica with a lease on no feed is notified that it is wanted.
+    With `takes_own`, a lease of the same replica counts as free. Without it, a busy feed is left alone, and
+    the replica with a lease on no feed is notified.
     """
     row = None
     if feed is None:
@@ -144,7 +136,7 @@ _IS_HELD: Final = "SELECT 1 FROM lease WHERE name = :name AND token = :token AND
 
 
 def is_held(db: Database, name: str, token: str) -> bool:
-    """Whether this taking of the lease has neither ended nor been replaced by another one."""
+    """Return whether this taking of the lease has neither ended nor been replaced."""
     return fetch_value(db, _IS_HELD, {"name": name, "token": token}) is not None
 
 
@@ -171,23 +163,19 @@ _TELL: Final = "SELECT pg_notify('wholefeed', :payload)"
 def end(db: Database, ends: Iterable[tuple[str, str, str]]) -> None:
     """End leases, and notify waiting replicas, in one statement that may run twice.
 
-    A lease that another replica took meanwhile stays.
-
-    `ends` has name, token and outcome of each: the failure, or empty for success or a private failure.
+    A lease that another replica took meanwhile stays. `ends` has name, token and outcome of each: the
+    failure, or empty for success or a private failure.
     """
     given = [{"name": name, "token": token, "outcome": outcome} for name, token, outcome in ends]
     fetch_all(db, _END, {"ends": json.dumps(given)})
 
 
 class Beat(NamedTuple):
-    """The database's reply to a sign of life."""
-
     was_known: bool
     """False: the replica is new, or a crash emptied the unlogged tables."""
     lease_tokens: Mapping[str, str]
     """Tokens of its leases, by name."""
     replicas: int
-    """Number of live replicas, with this one."""
 
 
 _IS_KNOWN_REPLICA: Final = "SELECT 1 FROM replica WHERE name = :replica AND began_at > 0"
@@ -221,7 +209,7 @@ _ORPHANS: Final = """
 
 
 def list_orphans(db: Database, limit: int) -> list[int]:
-    """Return the feeds whose refresh was ended by the death of a replica, oldest first."""
+    """Return the feeds of refreshes that a replica's death ended, oldest first."""
     found = fetch_all(db, _ORPHANS, {"limit": limit, "dead_seconds": DEAD_SECONDS})
     return [row["id"] for row in found]
 
@@ -241,8 +229,8 @@ def list_unfinished(db: Database) -> list[int]:
     return [row["id"] for row in fetch_all(db, _UNFINISHED, {"dead_seconds": DEAD_SECONDS})]
 
 
+# Lifetime of a failed lease's outcome.
 _KEPT_SECONDS: Final = 120.0
-"""Lifetime of a failed lease's outcome."""
 _FORGET_ENDED: Final = """
     DELETE FROM lease
     WHERE ended_at < clock_seconds() - CASE WHEN name LIKE 'host:%' THEN :host_seconds ELSE :kept_seconds END
@@ -253,8 +241,8 @@ _FORGET_ORPHANED: Final = """
         AND NOT EXISTS (SELECT 1 FROM feed WHERE feed.id = l.feed)
         AND NOT EXISTS (SELECT 1 FROM replica AS r WHERE r.name = l.replica)
 """
+# Silence after which a dead replica's row is deleted.
 _FORGOTTEN_SECONDS: Final = 600.0
-"""Silence after which a dead replica's row is deleted."""
 _FORGET_DEAD_REPLICAS: Final = "DELETE FROM replica WHERE beat_at < clock_seconds() - :forgotten_seconds"
 
 
@@ -273,7 +261,7 @@ _BEAT_AGAIN: Final = """
 def beat_replica_again(db: Database, name: str) -> bool:
     """Record a known replica's sign of life; return whether it is known.
 
-    A replica that died or left stays so, since others may have its leases.
+    A replica that died stays so, since others may have its leases.
     """
     return run_counting(db, _BEAT_AGAIN, {"name": name, "dead_seconds": DEAD_SECONDS}) > 0
 

@@ -1,11 +1,4 @@
-"""Lines: every entry that a replayed feed ever had, in the order of arrival (rule P1).
-
-    made = plan(db, feed, dates, now)           # the first time: `put` its rows, some at a time, and `finish`
-    append(db, feed, segments, dates, now)      # from then on, within each publication
-    found = read(db, feed)                      # all lines, and where their entries stand
-
-`wholefeed.core.replay` uses them to decide when an entry is released.
-"""
+"""Lines: every entry that a replayed feed ever had, in the order of arrival (rule P1)."""
 
 from __future__ import annotations
 
@@ -20,8 +13,8 @@ from wholefeed.core.replay import Line
 from wholefeed.store.base import Database, Row, fetch_all, fetch_one, fetch_value, json_ids, run, run_many
 from wholefeed.store.tables.feed_table import unknown_feed_error
 
+# Publication dates of documents' entries, from the top.
 Dates = Mapping[int, Sequence[float | None]]
-"""Publication dates of documents' entries, from the top."""
 
 
 class Lines(NamedTuple):
@@ -69,7 +62,6 @@ _WITHOUT: Final = """
 
 
 def find_unnumbered(db: Database, feed: int, documents: Iterable[int]) -> set[int]:
-    """Return those of these documents with live entries without a line."""
     found = fetch_all(db, _WITHOUT, {"feed": feed, "documents": json_ids(documents)})
     return {row[0] for row in found}
 
@@ -187,11 +179,9 @@ def _number_entries(
     *,
     is_first: bool = False,
 ) -> tuple[list[_NewLine], list[tuple[int, bytes]]]:
-    """Return new lines for segments in output order, and the numbers of all their entries.
-
-    Entries that arrive together are numbered from the oldest. One without a date goes next to its older
-    neighbour. Entries of documents that `dates` lack have the date that the output sorts by.
-    """
+    """Return new lines for segments in output order, and the numbers of all their entries."""
+    # Entries that arrive together are numbered from the oldest. One without a date goes next to its older
+    # neighbour. Entries of documents that `dates` lack have the date that the output sorts by.
     entries = [list(_entries(db, feed, each)) for each in segments]
     numbers: dict[bytes, int] = {}
     new: list[tuple[float, bytes, bool]] = []
@@ -219,12 +209,11 @@ def _number_entries(
     return rows, packed
 
 
+# Before all real instants, for undated entries without an older neighbour.
 _NEVER: Final = -1e12
-"""Before all real instants, for undated entries without an older neighbour."""
 
 
 def _entries(db: Database, feed: int, segment: SegmentContents) -> Iterator[Row]:
-    """Yield the entries of a segment in their order; within each document the newest comes first (R20)."""
     members = Members.read(segment.members) if segment.members else None
     documents = segment.documents if members is None else list(members.stamps)
     found = fetch_all(db, _ENTRIES, {"feed": feed, "documents": json_ids(documents)})
@@ -232,7 +221,7 @@ def _entries(db: Database, feed: int, segment: SegmentContents) -> Iterator[Row]
         at = {(row["document"], row["ordinal"]): row for row in found}
         yield from (at[each.document, each.ordinal] for each in members)
         return
-    own: dict[int, list[Row]] = {document: [] for document in documents}
+    own: dict[int, list[Row]] = {document: [] for document in documents}  # the newest first in each (R20)
     for row in found:
         own[row["document"]].append(row)
     for rows in own.values():

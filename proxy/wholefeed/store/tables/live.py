@@ -1,19 +1,6 @@
-"""The choice of live copies, kept up to date while documents come, go and change places.
+"""The choice of live copies, kept up to date while documents come, go and change places (R8 to R10, R19).
 
-`wholefeed.core.merge.choose` decides (rules R8 to R10, R19). A change to the documents of a feed lies between
-`begin` and `finish`:
-
-    change = Change.begin(db, feed)
-    change.concern(document)      # before its entries go, and after new ones came
-    change.mark([document])       # its entries are new to the feed: live until `finish`
-    change.finish()
-
-The column `is_live` of an entry is 1 for the copy in answers, 0 for a copy that lost, and NULL in a detached
-document.
-
-**Cost.** The choice is a maximum, so a copy that lost to a winner still present needs no second look: only
-the winner and new copies of contested identities are loaded. All copies are compared when the winner leaves,
-or when ranks or the date of the subscription document (R10) change.
+An entry's `is_live` is 1 for the copy in answers, 0 for a copy that lost, and NULL in a detached document.
 """
 
 from __future__ import annotations
@@ -212,6 +199,8 @@ _CONCERN_UNKNOWN: Final = f"""
     )
     ON CONFLICT (identity) DO UPDATE SET is_full = 1
 """  # noqa: S608 - a constant
+# The choice is a maximum, so a copy that lost to a winner still present needs no second look. All copies are
+# compared only when the winner leaves, or when ranks or the date of the subscription document (R10) change.
 # is_live >= 0: the document is attached. is_gone: rule R8, of all attached documents only memory has it.
 _CONTEST: Final = f"""
     INSERT INTO contested
@@ -319,13 +308,15 @@ class DocumentsChange:
         return cls(db, feed, row)
 
     def concern(self, document: int) -> None:
-        """Choose again among the copies of each entry in the document."""
+        """Choose again among the copies of each entry in the document.
+
+        Call this before its entries go, and after new ones came.
+        """
         run(self._db, _CONCERN, {"document": document})
         if self.has_tombstones:
             run(self._db, _CONCERN_BURIED, {"document": document})
 
     def concern_new(self, documents: Iterable[int]) -> None:
-        """Choose among the copies in new, attached documents other than memory."""
         new = list(documents)
         if not self.has_tombstones:
             of = {"feed": self._feed, "documents": json_ids(new)}
@@ -334,7 +325,6 @@ class DocumentsChange:
             self.concern(document)
 
     def concern_moved(self, documents: Iterable[int]) -> None:
-        """Choose again among the copies that lost in documents that changed places."""
         moved = {"documents": json_ids(documents)}
         run(self._db, _CONCERN_MOVED, moved)
         run(self._db, _CHANGE_MOVED, moved)
@@ -427,8 +417,6 @@ def subscription_updated_at(db: Database, feed: int) -> float | None:
 
 @dataclass(slots=True)
 class _Contest:
-    """A comparison of the copies of each identity, which arrive in chunks sorted by identity."""
-
     subscription_updated_at: float | None
     burials: Mapping[bytes, Sequence[Burial]]
     identity: bytes | None = None
@@ -522,11 +510,9 @@ def find_served_copies(db: Database, feed: int, identities: Iterable[EntryId]) -
 def find_better_elsewhere(
     db: Database, feed: int, identities: Iterable[EntryId], document: int, *, is_page: bool
 ) -> set[EntryId]:
-    """Return the identities with a better copy (R10) in another attached document.
-
-    Unknown fullness of the document's own copy counts as full. From a page an equal rank is enough, since
-    entries mostly move to another page. In other cases an equal may be an earlier revision.
-    """
+    """Return the identities with a better copy (R10) in another attached document."""
+    # Unknown fullness of the document's own copy counts as full. From a page an equal rank is enough, since
+    # entries mostly move to another page. In other cases an equal may be an earlier revision.
     wanted, found = list(identities), set[EntryId]()
     latest = subscription_updated_at(db, feed) if wanted else None
     for identity in wanted:
@@ -567,7 +553,7 @@ _DOUBTFUL: Final = "SELECT identity FROM settled WHERE feed = :feed AND is_doubt
 
 
 def find_doubtful(db: Database, feed: int) -> frozenset[EntryId]:
-    """Return the entries that an archive document lost and that are not known to be deleted (R35)."""
+    """Return the entries that an archive document lost, but perhaps by a move to another one (R35)."""
     return frozenset(EntryId(row["identity"]) for row in fetch_all(db, _DOUBTFUL, {"feed": feed}))
 
 
@@ -678,7 +664,6 @@ _BURIALS: Final = """
 
 
 def _read_burials(db: Database, feed: int) -> dict[bytes, list[Burial]]:
-    """Return the burials of copies of the contested identities, by identity."""
     found: dict[bytes, list[Burial]] = {}
     for row in fetch_all(db, _BURIALS, {"feed": feed}):
         if row["role"] is None:

@@ -1,11 +1,6 @@
 """Posts with more than one id (rule R36): how they are recognised, and the id of each in answers.
 
-    known = find(db, feed, ids)                     # known ids, and the posts they belong to
-    owners = find_owners(db, feed, traits)          # which identities have the traits of new entries
-    names = settle(db, change, feed, ids, pairs)    # own id -> identity, where they differ
-
-`entry.identity` is that of the post; `entry.own` is the copy's own identity where it differs. No document is
-rewritten.
+`entry.identity` is that of the post; `entry.own` is the copy's own identity where it differs.
 """
 
 from __future__ import annotations
@@ -28,7 +23,6 @@ class KnownIds(NamedTuple):
     known: frozenset[EntryId]
     """Ids of stored entries, or seen for a post."""
     posts: Mapping[EntryId, EntryId]
-    """Identities of the posts with several ids."""
     has_renamed: bool
 
 
@@ -81,12 +75,11 @@ def find_served(db: Database, feed: int, own: EntryId) -> EntryId | None:
 
 
 def _parts(ids: Iterable[EntryId]) -> Iterator[Sequence[EntryId]]:
-    """Yield ids in parts of two sizes, padded, so that few statements are prepared."""
     wanted = list(dict.fromkeys(ids))
     size = _FEW if len(wanted) <= _FEW else _MANY
     for start in range(0, len(wanted), size):
         asked = wanted[start : start + size]
-        yield [*asked, *[asked[-1]] * (size - len(asked))]
+        yield [*asked, *[asked[-1]] * (size - len(asked))]  # two sizes, so that few statements are prepared
 
 
 # Traits shared by new and known entries
@@ -122,10 +115,8 @@ _MOST_ROWS: Final = 256
 
 
 def put_traits(db: Database, feed: int, found: Iterable[tuple[EntryId, Traits]]) -> None:
-    """Store the traits of entries.
-
-    A trait shared within a document distinguishes nothing, and two owners of it are enough to show that.
-    """
+    """Store the traits of entries."""
+    # A trait shared within a document distinguishes nothing, and two owners of it are enough to show that.
     times = Counter[int]()
     rows = list[tuple[int, int, EntryId]]()
     for identity, traits in found:
@@ -149,7 +140,6 @@ _PURGE: Final = """
 
 
 def purge(db: Database, feed: int) -> None:
-    """Delete the traits of posts without stored copies."""
     run(db, _PURGE, {"feed": feed})
 
 
@@ -167,9 +157,8 @@ def settle(
 ) -> dict[EntryId, EntryId]:
     """Return by own id the identities of a document's entries, where they differ.
 
-    Two ids in one document are two posts, and become separate everywhere; with `is_memory` they do not. `ids`
-    are the entries' own identities. `pairs` has the identities of entries that are new to the feed and known
-    under another id.
+    Two ids in one document are two posts, and become separate everywhere, unless `is_memory`. `pairs` has the
+    identities of entries that are new to the feed and known under another id.
     """
     posts = dict(pairs)
     if change.has_renamed:
@@ -229,9 +218,9 @@ def put(
     now: float,
     is_used: bool,
 ) -> None:
-    """Store the own identities of a document's entries, and the new ids of posts.
+    """Store the own identities of a document's entries by ordinal, and the new ids of posts.
 
-    `own` is by ordinal. `is_used`: the publisher uses the new ids at this moment.
+    `is_used`: the publisher uses the new ids at this moment.
     """
     run_many(db, _SET_OWN, [(each, document, ordinal) for ordinal, each in own.items()])
     if pairs:
@@ -258,8 +247,8 @@ _DUE: Final = """
 _SET_USUAL: Final = (
     "UPDATE other_id SET is_usual = CASE WHEN own = ? THEN 1 ELSE 0 END WHERE feed = ? AND identity = ?"
 )
+# Ids of one post. Beyond this, ids missing at the last look are deleted.
 _MOST_IDS: Final = 8
-"""Ids of one post. Beyond this, ids missing at the last look are deleted."""
 UNSTABLE_LOOKS: Final = 3
 """Successive looks with new ids for most posts that raise the note `IdsUnstable`."""
 _COUNT_RENAMED: Final = """
@@ -285,8 +274,8 @@ def look(
 ) -> None:
     """Record which ids the subscription document uses, and adopt those in long use.
 
-    `own` are the own identities of the document's entries. `names` has their identities where these differ,
-    `pairs` the new ones among them. `known` is the number of entries that the feed had.
+    `names` has the identities of entries where they differ from `own`, `pairs` the new ones among them.
+    `known` is the number of entries that the feed had.
     """
     used = set(own)
     rows = defaultdict[EntryId, list[Row]](list)
@@ -317,7 +306,6 @@ def let_stand(db: Database, change: DocumentsChange, feed: int, now: float) -> N
 
 
 def find_usual(db: Database, feed: int, identities: Collection[EntryId]) -> dict[EntryId, EntryId]:
-    """Return the ids in answers, for posts with several."""
     rows = _ids_of(db, feed, identities)
     return {EntryId(row["identity"]): EntryId(row["own"]) for row in rows if row["is_usual"]}
 
@@ -345,6 +333,7 @@ def own_ids(db: Database, document: int) -> dict[EntryId, OwnId]:
 
 # Work that is due without a new document
 
+# One row for each identity that shares a trait, since pairs could be millions.
 SHARED: Final = """
     SELECT t.key, t.identity FROM trait AS t
     WHERE t.feed = :feed
@@ -353,7 +342,6 @@ SHARED: Final = """
         AND NOT EXISTS (SELECT 1 FROM tombstone AS d WHERE d.feed = :feed AND d.identity = t.identity)
     ORDER BY t.key
 """
-"""One row for each identity that shares a trait, since pairs could be millions."""
 _TOGETHER: Final = f"""
     SELECT 1 FROM entry AS e CROSS JOIN document AS d ON d.id = e.document
     WHERE e.feed = :feed AND e.identity = :one AND {D_HOLDS} AND EXISTS (
@@ -404,7 +392,7 @@ _SHARE_IDS: Final = (
 
 
 def _join(db: Database, change: DocumentsChange, feed: int, one: EntryId, other: EntryId, now: float) -> None:
-    """Join two posts under the id in the subscription document, if it has either."""
+    # The post keeps the id in the subscription document, if that has either.
     if fetch_all(db, _IS_IN_USE, {"feed": feed, "identity": one}):
         one, other = other, one
     of = {"feed": feed, "identity": one, "other": other}

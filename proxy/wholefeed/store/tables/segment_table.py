@@ -1,11 +1,6 @@
 """Segments: insert-only text, ready to be sent; and the publication of a feed made of them.
 
-    publish(db, feed, publication, revision=revision, pins=pins, now=now)
-    found = snapshot(db, feed)                      # the feed, its segments in output order, what is missing
-    piece(db, found.segments[0].id, 0)              # the first 128 KiB of one, deflated
-
-A segment outside the current publication is retired: a later transaction deletes it (`sweep_retired`) when no
-answer uses it (`Pins`).
+A later transaction deletes a retired segment when no answer uses it (`Pins`).
 """
 
 from __future__ import annotations
@@ -68,7 +63,6 @@ _SEGMENTS_OF_FEED: Final = f"""
 
 
 def read_snapshot(db: Database, feed: FeedRow) -> Snapshot:
-    """Return the snapshot of a feed from its row, read in this transaction."""
     return ask_snapshot(db, feed.id)(feed)
 
 
@@ -85,7 +79,6 @@ _PIECE: Final = "SELECT deflated FROM block_rest WHERE segment = :segment AND nu
 
 
 def piece(db: Database, segment: int, number: int) -> bytes:
-    """Return a piece of a segment's deflated text; all but the last have `PIECE_BYTES`."""
     row = fetch_one(db, _PIECE if number else _FIRST_PIECE, {"segment": segment, "number": number})
     if row is None:
         raise StoreError(f"no segment is stored under the number {segment} with a piece {number}")
@@ -121,10 +114,7 @@ _IN_ORDER: Final = "SELECT id FROM segment WHERE feed = :feed AND position IS NO
 
 
 def contents(db: Database, feed: int) -> list[tuple[int, int | None]]:
-    """Return the published content of a feed in output order: (document, ordinal of an entry).
-
-    The ordinal is None for a document published whole.
-    """
+    """Return (document, ordinal of an entry) in output order; None for a document published whole."""
     found, documents = members(db, feed), dict[int, list[int]]()
     for segment, document in fetch_all(db, _LINKED, {"feed": feed}):
         documents.setdefault(segment, []).append(document)
@@ -141,7 +131,6 @@ class OwnEntries(NamedTuple):
     """The entries in some segments that have a source besides the publisher's pages (H7)."""
 
     lists: int = 0
-    """Number of attached documents with entries from the publisher's pages."""
     masks: Mapping[int, bytes] = MappingProxyType({})
     """A mask for each segment with listed entries: one byte an entry, from the top, 1 for an own entry."""
 
@@ -234,7 +223,6 @@ _PUBLISHED: Final = tuple(
     for each in fields(Publication)
     if each.name not in ("segments", "missing", "is_woven", "is_alike", "dates")
 )
-"""Columns of a feed from a publication; `published_family` comes from its `family`."""
 _LISTED: Final = match_urls([Origin.LISTING], "d.url")
 _PUBLISH: Final = vary_by_engine(
     """
@@ -275,7 +263,8 @@ def publish(
 ) -> FeedRow | None:
     """Publish a feed, or return None if the stored documents changed since the publication was made.
 
-    Raises `UnknownFeedError` if the feed was forgotten.
+    Raises:
+        UnknownFeedError: The feed was forgotten.
     """
     asked = db.execute(_BEFORE, {"feed": feed})
     stored = fetch_all(db, _POSITIONS, {"feed": feed})
@@ -318,15 +307,14 @@ def _settle(db: Database, feed: int, publication: Publication) -> None:
         raise StoreError(f"expected every live entry in a segment, got {misplaced} documents in none")
 
 
+# Gap between positions, so that inserting a segment rarely moves others.
 _STRIDE: Final = 1 << 20
-"""Gap between positions, so that inserting a segment rarely moves others."""
 
 
 def spread(positions: Sequence[int | None]) -> list[int]:
-    """Return ascending positions, with existing ones unchanged where possible.
+    """Return ascending positions in output order, with existing ones unchanged where possible.
 
-    Args:
-        positions: In output order; None for a new segment.
+    None stands for a new segment.
     """
     given = [position for position in positions if position is not None]
     fresh = [index * _STRIDE for index in range(len(positions))]
@@ -378,7 +366,6 @@ _LINK: Final = """
 
 
 _Linked = list[tuple[Cursor, Sequence[int]]]
-"""Cursors of the updates that link documents to a segment, with the documents to link."""
 
 
 def _put_in_order(
@@ -397,10 +384,8 @@ def _put_in_order(
 
 
 def _check_linked(feed: int, linked: _Linked) -> None:
-    """Raise `StoreError` unless all documents existed.
-
-    Reading the counts waits, so this comes after all statements were sent.
-    """
+    """Raise `StoreError` unless all documents existed."""
+    # Reading the counts waits, so this comes after all statements were sent.
     for cursor, documents in linked:
         if cursor.rowcount != len(documents):
             raise StoreError(f"expected attached documents of feed {feed}, got {documents}")
@@ -409,7 +394,6 @@ def _check_linked(feed: int, linked: _Linked) -> None:
 def _insert(
     db: Database, feed: int, new: Sequence[tuple[NewSegment, int]]
 ) -> tuple[list[lines.SegmentContents], _Linked]:
-    """Insert segments at their positions. Return their contents with numbers, and the links to check."""
     asked = [db.execute(_INSERT, _segment_row(feed, *each)) for each in new]
     found, linked = list[lines.SegmentContents](), _Linked()
     for rows, (each, _) in zip(asked, new, strict=True):
@@ -449,13 +433,11 @@ def _put_text(db: Database, number: int, segment: NewSegment) -> None:
 
 
 class Pins:
-    """Counters of the users of segments, and of the feeds of current readers (docs/faults.md row 66a).
+    """Counters of the users of segments, and of the feeds of current readers (docs/faults.md row 66a)."""
 
-    A reader first announces itself (`reading`), so no segment disappears before the reader pins it.
-
-    Only the event loop counts. The writer's thread reads the sets inside the transaction that deletes: list()
-    of a dict is one step of the interpreter, so it never sees half a change.
-    """
+    # A reader first announces itself (`reading`), so no segment disappears before the reader pins it. Only
+    # the event loop counts. The writer's thread reads the sets: list() of a dict is one step of the
+    # interpreter, so it never sees half a change.
 
     def __init__(self) -> None:
         self._segments: Counter[int] = Counter()
@@ -472,18 +454,16 @@ class Pins:
 
     @property
     def sent(self) -> frozenset[int]:
-        """Feeds of the answers in progress."""
         return frozenset(list(self._sent))
 
     @contextmanager
     def reading(self, feed: int) -> Iterator[None]:
-        """Protect all segments of a feed while the caller finds out which they are."""
+        """Protect all segments of a feed until the caller pins them."""
         with _count_users(self._feeds, (feed,)):
             yield
 
     @contextmanager
     def hold(self, feed: int, segments: Iterable[int]) -> Iterator[None]:
-        """Protect these segments of a feed."""
         with _count_users(self._sent, (feed,)), _count_users(self._segments, tuple(segments)):
             yield
 
@@ -523,11 +503,9 @@ _SWEEP: Final = either(
 
 
 def sweep_retired(db: Database, pins: Pins, feed: int | None = None) -> int:
-    """Delete segments that earlier transactions retired and no answer uses. Return their number.
-
-    A single process deletes them at once. One of several spares all for an hour, which `keep_retired`
-    extends.
-    """
+    """Delete segments that earlier transactions retired and no answer uses; return their number."""
+    # A single process deletes them at once. One of several spares all for an hour, which `keep_retired`
+    # extends.
     return run_counting(db, _SWEEP, _sweep_parameters(pins, feed))
 
 
@@ -554,7 +532,7 @@ _KEEP: Final = vary_by_engine(
 
 
 def keep_retired(db: Database, pins: Pins, now: float) -> int:
-    """Restart the hour of retired segments in use by answers. Return their number."""
+    """Restart the hour of retired segments in use by answers; return their number."""
     return run_counting(db, _KEEP, {"pinned": json_ids(pins.segments), "now": now})
 
 
@@ -562,13 +540,13 @@ def keep_retired(db: Database, pins: Pins, now: float) -> int:
 
 
 Months = Mapping[int | None, int]
-"""Number of entries by month. None: without a date."""
+"""None: without a date."""
 
 
 def months(db: Database, feed: int) -> dict[int, Months]:
     """Return the number of live entries by month, for each attached document.
 
-    {document: {24150: 12, None: 3}}        # a month as `wholefeed.core.words` numbers it
+    `wholefeed.core.words` numbers the months.
     """
     return {row["id"]: _by_month(row["days"] or "") for row in fetch_all(db, _DAYS, {"feed": feed})}
 
