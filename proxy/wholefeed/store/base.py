@@ -80,6 +80,7 @@ def run_counting(db: Database, sql: str, parameters: Parameters | None = None) -
 
 
 def run_many(db: Database, sql: str, rows: Sequence[Parameters]) -> bool:
+    # Return whether there were any rows.
     if rows:
         db.executemany(sql, rows)
     return bool(rows)
@@ -88,6 +89,7 @@ def run_many(db: Database, sql: str, rows: Sequence[Parameters]) -> bool:
 # Statements from parts, and statements that differ between the engines
 
 
+# PostgreSQL's statements, by their SQLite twins.
 TWINS: Final[dict[str, str]] = {}
 
 
@@ -148,6 +150,7 @@ class Condition:
             raise StoreDamagedError(self._damage)
 
     def note_success(self) -> None:
+        # Damage stays.
         if self.is_full:
             _log.info("store.recovered")
         self.is_full = False
@@ -167,7 +170,7 @@ class StoreSizes(NamedTuple):
     file_bytes: int
     """With data not yet in the files, and free space in them."""
     free_bytes: int | None
-    """None: unknown."""
+    """Free space on the volume. None: unknown."""
 
 
 @dataclass(slots=True)

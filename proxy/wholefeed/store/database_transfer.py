@@ -28,6 +28,7 @@ from wholefeed.store.tables.leases import COUNT_LIVE
 
 Say = Callable[[str], None]
 Values = Sequence[Any]
+# Rows in one transaction of the target.
 ROWS_AT_MOST: Final = 5_000
 _SAY_SECONDS: Final = 2.0
 
@@ -39,6 +40,7 @@ class TransferResult(NamedTuple):
 
 class TableProgress(NamedTuple):
     rows: int = 0
+    # Rows are copied in the order of a key. This is the last copied row's key, from `write_key`.
     last: str | None = None
     is_whole: bool = False
 

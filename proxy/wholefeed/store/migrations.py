@@ -1,6 +1,6 @@
 """The migrations of each engine: numbered SQL files, in the wheel or the source tree.
 
-SQLite's begin with 0001, PostgreSQL's later. From there on a number names the same schema.
+SQLite's begin with 0001, PostgreSQL's later. From there on a number names the same schema in both.
 """
 
 from __future__ import annotations

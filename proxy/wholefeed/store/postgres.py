@@ -228,7 +228,7 @@ _IN_THREAD_SECONDS: Final = 2.0
 class Pool:
     """A pool of connections with as many threads, which run whole functions; close it with `close`."""
 
-    # A job may run twice: after a concurrent transaction ended its own, and after its connection broke before
+    # A job may run twice: after a concurrent transaction made it fail, or after its connection broke before
     # COMMIT. A server may fall silent, so a job's connection is cut when its time is over.
 
     def __init__(self, url: str, size: int) -> None:

@@ -114,6 +114,7 @@ def _migrate(url: str, migrations: Sequence[Migration] | None, is_moving: bool) 
 
 # Key for pg_advisory_lock(), unique to the program within the database.
 _LOCK: Final = int.from_bytes(b"whfd")
+# Longest wait for another process to migrate.
 _WAIT_MINUTES: Final = 10
 _BEGIN: Final = f"""
     BEGIN ISOLATION LEVEL READ COMMITTED;

@@ -43,7 +43,7 @@ class FeedRow(StoredFeed):
     asked_at: float
     checked_at: float | None
     failed_at: float | None
-    """Latest failure to reach the publisher. None: it has answered since."""
+    """Latest failure to reach the publisher. None: it has responded since."""
     fresh_until: float | None
     modified_at: float | None
     """None: never published."""
@@ -86,7 +86,7 @@ class FeedRow(StoredFeed):
 
 @dataclass(slots=True, kw_only=True)
 class FeedSummary:
-    """The fields of `FeedRow` that stay short with any publisher."""
+    """A feed in a list of feeds: the fields of `FeedRow` that stay short with any publisher."""
 
     id: int
     url: str
@@ -145,7 +145,7 @@ class DocumentRow(StoredDocument):
 
 
 class DocumentChanges(TypedDict, total=False):
-    """Columns that the choice of live entries does not depend on."""
+    """Columns for `document_table.touch`: the choice of live entries does not depend on them."""
 
     final_url: str
     etag: str | None

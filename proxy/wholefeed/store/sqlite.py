@@ -52,7 +52,7 @@ async def open_engine(path: Path, *, readers: int = READERS) -> AsyncIterator[Sq
 
 
 def _keep_others_out(path: Path) -> None:
-    # Before any connection opens, since SQLite's other files inherit the file's permissions.
+    # Call this before any connection opens: SQLite's other files inherit the file's permissions.
     for found in tighten(path):
         if found.problem:
             _log.warning("store.exposed", path=str(found.path), reason=found.problem)
@@ -64,9 +64,9 @@ class SqliteEngine(Engine):
     """An engine with one writing connection and its `readers`; close it with `close`."""
 
     # Writes that wait during a transaction are committed together, each in a savepoint, so that a failure
-    # undoes only its own work. Cancelling a caller ends only its waiting. Work without `is_lasting` is in the
-    # file at once, and on disk with the next lasting write: only a power cut loses it. Work may run twice
-    # (after SQLITE_BUSY, or after a failed shared commit).
+    # undoes only its own work. No caller gets its result before the COMMIT. Cancelling a caller ends only its
+    # waiting. Work without `is_lasting` is in the file at once, and on disk with the next lasting write: only
+    # a power cut loses it. Work may run twice (after SQLITE_BUSY, or after a failed shared commit).
 
     measure = staticmethod(measure_sizes)
 
@@ -76,6 +76,7 @@ class SqliteEngine(Engine):
         self._db = db
         self._jobs: deque[_QueuedWrite] = deque()
         self._has_come = asyncio.Event()
+        # Whether COMMIT waits for the disk, as it does on a new connection.
         self._is_syncing = True
         self._is_ending = False
         """Whether COMMIT was begun. If it failed later, the outcome is open."""
@@ -196,6 +197,7 @@ class SqliteEngine(Engine):
     def _run_together(
         self, db: sqlite3.Connection, works: Sequence[_Work], is_lasting: bool
     ) -> list[_WorkResult]:
+        # An error of one piece of work undoes that piece and is its result. An error of SQLite undoes all.
         try:
             if db.in_transaction:  # the rollback of a failed transaction failed, too
                 db.rollback()
@@ -271,7 +273,7 @@ def _fail(job: _QueuedWrite, error: Exception) -> None:
 class Readers:
     """The reading connections.
 
-    A cancelled read is interrupted: work must not compute for long between two statements.
+    Cancelling a read interrupts only a statement, so work must not compute for long between two.
     """
 
     def __init__(self, condition: Condition) -> None:

@@ -3,7 +3,7 @@
 SQLite before 3.51.3 can damage a WAL database when two connections write or checkpoint at once, so one
 connection does both. A file is inspected before SQLite may write to it, since opening a foreign database can
 change it. A new database is built beside its place and moved there whole, so an empty or damaged file is
-never this program's.
+never this program's, and is refused.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ async def settle(db: SqliteConnection) -> None:
 
 
 async def close(db: SqliteConnection) -> None:
-    """Close the connection, even in the middle of work. An unclosed one hangs the process at its end."""
+    """Close the connection, even in the middle of work. An unclosed one hangs the process at exit."""
     try:
         await settle(db)
         # A pending interrupt would keep the last connection from checkpointing.
@@ -104,6 +104,7 @@ async def close(db: SqliteConnection) -> None:
 
 
 _BUSY_SECONDS: Final = 2.0
+# More than the program has, including those it builds.
 _CACHED_STATEMENTS: Final = 512
 
 

@@ -18,7 +18,7 @@ from wholefeed.store.sqlite_file import APPLICATION_ID, inspect, is_writable, sy
 
 
 def back_up(path: Path, target: Path, *, replace: bool = False) -> Backup:
-    """Copy the database at one moment, without delaying readers or writers. Blocks.
+    """Copy the database as of one moment, without delaying readers or writers. Blocks.
 
     The copy gets its name when it is whole, checked and on disk.
 

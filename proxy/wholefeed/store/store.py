@@ -117,11 +117,11 @@ class Store:
         return await self.engine.write_single(work)
 
     def note_unchanged(self, row: FeedRow, document: int) -> bool:
-        """Record, for a shared transaction a moment later, that a publisher reported no change.
+        """Record that a publisher reported no change; a shared transaction writes it a moment later.
 
-        Later reads and writes include the record, except for reads during a long transaction. No listener is
-        called. Return False if the caller must write at once: other processes read the store, or it may be
-        unwritable.
+        `row` has the new times already. Later reads and writes include the record, except for reads during a
+        long transaction. No listener is called. Return False if the caller must write at once: other
+        processes read the store, or it may be unwritable.
         """
         if self.engine.is_shared or not self.engine.condition.is_sound:
             return False
@@ -197,6 +197,7 @@ class _DeferredValidations:
         self.checks: dict[int, Validation] = {}
         self._task: asyncio.Task[None] | None = None
         self._is_wanted = asyncio.Event()
+        # Whether a read went ahead without waiting for the task.
         self._is_late = False
 
     def add(self, check: Validation) -> None:
@@ -370,7 +371,7 @@ class Engine:
         self.condition = Condition()
         self.on_change: Callable[[int], None] = lambda _: None
         """Called on the event loop with the number of each changed feed, before the writer gets its result.
-        Also called after a failed COMMIT, which may have succeeded."""
+        Also called after a failed COMMIT, which may have succeeded; not after earlier failures."""
 
     @property
     def traffic(self) -> Traffic:
@@ -384,10 +385,10 @@ class Engine:
         is_long: bool = False,
         is_single: bool = False,
     ) -> _T:
-        """Return the result of a function that changes nothing, at one moment of the database.
+        """Return the result of a function that changes nothing and sees one moment of the database.
 
-        A new request (`is_first`) waits behind those in progress. No reader waits for an `is_long` one. One
-        SELECT (`is_single`) needs no transaction.
+        A new request (`is_first`) waits behind those in progress. A read of minutes (`is_long`) delays no
+        reader. One SELECT (`is_single`) needs no transaction.
         """
         raise NotImplementedError
 
@@ -402,8 +403,9 @@ class Engine:
     ) -> _T:
         """Run a function that writes, all of it or nothing; it does only SQL, since it may run twice.
 
-        With `is_lasting` the work survives a crash of the database's machine, and earlier writes with it.
-        `tell` gets the result, instead of `on_change`.
+        `feed` is the feed that changes; None: none, or one not known yet. With `is_alone`, the work needs its
+        own transaction. With `is_lasting`, it survives a crash of the database's machine, and earlier writes
+        with it. `tell` gets the result, instead of `on_change`.
         """
         raise NotImplementedError
 

@@ -46,6 +46,7 @@ class _Ascending(ABC):
         """Return the URL of a page; number 1 has the oldest entries."""
 
     def is_by_date(self, job: AdapterJob) -> bool:
+        """Return whether the subscription document has the newest entries."""
         ups, downs = _steps(job.page)
         return downs >= _MOSTLY * ups
 
@@ -237,9 +238,10 @@ class DiscourseTopics(_Ascending):
     """
 
     # Source: its code (`app/controllers/list_controller.rb`, `lib/topic_query.rb`) since August 2020 (pull
-    # request 10350). A category's own feed (`/c/some/5.rss`) reads no parameters. In the order of creation
-    # nothing is pinned. Both feeds include the topics of subcategories. The adapter ignores feeds of tags,
-    # groups and persons.
+    # request 10350). `page` counts from 0. A category's own feed (`/c/some/5.rss`) has 25 topics and reads no
+    # parameters; its link is `/c/SLUG/NUMBER`, with the slugs of its parents. In the order of creation
+    # nothing is pinned. Both feeds include the topics of subcategories. In older versions a guid has no host.
+    # Behind the last page the feed is empty. The adapter ignores feeds of tags, groups and persons.
 
     name: ClassVar[str] = "discourse-topics"
 
@@ -280,9 +282,10 @@ class Lemmy(_Ascending):
     """
 
     # Source: its code (`crates/routes/src/feeds.rs`, `crates/db_schema/src/utils.rs`), from version 0.18
-    # (June 2023, issue 2906) to 0.19; version 1 reads no `page`. Pinned posts come first in every order. The
-    # channel's link may be at another host. The adapter ignores feeds of a whole instance, which may have
-    # millions of posts.
+    # (June 2023, issue 2906) to 0.19; version 1 reads no `page`. `limit` is 20 by default, 50 at most; `page`
+    # counts from 1. Pinned posts come first in every order. The guid is the post's address at its own host;
+    # the channel's link may be at another host. The feed names no generator. The adapter ignores feeds of a
+    # whole instance (with a link without a path), which may have millions of posts.
 
     name: ClassVar[str] = "lemmy"
 

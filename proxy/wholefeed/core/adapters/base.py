@@ -61,7 +61,7 @@ class Marks:
     generator: str = ""
     """Address and name in the generator element, with one blank between: uri and text for Atom."""
     api_url: str = ""
-    """Target of the HTTP link `https://api.w.org/` (WordPress REST API handbook, "Discovery")."""
+    """Target of the HTTP link of relation `https://api.w.org/` (WordPress REST API handbook, "Discovery")."""
     route: str = ""
     """The header field X-Discourse-Route."""
     last_id: str = ""
@@ -188,6 +188,7 @@ class Collection:
     """Whether the last look brought no page worth storing."""
     looked_at: float | None = None
     daily_at: float | None = None
+    """Time of the last daily questions."""
     etag: str = ""
     last_modified: str = ""
     """Last-Modified, like `etag`, of the subscription document at the last look."""
@@ -455,7 +456,7 @@ def last_page(
 ) -> Asking[int]:
     """Return the number of the last page; `MOST_PAGES` if every number brings a page.
 
-    `low` is an existing page, `high` a missing one; None if none is known. `uses_head` trusts HEAD.
+    `low` is an existing page, `high` a missing one; None if none is known. With `uses_head`, HEAD is trusted.
 
     Raises:
         SearchError: A question failed.

@@ -32,7 +32,7 @@ def judge_pages(
     """Ask an adapter's questions, and have pages stored once they prove to be of the feed.
 
     With `is_part`, the feed may cover only a part of the site. With `is_next`, the first page follows the
-    feed, so it must be older than all of the run.
+    feed, so it must be older than the whole run (`_Run`).
 
     Raises:
         StrangePagesError: The pages are not the feed's.
@@ -64,9 +64,9 @@ def judge_pages(
 
 class _Trial:
     # Pages wait (`PageQuestion.is_held`) until they contain the run, or reach back behind it. A strange post
-    # may be new: then the feed, asked for again, has it. For a feed of a part of the site (with a query or
-    # path), pages may have newer posts than the feed alone: more of these than the feed has entries are
-    # strange, too.
+    # (within the run's dates, and not in the feed) may be new: then the feed, asked for again, has it. For a
+    # feed of a part of the site (with a query or path), pages may have newer posts than the feed alone: more
+    # of these than the feed has entries are strange, too.
     def __init__(self, feed: AdapterPage, *, is_part: bool, is_next: bool) -> None:
         self._is_part = is_part
         self._is_next = is_next
@@ -120,7 +120,10 @@ _MOST_HELD: Final = 20
 
 
 class _Run:
-    """The feed's entries from the last one up, as long as they get newer: pinned ones stand above."""
+    """The feed's entries from the last one up, as long as they get newer: pinned ones stand above.
+
+    `entries` are all entries of the feed, present and earlier ones.
+    """
 
     def __init__(self, feed: AdapterPage, entries: frozenset[EntryId]) -> None:
         self.entries = entries

@@ -32,7 +32,7 @@ class WordPressWalk:
     """One walk through all pages, from the last to the first.
 
     Entries moved by a deletion come to a page not read yet. A newly published post moves entries the other
-    way, to pages already read: the validators show that, and `_seam` reads those pages again. With
+    way, to pages already read: the site's validators show that, and `_seam` reads those pages again. With
     `is_again`, pages of an earlier walk do not serve.
     """
 

@@ -37,6 +37,7 @@ class Shifts:
     left: str = ""
     """The oldest archive that has lost doubtful entries; empty if there are none."""
     since: float = 0.0
+    """Instant when the first doubtful entry left."""
     broken_at: float | None = None
     """Start of the unfinished pass; None if no pass waits."""
     missed: str = ""
@@ -94,9 +95,13 @@ class Departure(NamedTuple):
 
 
 class AccountVerdict(Enum):
+    # No entry is unaccounted for: the document replaces its stored copy at once.
     IDLE = 0
+    # Entries are unaccounted for: changed documents wait, and the next older one is read.
     OPEN = 1
+    # Each entry stands in an older document, or was deleted: store all waiting documents at once.
     CLOSED = 2
+    # Nobody can tell: store the waiting documents, and remember the entries that leave.
     BROKEN = 3
 
 
@@ -136,7 +141,6 @@ class Accounting:
         self._asked = self._moves = 0
         self._is_over = False
         self._left = ""  # the oldest document that lost entries in this walk
-        # Whether the doubtful entries were deleted. Read this after `CLOSED`.
         # Whether the doubtful entries were deleted. The caller reads this after `CLOSED`.
         self.settles = False
 

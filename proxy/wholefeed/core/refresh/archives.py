@@ -277,7 +277,8 @@ class ArchiveKeeper(Keeper):
         for url, each in reversed(waiting.items()):
             if (old := each.found.replaced) is not None:
                 yield from self._put(url, replace(each.placement, remembers=old, is_doubtful=True))
-        for url, each in waiting.items():  # new to the feed, so no stored document links to them yet
+        for url, each in waiting.items():
+            # Documents new to the feed come last: until then no stored document links to them.
             if each.found.replaced is None:
                 self.path[each.place] = yield from self._put(url, each.placement)
 

@@ -66,6 +66,7 @@ class Offer(Generic[_Document]):
     """Instant when the copy was created: its time of fetch (R10)."""
     is_subscription: bool
     """Whether the copy is of the subscription document at some time."""
+    # For its source the whole document; for decisions a `FreshDocument`, and the flags of that do not count.
     document: _Document
 
     @property

@@ -4,7 +4,8 @@
     request = next(talk)                    # AskSubscription("https://example.org/feed.atom", None)
     request = talk.send(SubscriptionFailed(…))      # StopIteration holds the result
 
-Notes (such as `Touch`) are written with the next change, or at the end of the refresh.
+`wholefeed.service.refresh` runs the loop, and has a handler for each request. Notes (such as `Touch`) are
+written with the next change, or at the end of the refresh.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ _Answer_co = TypeVar("_Answer_co", covariant=True)
 
 @dataclass(frozen=True, slots=True)
 class CoreRequest(Generic[_Answer_co]):
-    """A request of a conversation, by the type of its result."""
+    """A request of a conversation; `CoreRequest[int]` has a number as its result."""
 
 
 Talk = Generator[CoreRequest[Any], Any, _T]
@@ -86,7 +87,7 @@ class NoteFailure(CoreRequest[None]):
 
 @dataclass(frozen=True, slots=True)
 class TakeTurn(CoreRequest[None]):
-    """Wait for a turn to use the network.
+    """Wait for a turn to use the network, unless this refresh has one.
 
     The seconds of the walk count from here (`Settings.walk_seconds`, R18).
     """
@@ -173,7 +174,7 @@ class EndWalk(CoreRequest[None]):
 
 @dataclass(frozen=True, slots=True)
 class Rows(CoreRequest[Sequence[StoredDocument]]):
-    """Return all documents in output order, with detached documents last."""
+    """Return all stored documents in output order, with detached documents last."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -55,7 +55,8 @@ CUT_SHORT: Final = Case("cut short", is_put_off=True)
 INCOMPLETE: Final = Case("incomplete")
 # The publisher has more and gives none of it; a full refresh asks again.
 ALL_GIVEN: Final = Case("all given", is_done=True)
-# All pages were fetched: the feed is `collected`, else `partial`.
+# All pages were fetched: the feed is `collected`. After another case it is `partial`, unless the pattern is
+# denied.
 ALL_READ: Final = Case("all read", is_done=True)
 
 

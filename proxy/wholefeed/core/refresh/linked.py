@@ -73,6 +73,7 @@ class PagedHistory:
         )
 
     def run(self) -> Talk[WalkResult]:
+        # Call this once.
         asked, passed = self._subscription.arrival, list[Arrival]()
         before, behind = _FollowedPages(), _FollowedPages()
         total = WalkResult(state=State.PAGED)

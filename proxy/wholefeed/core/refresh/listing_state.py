@@ -26,6 +26,7 @@ class ListingState:
     pages: int = 0
     missing: tuple[MissingPage, ...] = ()
     looked: tuple[LookOutcome, ...] = ()
+    """Rejected pages, with reasons."""
     limit: int = 0
     """The limit of pages, if the list has more; else 0."""
     guessed: int = 0

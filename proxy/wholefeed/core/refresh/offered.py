@@ -60,7 +60,7 @@ def place_added(
 
     With None as `has_lists`, listings stay as they are.
     """
-    # The publisher calls such a feed complete; further documents would contradict that.
+    # The publisher calls a complete feed so; further documents would contradict that.
     is_whole = state is State.COMPLETE or kind is Kind.COMPLETE
     leaving, coming = list[int](), dict[int, int]()
     for row in documents:
@@ -81,6 +81,8 @@ def store_copies(
     basis: Basis, documents: Sequence[StoredDocument], subscription: SubscriptionState
 ) -> Talk[bool]:
     """Store the useful mementos (R33); return whether there were any."""
+    # A memento of another document is stored detached until the walk misses that document. One of the
+    # subscription document becomes a page behind all others, if it adds anything.
     # If a feed is gone and nothing of it is stored, the newest memento stands in for its subscription
     # document, and the feed is partial. The publisher's own document replaces it.
     own = {(row.role, document_key(row.url)) for row in documents if not row.is_stand_in}

@@ -100,6 +100,7 @@ class WalkContext:
     basis: Basis
     chain: Chain
     stored: Mapping[str, StoredDocument]
+    """Documents that may stand on the trail, attached or not, by `document_key`."""
     answers: Responses
     """The responses of this refresh, including those to earlier walks."""
 

@@ -149,11 +149,12 @@ class StoredDocument:
     def is_due(self, subscription_changed_at: float, *, is_newest: bool, now: float) -> bool:
         """Return whether to revalidate an archive document on this walk (R13)."""
         # Archive documents do not change (RFC 5005, section 4), but some publishers link archives that still
-        # grow. So the newest one of a chain is not settled until another has taken its place.
-        # The newest archive is due once a day, if the subscription document has changed. When another has
-        # taken its place, it is due at once for the last time, or daily while it is gone. A settled document
-        # without a mark, sent with no-cache or no-store, is due as if it were the newest.
-        # For a memento, the time of its attempt counts (R33).
+        # grow. So the newest one of a chain is not settled until another has taken its place. The newest
+        # archive is due once a day, if the subscription document has changed. When another has taken its
+        # place, it is due at once for the last time, or daily while it is gone. A settled document without a
+        # mark, sent with no-cache or no-store, is due as if it were the newest. For a memento, the time of
+        # its attempt counts (R33). `is_newest`: the newest archive of its chain, on the path of this walk.
+        # `subscription_changed_at`: the last time that the subscription document came with a change.
         if not self.origin.policy.is_asked_again or self.is_final:
             return False
         if is_ahead(self.checked_at, now=now):

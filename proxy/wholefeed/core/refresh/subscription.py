@@ -369,7 +369,7 @@ class SubscriptionState:
 async def search(url: str, asked: _Searched, fetch: Fetch[_Searched]) -> FoundSubscription[_Searched]:
     """Find the subscription document behind a document (R3).
 
-    If the document that `current` names cannot be fetched, the given one serves. From an archive without
+    The document that `current` names serves; if it cannot be fetched, the given one. From an archive without
     `current`, `next-archive` leads to the newest one.
     """
     navigation = asked.navigation

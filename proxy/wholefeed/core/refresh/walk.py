@@ -82,6 +82,7 @@ class TrailWalk:
         self._steps = 0
 
     def run(self) -> Talk[WalkResult]:
+        # Call this once.
         yield from self._keeper.begin()
         is_out_of_time = False
         try:

@@ -189,8 +189,8 @@ _FIRST_WINDOW: Final = 2
 def next_urls(steps: Sequence[str], count: int, *, lowest: int = 0) -> tuple[str, ...]:
     """Return the URLs that probably follow, the nearest first; empty if there is no pattern.
 
-    Two URLs form a pattern if they differ in one date or number by one. Any other difference counts if the
-    URL before them confirms it. Zero padding stays, and no number goes below `lowest`.
+    The last two of `steps` form a pattern if they differ in one date or number by one. Any other difference
+    counts if the URL before them confirms it. Zero padding stays, and no number goes below `lowest`.
     """
     for pattern in (_DATES_AND_NUMBERS, _NUMBERS):
         step = _step(steps, pattern)
@@ -233,7 +233,8 @@ def count_left(steps: Sequence[str], last_url: str = "") -> int | None:
 def count_from_newest(urls: Sequence[str]) -> bool:
     """Return whether documents are numbered from the newest one, with 0, 1 or 2 as the first number.
 
-    Then a new document changes all numbers, or entries move from one document to the next (R35).
+    `urls` are newest first. Then a new document changes all numbers, or entries move from one document to the
+    next (R35).
     """
     step = _step(urls[:2], _NUMBERS)
     return step is not None and step.delta == 1 and step.counter.value <= _HIGHEST_SECOND
@@ -443,7 +444,8 @@ _MISSING: Final = (DocumentUnavailable, FormatMismatch, CrossOriginUnconfirmed)
 def guesses_behind(steps: Sequence[str], attached: Sequence[str]) -> tuple[str, ...]:
     """Return the URLs that may stand behind a missing document, the nearest first.
 
-    `attached`, newest first, show how the chain counts if the newest one is missing.
+    `steps` end with the missing document. `attached`, newest first, show how the chain counts if the newest
+    one is missing.
     """
     if len(steps) > 1:
         return next_urls(steps, MAX_GUESSES)

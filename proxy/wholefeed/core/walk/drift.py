@@ -11,11 +11,11 @@ def settle_path(
 ) -> Drift:
     """Compare the path of a walk with the stored chain (rule R15); both are newest first.
 
-    Stored documents in front of the last common one were replaced, if the path reached the true end of the
-    chain. All documents behind that one stay: a shorter chain is no deletion. With `is_full`, a whole path is
-    the truth (R14).
+    If the path reached the true end of the chain, the publisher has replaced the stored documents that are
+    not on the path and stand in front of the last common one. All documents behind that one stay: a shorter
+    chain is no deletion. With `is_full`, no document off the path stays (R14).
     """
-    # A path without a common document, or with an early end, removes nothing.
+    # A path with an early end removes nothing, nor does one without a common document, unless `is_full`.
     places = {document: place for place, document in enumerate(stored)}
     on_path = set(path)
     joints = [places[document] for document in path if document in places]

@@ -62,5 +62,6 @@ _SPANS: Final = """
 
 
 def spans(db: Database, documents: Iterable[int]) -> dict[int, tuple[float | None, float | None]]:
+    """Return the dates of the oldest and the newest live entry, by document."""
     rows = fetch_all(db, _SPANS, {"documents": json_ids(documents)})
     return {row[0]: (row[1], row[2]) for row in rows}

@@ -114,6 +114,7 @@ class MementoSearch:
     is_begun: bool = False
     """Whether a memento already replaces the subscription document."""
     position: str = ""
+    """Start of the next page of the archive's index."""
     taken_at: float | None = None
     """Capture time of the newest stored memento."""
 

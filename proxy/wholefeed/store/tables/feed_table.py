@@ -92,6 +92,7 @@ class FeedSearch(NamedTuple):
     state: str = ""
     """The visible state, or `stale`; empty: any."""
     sort: str = "asked"
+    """One of `ORDERS`."""
 
 
 # Most recently asked for; title, or URL without one; URL; state; most entries.
@@ -231,6 +232,7 @@ def update(db: Database, feed: int, changes: FeedChanges, *, is_known: bool = Fa
 
     With `is_known`, the same transaction checks the feed anyway, so this statement need not wait.
     """
+    # The program, not a publisher, names the columns.
     columns = ", ".join(f"{name} = :{name}" for name in changes) or "id = id"
     updated = db.execute(f"UPDATE feed SET {columns} WHERE id = :feed", {**changes, "feed": feed})  # noqa: S608
     if not is_known and not updated.rowcount:
@@ -359,9 +361,9 @@ def _version(values: tuple[Any, ...]) -> Version:
 class Outlook:
     feeds: int
     due: tuple[tuple[int, str], ...]
-    """Least recently checked first."""
+    """Number and `fetch_url` of feeds to poll, least recently checked first."""
     next_at: float | None
-    """None: no other feed."""
+    """Earliest time for another feed. None: no other one."""
 
 
 _DUE: Final = """

@@ -13,9 +13,9 @@ from wholefeed.store.tables import lines
 from wholefeed.store.tables.live import DocumentsChange
 
 # A key becomes ambiguous for ever if it is the feed's own link, occurs twice in one document, or occurs on
-# two items with different enclosures. An enclosure also becomes so on two items with different links. Entries
-# with an ambiguous key are identified by their next key, so identities only split, and the order of documents
-# does not matter.
+# two items with different enclosures. An enclosure also becomes so on two items with different links:
+# otherwise it would join the items once their links are ambiguous. Entries with an ambiguous key are
+# identified by their next key, so identities only split, and the order of documents does not matter.
 _AMBIGUOUS: Final = "SELECT key FROM ambiguous_key WHERE feed = :feed"
 
 

@@ -57,9 +57,10 @@ def feed_lease(feed: int) -> str:
     return f"feed:{feed}"
 
 
-# Each taking has its own token, so that late actions of an earlier one have no effect. Every change of a feed
-# locks the feed's row, and so does a change of its lease: a transaction that sees its own lease commits
-# before another replica gets it.
+# A lease is in force until it ends or its replica dies. Success deletes its row; failure leaves the outcome
+# for a while. Each taking has its own token, so that late actions of an earlier one have no effect. Every
+# change of a feed locks the feed's row, and so does a change of its lease: a transaction that sees its own
+# lease commits before another replica gets it.
 _LOCK_NAME: Final = "SELECT 1 FROM (SELECT pg_advisory_xact_lock(hashtextextended(:name, 0))) AS locked"
 _LOCK_FEED: Final = f"SELECT {FEED_COLUMNS} FROM feed WHERE id = :feed FOR NO KEY UPDATE"  # noqa: S608
 _LOCK_FEED_IF_FREE: Final = f"{_LOCK_FEED} SKIP LOCKED"
@@ -89,8 +90,8 @@ def take(
 ) -> LeaseResult:
     """Take a lease if it is free and wanted, in a write transaction.
 
-    With `takes_own`, a lease of the same replica counts as free. Without it, a busy feed is left alone, and
-    the replica with a lease on no feed is notified.
+    With `takes_own`, a lease of the same replica counts as free. Without it, a feed that another
+    transaction changes is left alone; for a lease on no feed, its replica is notified that others want it.
     """
     row = None
     if feed is None:
@@ -176,6 +177,7 @@ class Beat(NamedTuple):
     lease_tokens: Mapping[str, str]
     """Tokens of its leases, by name."""
     replicas: int
+    """Number of live replicas, including this one."""
 
 
 _IS_KNOWN_REPLICA: Final = "SELECT 1 FROM replica WHERE name = :replica AND began_at > 0"
@@ -261,7 +263,7 @@ _BEAT_AGAIN: Final = """
 def beat_replica_again(db: Database, name: str) -> bool:
     """Record a known replica's sign of life; return whether it is known.
 
-    A replica that died stays so, since others may have its leases.
+    A replica that died or left stays so, since others may have its leases.
     """
     return run_counting(db, _BEAT_AGAIN, {"name": name, "dead_seconds": DEAD_SECONDS}) > 0
 

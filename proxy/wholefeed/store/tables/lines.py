@@ -62,6 +62,7 @@ _WITHOUT: Final = """
 
 
 def find_unnumbered(db: Database, feed: int, documents: Iterable[int]) -> set[int]:
+    """Return the documents with a live entry without a line."""
     found = fetch_all(db, _WITHOUT, {"feed": feed, "documents": json_ids(documents)})
     return {row[0] for row in found}
 

@@ -317,6 +317,7 @@ class DocumentsChange:
             run(self._db, _CONCERN_BURIED, {"document": document})
 
     def concern_new(self, documents: Iterable[int]) -> None:
+        # These documents are attached, and none is memory.
         new = list(documents)
         if not self.has_tombstones:
             of = {"feed": self._feed, "documents": json_ids(new)}
@@ -417,6 +418,7 @@ def subscription_updated_at(db: Database, feed: int) -> float | None:
 
 @dataclass(slots=True)
 class _Contest:
+    # Copies arrive in chunks, sorted by identity.
     subscription_updated_at: float | None
     burials: Mapping[bytes, Sequence[Burial]]
     identity: bytes | None = None
@@ -553,7 +555,7 @@ _DOUBTFUL: Final = "SELECT identity FROM settled WHERE feed = :feed AND is_doubt
 
 
 def find_doubtful(db: Database, feed: int) -> frozenset[EntryId]:
-    """Return the entries that an archive document lost, but perhaps by a move to another one (R35)."""
+    """Return the entries that have left an archive document, perhaps for another one (R35)."""
     return frozenset(EntryId(row["identity"]) for row in fetch_all(db, _DOUBTFUL, {"feed": feed}))
 
 

@@ -23,6 +23,7 @@ class KnownIds(NamedTuple):
     known: frozenset[EntryId]
     """Ids of stored entries, or seen for a post."""
     posts: Mapping[EntryId, EntryId]
+    """Identities of posts with several ids, by id."""
     has_renamed: bool
 
 
@@ -306,6 +307,7 @@ def let_stand(db: Database, change: DocumentsChange, feed: int, now: float) -> N
 
 
 def find_usual(db: Database, feed: int, identities: Collection[EntryId]) -> dict[EntryId, EntryId]:
+    """Return the id in answers of each post with several."""
     rows = _ids_of(db, feed, identities)
     return {EntryId(row["identity"]): EntryId(row["own"]) for row in rows if row["is_usual"]}
 
@@ -392,7 +394,7 @@ _SHARE_IDS: Final = (
 
 
 def _join(db: Database, change: DocumentsChange, feed: int, one: EntryId, other: EntryId, now: float) -> None:
-    # The post keeps the id in the subscription document, if that has either.
+    # `other` becomes the id in answers: the one in the subscription document, if that has either.
     if fetch_all(db, _IS_IN_USE, {"feed": feed, "identity": one}):
         one, other = other, one
     of = {"feed": feed, "identity": one, "other": other}

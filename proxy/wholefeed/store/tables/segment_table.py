@@ -1,6 +1,7 @@
 """Segments: insert-only text, ready to be sent; and the publication of a feed made of them.
 
-A later transaction deletes a retired segment when no answer uses it (`Pins`).
+A segment outside the current publication is retired: a later transaction deletes it when no answer uses it
+(`Pins`).
 """
 
 from __future__ import annotations
@@ -114,7 +115,7 @@ _IN_ORDER: Final = "SELECT id FROM segment WHERE feed = :feed AND position IS NO
 
 
 def contents(db: Database, feed: int) -> list[tuple[int, int | None]]:
-    """Return (document, ordinal of an entry) in output order; None for a document published whole."""
+    """Return (document, ordinal of an entry) in output order; ordinal None: the whole document."""
     found, documents = members(db, feed), dict[int, list[int]]()
     for segment, document in fetch_all(db, _LINKED, {"feed": feed}):
         documents.setdefault(segment, []).append(document)
@@ -131,6 +132,7 @@ class OwnEntries(NamedTuple):
     """The entries in some segments that have a source besides the publisher's pages (H7)."""
 
     lists: int = 0
+    """Number of attached documents with listed entries."""
     masks: Mapping[int, bytes] = MappingProxyType({})
     """A mask for each segment with listed entries: one byte an entry, from the top, 1 for an own entry."""
 
@@ -365,6 +367,7 @@ _LINK: Final = """
 """
 
 
+# Cursors of the updates that link documents to a segment, with these documents.
 _Linked = list[tuple[Cursor, Sequence[int]]]
 
 
@@ -454,6 +457,7 @@ class Pins:
 
     @property
     def sent(self) -> frozenset[int]:
+        """Feeds of the answers in progress."""
         return frozenset(list(self._sent))
 
     @contextmanager
