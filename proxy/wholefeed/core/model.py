@@ -139,7 +139,7 @@ class Link(NamedTuple):
     media_type: str
     """Lower case, without parameters; empty: absent."""
     href: str
-    """As written."""
+    """The written `href`."""
 
 
 class HistoryElement(NamedTuple):

@@ -354,7 +354,7 @@ class Obtained:
     """The style that a large document was rendered in."""
     origin: Origin = Origin.PUBLISHER
     memento: str = ""
-    """As `StoredDocument.memento`."""
+    """`StoredDocument.memento`."""
     failure: DocumentError | None = None
     """The publisher's failure, if this memento stands in for a subscription document (R33)."""
 

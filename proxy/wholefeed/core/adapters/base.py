@@ -47,7 +47,7 @@ class Sight(NamedTuple):
     """The document's URL after redirects."""
     family: Family
     site_id: str
-    """As in `Head.site_id`."""
+    """`Head.site_id`."""
     marks: Marks
 
 

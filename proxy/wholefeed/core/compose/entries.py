@@ -486,7 +486,7 @@ def _string_of(value: Any) -> str:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PageEntry:
     identity: str
-    """As written; empty: none."""
+    """The written id; empty: none."""
     title: str
     """One line without markup."""
     link: str

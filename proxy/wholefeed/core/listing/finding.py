@@ -77,7 +77,7 @@ class ListJob:
     site_of: Callable[[str], str]
     """Returns a URL's registrable domain; no other site is asked."""
     most_pages: int = 200
-    """Of the list itself."""
+    """Pages of one list, the first included."""
     now: float
     known: LookMemory = LookMemory()
     known_keys: Container[str] = frozenset()

@@ -33,7 +33,7 @@ class Arrival:
     site_id: str
     """The document's name for the feed, as in `Head.site_id`; may be empty."""
     links: Mapping[str, str]
-    """As in `Navigation.links`, fresh or stored."""
+    """`Navigation.links`, fresh or stored."""
     digest: bytes
     body_bytes: int
     entries: int
