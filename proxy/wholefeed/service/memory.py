@@ -174,7 +174,7 @@ class Memory:
 
     @contextmanager
     def await_feed(self, feed_id: int) -> Iterator[None]:
-        """Cache the feed at its next publication: an answer waits for it."""
+        """Have the feed cached at a publication while the context lasts: an answer waits for it."""
         self._waiting[feed_id] = self._waiting.get(feed_id, 0) + 1
         try:
             yield

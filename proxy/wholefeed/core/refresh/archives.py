@@ -68,8 +68,8 @@ class ArchiveRules:
         if isinstance(response, FreshDocument):
             if row is None or self._may_replace(row, response):
                 return FoundDocument((yield from self._describe(response)), row, fresh=response)
-            yield from drop(self.context.answers, response)
-            self.context.answers.refuse(url)
+            yield from drop(self.context.responses, response)
+            self.context.responses.refuse(url)
             response = Rejected()
         if isinstance(response, Failure):
             self.failures[url] = response
@@ -166,7 +166,7 @@ class ArchiveKeeper(Keeper):
         if ending is not None and ending.is_true_end:
             self._verdict = self._accounting.end(is_true_end=True)
         elif self._accounting.is_open:
-            response = self.answers.find(missing_url)
+            response = self.responses.find(missing_url)
             failure = response if isinstance(response, Failure) else None
             self._verdict = self._accounting.account_missing(
                 missing_url, self._try_again_at(missing_url, failure)
@@ -268,7 +268,7 @@ class ArchiveKeeper(Keeper):
         numbers = yield from ask(KeepTogether(placements))
         for (url, each), number in zip(waiting.items(), numbers, strict=True):
             self.path[each.place] = number
-            self.answers.remove(url)
+            self.responses.remove(url)
 
     def _keep_doubtful(self) -> Talk[None]:
         """Store the waiting documents, oldest first, and remember their departed entries."""

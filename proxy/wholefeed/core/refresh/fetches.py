@@ -23,7 +23,7 @@ class WalkFetches:
         settings, trail = context.basis.settings, context.chain.trail
         self._context = context
         self._basis = context.basis
-        self._answers = context.answers
+        self._responses = context.responses
         self.steps: list[str] = []
         # Notes on fetched documents other than those linked, by `document_key`.
         self.spoilt: dict[str, Note] = {}
@@ -31,7 +31,7 @@ class WalkFetches:
             context.chain,
             limits=settings.limits,
             known=lambda url: document_key(url) in context.stored,
-            arrival_of=partial(_find_arrival, context.answers, self.spoilt),
+            arrival_of=partial(_find_arrival, context.responses, self.spoilt),
             max_window=0 if trail.is_closing else settings.window,
             look_ahead=settings.looks_ahead,
         )
@@ -45,7 +45,7 @@ class WalkFetches:
             if want.is_guess and self._basis.waits(want.url):
                 continue
             self._wanted.add(document_key(want.url))
-            if not self._answers.has_asked(want.url):
+            if not self._responses.has_asked(want.url):
                 yield from self._fetch(want.url, is_ahead=want.url != url)
 
     def hear(self, url: str, *, is_alone: bool) -> Talk[None]:
@@ -58,7 +58,7 @@ class WalkFetches:
             yield from self._follow_early(url, event, is_alone=is_alone)
         if event is None:
             raise TimeOverError
-        self._answers.take(event.url, event.response)
+        self._responses.take(event.url, event.response)
         self._basis.progress.fetched += 1
         self._note_ahead(event)
 
@@ -72,7 +72,7 @@ class WalkFetches:
             yield TakeTurn()
         key, relation = document_key(url), self._context.chain.trail.relation
         self._wanted.add(key)
-        self._answers.flying.add(key)
+        self._responses.flying.add(key)
         yield Fetch(
             url, None if self._basis.request.is_full else row, relation, self._context.chain.has_met, is_ahead
         )
@@ -83,7 +83,7 @@ class WalkFetches:
             return
         older = early.older
         self.ahead.foretell(early.url, older)
-        is_known = self._answers.has_asked(older) or self._context.find_stored(older) is not None
+        is_known = self._responses.has_asked(older) or self._context.find_stored(older) is not None
         if is_known or not self._has_turn or self._basis.waits(older):
             return
         if any(want.url == older for want in self._choose_wanted(url, is_alone=is_alone)):
@@ -99,6 +99,6 @@ class WalkFetches:
             self.ahead.note_response(came.url, None)
 
 
-def _find_arrival(answers: Responses, spoilt: Mapping[str, Note], url: str) -> Arrival | None:
-    fresh = answers.find_fresh(url)
+def _find_arrival(responses: Responses, spoilt: Mapping[str, Note], url: str) -> Arrival | None:
+    fresh = responses.find_fresh(url)
     return None if fresh is None or document_key(url) in spoilt else fresh.arrival

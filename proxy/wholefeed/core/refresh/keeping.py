@@ -17,7 +17,7 @@ class Keeper:
     def __init__(self, context: WalkContext) -> None:
         self.context = context
         self.basis = context.basis
-        self.answers = context.answers
+        self.responses = context.responses
         self.path: list[int] = []
         """Numbers of the stored documents, newest first, without the subscription document."""
         self.notes: list[Note] = []
@@ -59,7 +59,7 @@ class Keeper:
 
     def _put(self, url: str, placement: Placement) -> Talk[int]:
         number = yield from ask(KeepDocument(url, placement))
-        self.answers.remove(url)
+        self.responses.remove(url)
         return number
 
     def _reattach(self, row: StoredDocument, rank: int) -> Talk[int]:
@@ -87,6 +87,6 @@ class Keeper:
 _RANKS_PER_WALK: Final = 1 << 20
 
 
-def drop(answers: Responses, fresh: FreshDocument) -> Talk[None]:
-    answers.remove(fresh.arrival.url)
+def drop(responses: Responses, fresh: FreshDocument) -> Talk[None]:
+    responses.remove(fresh.arrival.url)
     yield Drop(fresh.arrival.url)

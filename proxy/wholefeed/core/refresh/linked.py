@@ -39,19 +39,19 @@ def linked_history(
     basis: Basis, documents: Sequence[StoredDocument], subscription: SubscriptionState
 ) -> Talk[WalkResult]:
     """Walk along the chain, or through pages if it turns out to be pages (R4)."""
-    answers, doubts = Responses(), list[Note]()
+    responses, doubts = Responses(), list[Note]()
     if subscription.kind is not Kind.PAGED:
         trail = Trail(relation=subscription.relation, is_tentative=subscription.is_tentative)
         stored = _by_key(documents, Role.ARCHIVE)
-        walked = yield from walk_archives(basis, subscription, stored, trail, answers).run()
+        walked = yield from walk_archives(basis, subscription, stored, trail, responses).run()
         doubts = [note for note in walked.notes if note.kind is NewerNotOlder]
         if not doubts:
             return walked
-        answers.forget_confirmed()
+        responses.forget_confirmed()
         yield NoteFeed(kind=Kind.PAGED)
         if not is_followed(basis, Kind.PAGED):
             return replace(walked, state=State.REMEMBERED)
-    walked = yield from PagedHistory(basis, documents, subscription, answers).run()
+    walked = yield from PagedHistory(basis, documents, subscription, responses).run()
     return replace(walked, notes=[*doubts, *walked.notes])
 
 
@@ -61,15 +61,15 @@ class PagedHistory:
         basis: Basis,
         documents: Sequence[StoredDocument],
         subscription: SubscriptionState,
-        answers: Responses,
+        responses: Responses,
     ) -> None:
         self._basis = basis
         self._subscription = subscription
-        self._answers = answers
+        self._responses = responses
         self._stored = _by_key(documents, Role.PAGE)
         self._ascent = find_ascent(basis.feed)
-        self._was_collected = (
-            _was_collected(basis, subscription.arrival.family) and not basis.missing and self._ascent is None
+        self._was_paged = (
+            _was_paged(basis, subscription.arrival.family) and not basis.missing and self._ascent is None
         )
 
     def run(self) -> Talk[WalkResult]:
@@ -78,10 +78,10 @@ class PagedHistory:
         before, behind = _FollowedPages(), _FollowedPages()
         total = WalkResult(state=State.PAGED)
         names = (asked.url, asked.final_url, *asked.hops)
-        trails = page_trails(asked.links, names, is_closing=self._was_collected, is_known=self._is_stored)
+        trails = page_trails(asked.links, names, is_closing=self._was_paged, is_known=self._is_stored)
         for trail in trails:
             is_next = trail.relation == Relation.NEXT and not trail.first_relation
-            if is_next and self._was_collected and not self._subscription.has_news:
+            if is_next and self._was_paged and not self._subscription.has_news:
                 total.ending = Ending(End.COLLECTED)
                 continue
             side = behind if is_next or trail.first_relation == Relation.LAST else before
@@ -110,7 +110,7 @@ class PagedHistory:
             self._subscription,
             self._stored,
             trail,
-            self._answers,
+            self._responses,
             passed=tuple(passed),
             ascends=self._ascent is not None,
             is_unwatched=_is_unwatched(self._basis.feed),
@@ -158,16 +158,16 @@ class PagedHistory:
 
     def _fetch_last(self, url: str, walked: WalkResult) -> Talk[Response | Rejected | None]:
         """Fetch one more page, unless a walk has; None if the time is over."""
-        if not self._answers.has_asked(url):
+        if not self._responses.has_asked(url):
             row = None if self._basis.request.is_full else self._stored.get(document_key(url))
             yield Fetch(url, row, Relation.LAST, walked.has_met)
-        while (response := self._answers.find(url)) is None:
+        while (response := self._responses.find(url)) is None:
             event = yield from ask(NextEvent(url))
             if event is None:
                 return None
             if isinstance(event, FetchEnded):
                 self._basis.progress.fetched += 1
-                self._answers.take(event.url, event.response)
+                self._responses.take(event.url, event.response)
         return response
 
     def _is_among(self, last: FreshDocument, pages: Sequence[Arrival], walked: WalkResult) -> Talk[bool]:
@@ -215,8 +215,8 @@ def find_ascent(feed: StoredFeed) -> Note | None:
     return next((PagesAscend(each["url"]) for each in notes if each["code"] == PagesAscend.code), None)
 
 
-def _was_collected(basis: Basis, family: Family) -> bool:
-    """Return whether all pages were collected before, in the present family (R23)."""
+def _was_paged(basis: Basis, family: Family) -> bool:
+    """Return whether all pages were read before, in the present family (R23)."""
     feed = basis.feed
     is_ended = feed.state is State.PAGED and not feed.is_walking and not _is_interrupted(feed)
     return is_ended and feed.family is family and not basis.request.is_full
@@ -230,10 +230,10 @@ def _is_unwatched(feed: StoredFeed) -> bool:
 
 
 def _is_interrupted(feed: StoredFeed) -> bool:
-    """Return whether a refresh of an already collected feed was interrupted."""
+    """Return whether a refresh was interrupted whose feed had ended a walk before."""
     # The stored documents of the refresh no longer count as news, although unread pages may lie behind them.
-    was_collected = feed.state in (State.PAGED, State.PARTIAL) and not feed.is_walking
-    return was_collected and feed.revision != feed.published_revision
+    has_ended = feed.state in (State.PAGED, State.PARTIAL) and not feed.is_walking
+    return has_ended and feed.revision != feed.published_revision
 
 
 def _by_key(documents: Sequence[StoredDocument], role: Role) -> Mapping[str, StoredDocument]:

@@ -66,7 +66,7 @@ class PageRules(ArchiveRules):
         # With such a copy the entries in front of it would be lost.
         if isinstance(response, FreshDocument | Unchanged) and (yield from self._is_stale(url, response)):
             if isinstance(response, FreshDocument):
-                yield from drop(self.context.answers, response)
+                yield from drop(self.context.responses, response)
             return PageStale(url)
         return (yield from super().judge(url, response))
 
@@ -163,11 +163,11 @@ class PageKeeper(Keeper):
         if url not in self._news.brought:
             yield from self._news.compare(fresh)
         if row is None and not (yield from self._adds(url, fresh)):
-            yield from drop(self.answers, fresh)
+            yield from drop(self.responses, fresh)
             return
         is_same = row is not None and (row.digest, row.links) == (fresh.arrival.digest, fresh.arrival.links)
         if row is not None and is_same and not row.is_stand_in:
-            yield from drop(self.answers, fresh)
+            yield from drop(self.responses, fresh)
             yield Touch(row.id)
             self.path.append((yield from self._reattach(row, rank)))
             return

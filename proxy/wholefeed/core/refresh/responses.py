@@ -101,7 +101,7 @@ class WalkContext:
     chain: Chain
     stored: Mapping[str, StoredDocument]
     """Documents that may stand on the trail, attached or not, by `document_key`."""
-    answers: Responses
+    responses: Responses
     """The responses of this refresh, including those to earlier walks."""
 
     @property

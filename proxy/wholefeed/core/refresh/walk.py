@@ -33,11 +33,11 @@ def walk_archives(
     subscription: SubscriptionState,
     stored: Mapping[str, StoredDocument],
     trail: Trail,
-    answers: Responses,
+    responses: Responses,
 ) -> TrailWalk:
     """Return the walk along archive documents; `stored` has documents by `document_key`."""
     chain = Chain(subscription.arrival, trail=trail, site_of=basis.site_of)
-    context = WalkContext(basis, chain, stored, answers)
+    context = WalkContext(basis, chain, stored, responses)
     keeper = ArchiveKeeper(context)
     return TrailWalk(context, ArchiveRules(context, subscription, keeper), keeper)
 
@@ -47,7 +47,7 @@ def walk_pages(
     subscription: SubscriptionState,
     stored: Mapping[str, StoredDocument],
     trail: Trail,
-    answers: Responses,
+    responses: Responses,
     *,
     passed: Iterable[Arrival] = (),
     ascends: bool = False,
@@ -58,7 +58,7 @@ def walk_pages(
     See `PageRules` for the other arguments.
     """
     chain = Chain(subscription.arrival, trail=trail, site_of=basis.site_of, passed=passed)
-    context = WalkContext(basis, chain, stored, answers)
+    context = WalkContext(basis, chain, stored, responses)
     news = PageNews({subscription.arrival.url: subscription.has_news})
     if subscription.is_new_throughout:
         news.new_throughout.add(subscription.arrival.url)
@@ -167,17 +167,17 @@ class TrailWalk:
         return found
 
     def _obtain(self, url: str) -> Talk[FoundDocument | Note]:
-        answers, is_alone = self._context.answers, self._holes.note is not None
+        responses, is_alone = self._context.responses, self._holes.note is not None
         while True:
             self._steps += 1
             if self._steps % _STEPS_WITHOUT_REST == 0:
                 yield Rest()
             if self._keeper.pending and self._keeper.is_needed_before(url):
                 yield from self._keeper.keep_joined()
-            response = answers.find(url)
+            response = responses.find(url)
             if response is not None:
                 return (yield from self._rules.judge(url, response))
-            if document_key(url) not in answers.flying:
+            if document_key(url) not in responses.flying:
                 if self._is_left_alone(url):
                     return DocumentUnavailable(url, reason=DocumentUnavailable.slug)
                 stored = self._rules.serve_stored(url)
@@ -211,7 +211,7 @@ class TrailWalk:
             self._fetches.ahead.refuse(found.arrival.url)
             self._holes.refuse(found.arrival)
             if found.fresh is not None:
-                yield from drop(self._context.answers, found.fresh)
+                yield from drop(self._context.responses, found.fresh)
         return False
 
     def _is_new(self, found: FoundDocument) -> Talk[bool]:

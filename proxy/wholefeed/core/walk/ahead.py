@@ -164,10 +164,10 @@ class Ahead:
 
 
 def is_foreseen(url: str, needed: str, under_way: Sequence[str], window: int) -> bool:
-    """Return whether an arriving document's older link is being fetched, so its head need not be read.
+    """Return whether the walk probably fetches an arriving document's older link already.
 
-    `under_way` are the running fetches, in the order of their start. If guesses are wrong, the document that
-    the path has reached (`needed`) shows it: its head is always read.
+    Then nobody reads the document's head early. The head of the document that the path has reached
+    (`needed`) is always read, and shows wrong guesses. `under_way` are the running fetches, oldest first.
     """
     # Enough documents are under way, and their URLs count on.
     is_ahead = bool(needed) and url != needed
