@@ -51,7 +51,7 @@ def _demonstrate(port: int | None, *, once: bool) -> int:
         folder = Path(name)
         archives = ", ".join(f"{feed.title} ({len(feed.documents)} documents)" for feed in publisher.feeds)
         print(f"A sample publisher on {publisher.url('/')}: {archives},")
-        print(f"each of its answers {_LATENCY_SECONDS * 1000:.0f} ms late, as from somewhere else.")
+        print(f"each of its responses {_LATENCY_SECONDS * 1000:.0f} ms late, as from a distant server.")
         with running_proxy(folder, free_port() if port is None else port) as base:
             print(f"The proxy on {base}, its log in {folder / 'proxy.log'}.")
             came_whole = [_show(base, publisher, feed) for feed in publisher.feeds]

@@ -113,5 +113,5 @@ def test_a_token_file_that_is_a_link_and_a_folder_that_is_not_there_are_refused(
     (tmp_path / "feeds.db.token").symlink_to(target)
     with pytest.raises(StoreError, match="cannot use the access token"):
         ensure_token(a_config(tmp_path))
-    with pytest.raises(StoreError, match=r"cannot keep an access token in .*: No such file or directory"):
+    with pytest.raises(StoreError, match=r"cannot store an access token in .*: No such file or directory"):
         ensure_token(a_config(tmp_path / "missing"))

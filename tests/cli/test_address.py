@@ -76,7 +76,7 @@ async def test_commands_find_the_server_of_their_folder(
         assert await cli("healthcheck") == (0, "healthy\n", "")
         _, exported, said = await cli("opml", "--export")
         assert (bases(exported), said) == ([base], "")
-        assert f"it runs at {base}" in (await cli("doctor", "--offline"))[1]
+        assert f"the server runs at {base}" in (await cli("doctor", "--offline"))[1]
         asked = [line["path"] for line in served.lines if line["event"] == "request.answered"]
         assert {"/feeds", "/opml", "/healthz"} <= {*asked}
     assert not note_in(own_folder).exists()
@@ -140,7 +140,7 @@ async def test_who_is_asked_in_place_of_a_server_that_vanished_is_said(
     async with serving(tmp_path / "another") as another:
         monkeypatch.setenv("WHOLEFEED_SERVER_PORT", str(another.port))
         code, _, said = await cli("list")
-        told = "has ended; what is asked is the one at http://127.0.0.1:"
+        told = "has ended; this command asks the one at http://127.0.0.1:"
         assert (code, f"{told}{another.port} (server.host" in said) == (0, True), said
         note_in(own_folder).unlink()
         assert "has ended" not in (await cli("list"))[2]

@@ -182,7 +182,7 @@ async def test_an_archive_that_is_missing_is_an_error(check: Check, origin: Orig
     origin.remove(OLDER)
     assert await said_of(check, url) == [error("document-unavailable", OLDER)]
     text = (await check(url))[1]
-    assert f"answered 404; prev-archive of {origin.url(NEWER)} (line {line}) leads there" in text
+    assert f"status 404; the prev-archive link of {origin.url(NEWER)} (line {line}) leads there" in text
 
 
 async def test_a_link_that_nobody_can_follow_is_a_document_that_is_missing(
@@ -463,7 +463,7 @@ async def test_a_podcast_that_names_a_new_address_is_told_to_redirect(check: Che
     )
     origin.publish("/rss", body, content_type="application/rss+xml", etag='"1"')
     assert await said_of(check, url) == [warning("new-address", "/rss", line)]
-    assert "it names 'http://p.test/feed' as the feed's new address" in (await check(url))[1]
+    assert "the document names 'http://p.test/feed' as the feed's new address" in (await check(url))[1]
     origin.publish(
         "/rss",
         rss(an_item("e1", 1), complete=True, extra=element % url),

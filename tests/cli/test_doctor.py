@@ -292,20 +292,20 @@ def test_what_fits_is_not_complained_of(server: dict[str, Any]) -> None:
     ("sections", "words"),
     [
         ({"server": {**PUBLIC, "open": True}}, "server.open lets anybody"),
-        ({"server": NAMED}, "server.public_url is set and neither token"),
+        ({"server": NAMED}, "server.public_url is set, but neither a token"),
         ({"server": KEYS}, "without server.access_token"),
         ({"server": {"public_url": "http://feeds.example.org", **TOKEN}}, "is http"),
         ({"server": {"trusted_proxies": ("10.0.0.1/32",)}}, "421"),
         ({"server": {**CLOSED, **LIMITED}}, "as one"),
-        ({"server": {**CLOSED, **SOCKET, **BEHIND, **LIMITED}}, "by server.socket as one"),
-        ({"server": SOCKET}, "server.socket is set and neither token"),
+        ({"server": {**CLOSED, **SOCKET, **BEHIND, **LIMITED}}, "through server.socket as one"),
+        ({"server": SOCKET}, "server.socket is set, but neither a token"),
         ({"server": {**CLOSED, "trusted_proxies": ("unix:",)}}, "no server.socket is set"),
         ({"server": {**CLOSED, **HERE}}, "/metrics to all"),
         ({"server": {"metrics_networks": EVERYBODY}}, "/metrics to everybody"),
         ({"fetch": {"allow_networks": EVERYBODY}}, "guard of private addresses off"),
         ({"fetch": {"allow_hosts": ("a.example",), "deny_hosts": ("a.example",)}}, "a.example is in"),
         ({"limits": {"respond_within_seconds": 30}}, "some readers wait 10 s"),
-        ({"fetch": {"connect_timeout_seconds": 90}}, "never counts"),
+        ({"fetch": {"connect_timeout_seconds": 90}}, "it has no effect"),
         ({"store": {"memory_bytes": 3 * GIB // 4}}, "more than half"),
         ({"limits": {"feed_bytes": 1 << 20}}, "limits.document_bytes is larger"),
         ({"limits": {"workers": 0}}, "limits.workers is 0"),
@@ -327,8 +327,8 @@ def test_what_does_not_fit_is_a_warning(sections: dict[str, Any], words: str) ->
 @pytest.mark.parametrize(
     ("sections", "words"),
     [
-        ({"server": {**CLOSED, "trusted_proxies": EVERYBODY}}, "believes everybody"),
-        ({"server": {**CLOSED, "trusted_proxies": ("::/0",)}}, "believes everybody"),
+        ({"server": {**CLOSED, "trusted_proxies": EVERYBODY}}, "trusts everybody"),
+        ({"server": {**CLOSED, "trusted_proxies": ("::/0",)}}, "trusts everybody"),
         ({"store": {"memory_bytes": 2 * GIB}}, "more than the"),
         (
             {"server": {**PUBLIC, "open": True}, "fetch": {"allow_networks": ("10.0.0.0/8",)}},
@@ -404,7 +404,7 @@ def test_the_token_that_was_made_is_looked_at(
     assert main(["doctor", "--offline"]) == 0
     shown = capsys.readouterr().out
     assert f"good     secrets      {named} ({VARIABLE})" in shown
-    assert f"good     secrets      {made} (the access token that was made)" in shown
+    assert f"good     secrets      {made} (the access token that wholefeed made)" in shown
     assert SECRET not in shown
 
 
@@ -612,7 +612,9 @@ def test_the_doctor_says_which_publisher_counts_and_what_it_wants(folder: Path) 
     judged = partial(judge_publishers, config)
     (found,) = judged("https://a.example/feed?key=hidden")
     assert found.verdict is GOOD
-    assert found.text.endswith("counts [[publisher]] a.example: headers, credentials_file")
+    assert (
+        found.text == "[[publisher]] a.example applies to https://a.example/feed?…: headers, credentials_file"
+    )
     assert [each.verdict for each in judged("http://a.example/")] == [WARNING]
     near = config_of({"publisher": [{**tables[0], "host": "127.0.0.1"}]}).publisher
     (allowed,) = judge_publishers(replace(config, publisher=near), "http://127.0.0.1/")
@@ -621,7 +623,7 @@ def test_the_doctor_says_which_publisher_counts_and_what_it_wants(folder: Path) 
     (proxied,) = judge_publishers(replace(config, publisher=away), "http://127.0.0.1/")
     assert proxied.verdict is WARNING  # through a proxy none go
     (other,) = judged("http://b.example/")
-    assert other.text.endswith("counts [[publisher]] *.example: min_interval_seconds")
+    assert other.text == "[[publisher]] *.example applies to http://b.example/: min_interval_seconds"
     assert [*judged("https://c.test/"), *judged("")] == []
 
     (refused,) = judge_publishers(replace(config, server=ServerConfig()), "")

@@ -109,7 +109,7 @@ def test_what_others_can_read_is_a_warning(path: Path, tmp_path: Path) -> None:
         (GIB, 0, 1 << 20, 0, WRONG, "1.0 MiB are free"),
         (GIB, 0, 200 << 20, 0, WARNING, "200.0 MiB are free"),
         (100 * GIB, 0, 4 * GIB, 0, WARNING, "the database has 100.0 GiB"),
-        (GIB, 0, 100 * GIB, 200 * GIB, WARNING, "the volume is full before it counts"),
+        (GIB, 0, 100 * GIB, 200 * GIB, WARNING, "the volume is full before that size is reached"),
         (GIB, GIB, 100 * GIB, 0, WARNING, "-wal has 1.0 GiB"),
         (GIB, 0, 100 * GIB, 50 * GIB, GOOD, "100.0 GiB are free"),
     ],
@@ -130,7 +130,7 @@ def test_room_on_the_volume(
     ("changes", "expected", "words"),
     [
         ({}, GOOD, "schema 13, sound"),
-        ({"version": 12}, GOOD, "the next start brings it there"),
+        ({"version": 12}, GOOD, "the next start migrates the database"),
         ({"damage": "row 1 missing from index"}, WRONG, "row 1 missing"),
         ({"damage": None}, SKIPPED, "too large"),
     ],
@@ -277,8 +277,8 @@ def test_a_database_as_it_should_be() -> None:
     assert {each.verdict for each in found} == {GOOD}
     assert [each.text for each in found] == [
         "the database feeds at db.test: PostgreSQL 15, 5.0 MiB, schema 14, 2 replicas use it",
-        "the user of store.url may do what a replica does, and no more",
-        "a question and its answer take 0.40 ms",
+        "the user of store.url has the rights that a replica needs, and no more",
+        "a query takes 0.40 ms",
     ]
 
 
@@ -328,7 +328,7 @@ def test_a_real_database_is_looked_at(
     assert main(["doctor", "--offline"]) == 0
     shown = capsys.readouterr().out
     assert f"good     database     the database {urlsplit(postgres_url).path[1:]} at 127.0.0.1" in shown
-    assert "skipped  clock        nothing is stored" in shown
+    assert "skipped  clock        no fetch is stored" in shown
     assert "disk" not in shown
 
 

@@ -126,17 +126,17 @@ async def test_explain_tells_the_chain_and_why_it_ended(
         [origin.url("/archive/2"), "prev-archive", "kept"],
         [origin.url("/archive/1"), "prev-archive", "missing"],
     ]
-    assert "the publisher answered with status 404 (publisher-status); tried " in text
+    assert "the publisher responded with status 404 (publisher-status); tried " in text
     assert "; again with the next refresh, in 59 minutes or later\n" in text
     assert "The publisher is asked next when a reader asks, in " in text
     ending = "note: expected a document of this feed, got none (publisher-status)"
     assert text.count(ending) == 1
     assert (
-        "\n\nkept: stored, and asked for again when it is due\nmissing: linked to, and could not be had\n"
+        "\n\nkept: stored, and asked for again when it is due\nmissing: linked to, but could not be fetched\n"
         in text
     )
     assert "settled: " not in text
-    assert "the walk ended: one document could not be had" in text
+    assert "the walk ended: one document could not be fetched" in text
     assert STATES[State.PARTIAL].meaning in text
     assert "tell the publisher which document" in text
     assert json.loads(told)["chain"][2]["standing"] == "missing"
@@ -188,7 +188,7 @@ async def test_explain_fetches_a_feed_that_is_not_known_and_keeps_nothing(
     publish_chain(origin, archives=1)
     code, text, said = await cli("explain", origin.url("/feed"))
     assert (code, text.count("prev-archive")) == (0, 1)
-    assert "fetching it now, without keeping it" in said
+    assert "fetching it now, without storing it" in said
     assert list(tmp_path.iterdir()) == []
 
 
@@ -246,7 +246,7 @@ async def test_refresh_of_a_feed_whose_publisher_fails_says_so(
     code, text, said = found or await cli("refresh", url)
     assert (code, text) == (0, "complete, stale: 1 entry out of 1 document (complete, atom)\n")
     assert "stale: When the feed was last asked for, " in said
-    assert "the publisher answered with status 500; this is what the publisher gave " in said
+    assert "the publisher responded with status 500; this is the feed as the publisher sent it " in said
 
 
 async def test_forget_deletes_the_feed(cli: Run, origin: Origin, tmp_path: Path, is_running: bool) -> None:

@@ -227,7 +227,7 @@ async def test_a_proxy_that_does_not_let_it_in_is_gone_on_without(
         done = await fetch(origin.url("/feed"), proxy=proxy)
     assert (done.code, len(ids(done.output))) == (0, 4)
     assert "going on without a proxy: the proxy on 127.0.0.1" in done.said
-    assert "answered 401: it needs its access token: run this in the folder of its database" in done.said
+    assert "answered 401: this command needs the proxy's access token: run it in the folder of" in done.said
 
 
 async def test_a_store_that_cannot_be_used_is_exit_1_and_one_line(fetch: Fetch, tmp_path: Path) -> None:

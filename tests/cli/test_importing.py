@@ -48,18 +48,18 @@ async def test_files_are_put_into_a_feed_one_after_the_other(
         code, text, messages = await cli("import", url, "new.xml", "old.xml", "old.xml", proxy=proxy)
         assert (code, messages) == (0, "")
         assert text.splitlines() == [
-            f"new.xml: taken: 3 entries as of {stamp(9)}, 2 of them new",
-            f"old.xml: taken: 1 entry as of {stamp(1)}, 1 of them new",
+            f"new.xml: imported: 3 entries as of {stamp(9)}, 2 of them new",
+            f"old.xml: imported: 1 entry as of {stamp(1)}, 1 of them new",
             "old.xml: already there",
         ]
         explained = (await cli("explain", url, proxy=proxy))[1]
         assert f"imported, as of {stamp(1)}: old.xml" in explained
-        assert "2 imported documents: 3 entries that nothing else of this feed has." in explained
+        assert "2 imported documents: 3 entries that no other document of this feed has." in explained
         assert await entries_of(cli, proxy) == 4
 
         kept_elsewhere = f"../{tmp_path.name}/new.xml"  # goes by the file's name, as an absolute path does
         code, text, _ = await cli("import", url, "--remove", kept_elsewhere, proxy=proxy)
-        assert (code, text) == (0, "new.xml: 1 document taken back\n")
+        assert (code, text) == (0, "new.xml: 1 document removed\n")
         assert await entries_of(cli, proxy) == 2
         code, _, messages = await cli("import", url, "--remove", "new.xml", proxy=proxy)
         assert code == 1
@@ -84,13 +84,15 @@ async def test_what_is_refused_is_named_and_the_rest_taken(
     async with beside(tmp_path, url, is_running) as proxy:
         code, text, messages = await cli("import", url, *kept, "gone.xml", proxy=proxy)
         assert (code, len(text.splitlines())) == (1, 1)
-        told = dict(line.removeprefix("wholefeed: ").split(": not taken: ") for line in messages.splitlines())
+        told = dict(
+            line.removeprefix("wholefeed: ").split(": not imported: ") for line in messages.splitlines()
+        )
         assert list(told) == ["x.xml", "b.rss", "c.txt", "gone.xml"]
         assert "urn:another" in told["x.xml"]
         assert "got rss" in told["b.rss"]
         assert told["gone.xml"] == "No such file or directory"
         code, text, _ = await cli("import", url, "--force", "x.xml", proxy=proxy)
-        assert (code, text) == (0, f"x.xml: taken: 1 entry as of {stamp(1)}, 1 of them new\n")
+        assert (code, text) == (0, f"x.xml: imported: 1 entry as of {stamp(1)}, 1 of them new\n")
 
 
 async def test_an_archive_gives_its_files(cli: Run, origin: Origin, tmp_path: Path, is_running: bool) -> None:
@@ -106,12 +108,12 @@ async def test_an_archive_gives_its_files(cli: Run, origin: Origin, tmp_path: Pa
         code, text, messages = await cli("import", url, "kept.zip", proxy=proxy)
         assert code == 1
         assert text.splitlines() == [
-            f"kept.zip/2011/feed.xml: taken: 1 entry as of {stamp(1)}, 1 of them new",
-            "kept.zip/undated.xml: taken: 1 entry as of 2012-05-01T12:00:00Z, 1 of them new",
+            f"kept.zip/2011/feed.xml: imported: 1 entry as of {stamp(1)}, 1 of them new",
+            "kept.zip/undated.xml: imported: 1 entry as of 2012-05-01T12:00:00Z, 1 of them new",
         ]
-        assert messages.startswith("wholefeed: kept.zip/readme.txt: not taken: ")
+        assert messages.startswith("wholefeed: kept.zip/readme.txt: not imported: ")
         text = (await cli("import", "--remove", url, "kept.zip", proxy=proxy))[1]
-        assert text == "kept.zip: 2 documents taken back\n"
+        assert text == "kept.zip: 2 documents removed\n"
 
 
 async def test_the_time_of_a_file_is_said_or_its_own(
@@ -140,8 +142,8 @@ async def test_a_complete_feed_keeps_it_and_says_so(
     async with beside(tmp_path, url, is_running) as proxy:
         code, text, _ = await cli("import", url, "a.xml", proxy=proxy)
         assert code == 0
-        assert text.endswith("; kept and not served, since the publisher says that the feed is complete\n")
-        assert "kept, and not served" in (await cli("explain", url, proxy=proxy))[1]
+        assert text.endswith("; stored but not served, since the publisher says that the feed is complete\n")
+        assert "stored but not served" in (await cli("explain", url, proxy=proxy))[1]
 
 
 async def test_a_feed_that_is_not_known_is_fetched_first(cli: Run, origin: Origin, tmp_path: Path) -> None:
@@ -197,10 +199,10 @@ async def test_row_127_a_bomb_is_refused(cli: Run, origin: Origin, tmp_path: Pat
     (tmp_path / "broken.zip").write_bytes(lying[:-200] + lying[-22:])
     code, text, messages = await cli("import", url, "bomb.zip", "many.zip", "lying.zip", "broken.zip")
     assert code == 1
-    assert text.splitlines()[0].startswith("bomb.zip/a.xml: taken")
-    assert "bomb.zip/bomb.xml: not taken: expected at most 200 bytes for each one packed" in messages
-    assert "many.zip: not taken: expected an archive of at most 10000 files, got 10001" in messages
-    assert "lying.zip/bomb.xml: not taken: " in messages
+    assert text.splitlines()[0].startswith("bomb.zip/a.xml: imported")
+    assert "bomb.zip/bomb.xml: not imported: expected at most 200 bytes for each compressed byte" in messages
+    assert "many.zip: not imported: expected an archive of at most 10000 files, got 10001" in messages
+    assert "lying.zip/bomb.xml: not imported: " in messages
     assert "broken.zip" in messages
 
 
@@ -242,5 +244,5 @@ async def test_a_feed_continues_another(cli: Run, origin: Origin, tmp_path: Path
     async with running(a_config(tmp_path)) as proxy:  # by the name that /status shows
         back = await cli("import", new, "--remove", old, proxy=proxy) if is_running else None
     back = back or await cli("import", new, "--remove", old)
-    assert back[:2] == (0, f"{old}: 1 document taken back\n")
+    assert back[:2] == (0, f"{old}: 1 document removed\n")
     assert "nothing is stored for" in found[2][2]

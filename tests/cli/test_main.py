@@ -189,9 +189,12 @@ def test_serve_takes_its_flags_over_the_environment(app: FakeApp, monkeypatch: p
 @pytest.mark.parametrize(
     ("error", "line"),
     [
-        (OSError(errno.EADDRINUSE, "in use"), "cannot listen on 127.0.0.1, port 1003: something else"),
+        (OSError(errno.EADDRINUSE, "in use"), "cannot listen on 127.0.0.1, port 1003: another program"),
         (PermissionError(errno.EACCES, "denied"), "cannot listen on 127.0.0.1, port 1003: not permitted"),
-        (OSError(errno.EADDRNOTAVAIL, "no such"), "cannot listen on 127.0.0.1, port 1003: no address"),
+        (
+            OSError(errno.EADDRNOTAVAIL, "no such"),
+            "cannot listen on 127.0.0.1, port 1003: this machine has no",
+        ),
         (StoreUnusableError("feeds.db is no database"), "feeds.db is no database"),
     ],
 )

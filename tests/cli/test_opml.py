@@ -101,7 +101,7 @@ def test_what_stays_is_named_with_its_line_and_why(
     assert main(["opml", "a.opml", "-o", "b.opml"]) == 0
     said = capsys.readouterr().err
     assert "changed 0 of 33 subscriptions to go through the proxy" in said
-    assert "line 2, left as it is: https://example.org/: has a user name" in said
+    assert "line 2, left as it is: https://example.org/: contains a user name" in said
     assert "line 3, left as it is: exec:x: not http or https" in said
     assert "12 more are left as they are" in said
     assert "left as they are: 1: goes through the proxy already" in said
@@ -114,7 +114,7 @@ def test_a_list_that_had_to_be_repaired_is_told(own_folder: Path, capfd: pytest.
     (own_folder / "a.opml").write_text('<opml><outline text="R&D" xmlUrl="https://example.org/"/></opml>')
     assert main(["opml", "a.opml"]) == 0
     said = capfd.readouterr()
-    assert "a.opml is not well-formed; put right: ampersands" in said.err
+    assert "a.opml is not well-formed; repaired: ampersands" in said.err
     assert 'text="R&amp;D"' in said.out
 
 

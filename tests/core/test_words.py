@@ -137,7 +137,7 @@ def test_a_listed_feed_says_where_its_entries_stand() -> None:
     """H7: nobody promises that it is all; how many on how many pages, and when they are looked at next."""
     said = words_of(a_status("listed", listing=a_listing()), NOW)
     assert "found in lists on the site's pages" in said.state.meaning
-    assert "nobody promises" in said.state.advice
+    assert "may not name every entry" in said.state.advice
     (remark,) = said.remarks
     assert remark == (
         "1,234 older entries stand in a list on 3 pages of the site, looked at on 1 November 2023;"
@@ -155,22 +155,23 @@ def test_a_listed_feed_says_where_its_entries_stand() -> None:
 
 def test_where_nothing_is_listed_it_says_what_was_looked_at() -> None:
     """H7: how many pages, each reason once, those of most pages first; also that nobody has looked yet."""
-    error = passed_over("http-status", "the publisher answered with an error", 404)
+    error = passed_over("http-status", "the publisher responded with an error", 404)
     pages = [error, *[passed_over("no-list", "no list stands there")] * 2]
     nothing = a_listing(url=None, pages=0, entries=0, passed_over=pages, next_look=None)
     said = words_of(a_status("remembered", listing=nothing), NOW)
     assert said.remarks[-1] == (
         "On 1 November 2023 3 pages of the site were looked at, and none lists the feed's entries:"
-        " no list stands there (2); the publisher answered with an error (1)."
+        " no list stands there (2); the publisher responded with an error (1)."
     )
-    assert passed_over_in_words(error) == "the publisher answered with an error (status 404)"
-    one = {**nothing, "passed_over": [passed_over("robots", "the publisher asks programs not to read it")]}
+    assert passed_over_in_words(error) == "the publisher responded with an error (status 404)"
+    why = "the publisher's robots.txt asks programs not to read it"
+    one = {**nothing, "passed_over": [passed_over("robots", why)]}
     (_, remark) = words_of(a_status("remembered", listing=one), NOW).remarks
-    assert remark.endswith("lists the feed's entries: the publisher asks programs not to read it.")
+    assert remark.endswith(f"lists the feed's entries: {why}.")
     gone = {**nothing, "passed_over": [], "entries": 7}
     assert words_of(a_status("listed", listing=gone), NOW).remarks == (
         "No page of the site could be searched for a list of older entries on 1 November 2023.",
-        "7 entries of a list that was found before are kept.",
+        "7 entries of a list that was found earlier are still served.",
     )
     first = a_listing(url=None, looked=None, next_look="2023-11-14T22:00:00Z")
     assert words_of(a_status("remembered", listing=first), NOW).remarks[-1] == (
@@ -182,8 +183,9 @@ def test_a_page_of_a_list_that_is_missing_ends_no_walk() -> None:
     """H7: what is older need not stand behind it."""
     ending = Ending(None, (DocumentUnavailable("http://o.test/2", reason="timeout"),)).as_dict()
     said = words_of(a_status("partial", "timeout", listing=a_listing(), ending=ending), NOW)
-    assert said.ending == "a page of the publisher's list could not be had"
-    assert "only be found through it" in words_of(a_status("partial", "timeout", ending=ending), NOW).ending
+    assert said.ending == "a page of the publisher's list could not be fetched"
+    said = words_of(a_status("partial", "timeout", ending=ending), NOW)
+    assert said.ending.endswith("only that document leads to the older ones")
 
 
 def test_a_stale_feed_says_when_it_was_tried_and_when_it_was_heard_of() -> None:
@@ -192,20 +194,20 @@ def test_a_stale_feed_says_when_it_was_tried_and_when_it_was_heard_of() -> None:
     said = words_of(a_status("complete", stale=True, failure=failure), NOW)
     assert said.stale is not None
     assert said.stale.meaning == (
-        "When the feed was last asked for, 2 seconds ago, the publisher answered with status 503 (3 times in"
-        " a row by now); this is what the publisher gave 37 minutes ago."
+        "When the feed was last asked for, 2 seconds ago, the publisher responded with status 503 (3 times in"
+        " a row by now); this is the feed as the publisher sent it 37 minutes ago."
     )
     assert (said.state.advice, said.heard) == ("", ""), "nothing that contradicts it"
     assert said.stale.advice == "Readers get what is here meanwhile.", "503 may pass"
     gone = a_status("complete", stale=True, failure=a_failure("publisher-status", status=404))
     assert "another address" in str(words_of(gone, NOW).stale)
     fine = words_of(a_status("complete"), NOW)
-    assert (fine.stale, fine.heard) == (None, "The publisher was asked 37 minutes ago, and answered.")
+    assert (fine.stale, fine.heard) == (None, "The publisher was asked 37 minutes ago, and responded.")
     assert fine.state.advice
     first = a_status("loading", failure=a_failure("timeout"), last_refresh=None)
     told = words_of(first, NOW).stale
     assert told is not None
-    assert told.meaning.endswith("2 seconds ago, the publisher did not answer in time.")
+    assert told.meaning.endswith("2 seconds ago, the publisher did not respond in time.")
     unasked = words_of(a_status("complete", stale=True), NOW).stale
     assert unasked is STALE, "it was not asked, so nobody knows"
     assert words_of(a_status("complete", last_refresh=None), NOW).heard.endswith("has not been asked yet.")
@@ -214,12 +216,12 @@ def test_a_stale_feed_says_when_it_was_tried_and_when_it_was_heard_of() -> None:
 @pytest.mark.parametrize(
     ("reason", "status", "told"),
     [
-        ("publisher-status", 503, "the publisher answered with status 503"),
-        ("publisher-status", 404, "the publisher answered with status 404"),
+        ("publisher-status", 503, "the publisher responded with status 503"),
+        ("publisher-status", 404, "the publisher responded with status 404"),
         ("connection-failed", None, "the publisher could not be reached: the connection failed"),
         ("dns-error", None, "the publisher could not be reached: no address was found for its name"),
         ("tls-certificate", None, "the publisher could not be reached: its certificate is not valid"),
-        ("not-a-feed", 200, "what stands there is no feed"),
+        ("not-a-feed", 200, "the document there is no feed"),
     ],
 )
 def test_what_failed_is_told_exactly(reason: str, status: int | None, told: str) -> None:
@@ -295,7 +297,7 @@ def test_a_list_of_feeds_says_the_same() -> None:
 def test_a_site_that_is_left_alone_is_told_of() -> None:
     """R32: until when, and that nobody gets around that."""
     said = words_of(a_status("complete", paused_until=after(10 * _MINUTE)), NOW)
-    assert said.pause.startswith("The publisher's site is left alone for another 10 minutes, by a refresh by")
+    assert said.pause.startswith("The publisher's site gets no requests for another 10 minutes, not even")
     assert words_of(a_status("complete"), NOW).pause == ""
 
 
@@ -394,7 +396,7 @@ def test_it_is_said_that_archives_shift() -> None:
     [
         (1, (), "Since 2 November 2026, 1 post has come again under other ids; each is here once."),
         (2, (), "Since 2 November 2026, 2 posts have come again under other ids; each is here once."),
-        (2, ("IdsUnstable",), "each is here once. Every look brings new ones."),
+        (2, ("IdsUnstable",), "each is here once. Every refresh brings new ids."),
     ],
 )
 def test_it_is_said_that_ids_have_changed(posts: int, codes: tuple[str, ...], expected: str) -> None:

@@ -124,7 +124,7 @@ async def test_each_role_can_do_its_work_and_no_more(
     cluster.run("CREATE ROLE stranger LOGIN")
     assert "permission denied for database" in denied(cluster, "SELECT 1", url_of(cluster, "stranger"))
     looked = wholefeed("doctor", "--offline", url=server, folder=tmp_path)
-    assert "may do what a replica does, and no more" in looked.stdout, looked.stdout
+    assert "has the rights that a replica needs, and no more" in looked.stdout, looked.stdout
 
 
 def denied(cluster: Cluster, statement: str, url: str) -> str:

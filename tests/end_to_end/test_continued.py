@@ -104,7 +104,7 @@ async def test_what_cannot_be_continued_is_refused_and_leaves_nothing(proxy: Pro
     for old, new, named in [
         ("a", "a", f"expected two feeds, got one: {urls['a']}"),
         ("b", "a", f"expected a feed that does not continue {urls['a']}, got a circle: {urls['b']}"),
-        ("rss", "a", f"{urls['rss']}: expected atom as the feed is, got rss"),
+        ("rss", "a", f"{urls['rss']}: expected a document in the feed's format, atom, got rss"),
     ]:
         assert json.loads((await continued(proxy, urls[old], urls[new])).body)["detail"] == named
     without = await proxy.ask("POST", "/continue", params={"url": urls["a"]})

@@ -555,7 +555,7 @@ async def test_people_are_told_of_it(proxy: Proxy, origin: Origin) -> None:
     await proxy.whole(url)
     await taken(proxy, url, atom(an_item("a", 1)), name="<b>old</b>\u202e.xml")
     page = await proxy.ask("GET", "/", params={"url": url}, headers={"Accept": "text/html"})
-    assert b"1 imported document: 1 entry that nothing else of this feed has." in page.body
+    assert b"1 imported document: 1 entry that no other document of this feed has." in page.body
     assert b"<b>old" not in page.body
     (shown,) = await imports_of(proxy, url)
     assert shown["import"]["name"] == "<b>old</b> .xml"

@@ -326,7 +326,7 @@ def test_a_socket_that_somebody_listens_on_is_left_to_them(tmp_path: Path) -> No
     path = str(tmp_path / "s")
     with a_socket(tmp_path / "s") as other:
         other.listen()
-        with pytest.raises(OSError, match="something listens there already") as caught, bound(path):
+        with pytest.raises(OSError, match="a server listens there already") as caught, bound(path):
             pass
         assert caught.value.filename == path
         with socket.socket(socket.AF_UNIX) as connection:
@@ -343,7 +343,7 @@ def test_what_is_no_socket_is_left_alone(tmp_path: Path, kind: str) -> None:
         path.write_text("precious")
     else:
         path.symlink_to(tmp_path / "elsewhere")
-    with pytest.raises(OSError, match="something is there that is no socket"), bound(str(path)):
+    with pytest.raises(OSError, match="the path exists and is no socket"), bound(str(path)):
         pass
     assert path.lstat()
 
@@ -416,5 +416,5 @@ async def test_a_socket_that_cannot_be_used_keeps_the_server_from_starting(tmp_p
     (tmp_path / "s").write_text("precious")
     async with serving(tmp_path, server_socket=tmp_path / "s") as served:
         assert await served.ended() == 1
-    expected = f"cannot listen on server.socket = {tmp_path}/s: something is there that is no socket\n"
+    expected = f"cannot listen on server.socket = {tmp_path}/s: the path exists and is no socket\n"
     assert expected in served.told

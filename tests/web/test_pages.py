@@ -325,7 +325,7 @@ async def test_the_address_of_a_replay_leads_to_what_was_chosen(proxy: Proxy, is
         ("https://user:secret@example.org/", 400, "Leave the user name and the password out"),
         ("/nothing", 422, "link called RSS, Atom or Feed"),
         ("/gone", 404, "Check the spelling"),
-        ("/broken", 502, "The publisher answered with an error"),
+        ("/broken", 502, "The publisher sent an error"),
         ("http://10.0.0.1/", 403, "Private addresses"),
     ],
 )
@@ -428,7 +428,7 @@ async def test_what_is_missing_is_told_with_its_reason_and_its_place_in_time(
     said = text(await shown(proxy, origin.url("/feed")))
     assert STATES[State.PARTIAL].meaning in said
     assert origin.url("/archive/2") in said
-    assert "The publisher answered with status 404." in said
+    assert "The publisher responded with status 404." in said
     assert "Its entries are from between November 2023 and July 2025." in said
     assert re.search(r"Tried .+; again with the next refresh, in 59 minutes or later\.", said)
     assert "Months without entries: December 2023 to June 2025 (19 months)." in said
@@ -624,7 +624,7 @@ async def test_a_publisher_that_takes_too_long_is_not_waited_for_any_more(
             reply = await browse(proxy, target(origin.url("/feed")))
     assert reply.status == 504
     assert b'role="alert"' in reply.body
-    assert "did not answer in time" in text(reply)
+    assert "did not respond in time" in text(reply)
     assert "still being looked for" not in text(reply), "nobody does any more"
 
 
@@ -639,7 +639,8 @@ async def test_a_stale_feed_says_what_was_tried_and_promises_nothing(proxy: Prox
     await proxy.settled()
     said = text(await browse(proxy, target(url)))
     assert (
-        "just now, the publisher answered with status 503; this is what the publisher gave 37 minutes" in said
+        "just now, the publisher responded with status 503; this is the feed as the publisher"
+        " sent it 37 minutes" in said
     )
     assert "The publisher is asked next when a reader asks, in 59 seconds or later; a refresh by hand" in said
     home = text(await browse(proxy))
@@ -687,7 +688,7 @@ async def test_a_browser_is_led_on_and_a_program_gets_what_it_always_got(
     reply = await submit(proxy, f"/forget?url={quoted}")
     assert (reply.status, reply.headers["Location"]) == (303, f"./?forgotten={quoted}")
     assert await proxy.service.feeds() == []
-    said = f"Forgotten, and nothing is stored of it any more: {url}"
+    said = f"This feed is forgotten, and nothing of it is stored any more: {url}"
     assert said in text(await browse(proxy, reply.headers["Location"][1:]))
     await proxy.whole(url)
     assert said not in text(await browse(proxy, reply.headers["Location"][1:]))  # it is known again
@@ -710,7 +711,7 @@ async def test_a_feed_continues_another_from_its_page(proxy: Proxy, origin: Orig
     (action,) = read(asked).actions
     done = await submit(proxy, action[1:])
     assert (done.status, done.headers["Location"]) == (303, f"./?continued=1&url={quote(new, safe='')}")
-    assert "has 1 entry more of it" in text(await browse(proxy, done.headers["Location"][1:]))
+    assert "has 1 entry more from it" in text(await browse(proxy, done.headers["Location"][1:]))
     assert own_ids((await proxy.get(new)).body) == ["b", "a"]
 
 
@@ -788,9 +789,9 @@ async def test_a_script_of_a_page_of_ours_gets_the_page(
         ("4", {}, "The publisher was asked: no new entries."),
         ("3", {}, "The publisher was asked: 1 entry more than before."),
         ("1006", {}, "The publisher was asked: 1,002 entries fewer than before."),
-        ("4", {"refreshing": True}, "The publisher is being asked now; what comes of it is said here."),
-        ("4", {"failure": {"reason": "timeout"}}, "The publisher was asked, and did not give the feed"),
-        ("4", {"failure": {"reason": "host-backoff"}}, "The publisher was not asked: its site is left alone"),
+        ("4", {"refreshing": True}, "The publisher is being asked now; this page will show the outcome."),
+        ("4", {"failure": {"reason": "timeout"}}, "The publisher was asked, and did not send the feed"),
+        ("4", {"failure": {"reason": "host-backoff"}}, "The publisher was not asked: its site gets no"),
     ],
 )
 def test_what_came_of_a_refresh_is_told(before: str, changes: dict[str, object], said: str) -> None:
@@ -809,7 +810,7 @@ async def test_before_a_feed_is_forgotten_a_page_says_what_is_lost(proxy: Proxy,
     reply = await browse(proxy, f"/forget?url={quote(url, safe='')}")
     assert reply.status == 200
     assert "A feed" in text(reply)
-    assert "All that is stored of it goes: 4 entries out of 2 documents." in text(reply)
+    assert "Everything stored of this feed is deleted: 4 entries out of 2 documents." in text(reply)
     assert read(reply).actions == [f"./forget?url={quote(url, safe='')}", "./forget"]
     assert f"./?url={quote(url)}" in read(reply).links
     assert len(await proxy.service.feeds()) == 1
@@ -950,7 +951,7 @@ async def test_a_replay_that_nobody_chose_begins_at_the_last_six(start: StartPro
 @pytest.mark.parametrize(
     ("chosen", "expected"),
     [
-        ({"replay": "3/week", "mon": "1"}, "Days go with so many entries a day"),
+        ({"replay": "3/week", "mon": "1"}, "Days of the week need a pace"),
         ({"replay": "0/day"}, "Expected replay as N/day or N/week, N from 1 to 50"),
         ({"replay": "1/day", "start": "2026-11-24T06:00", "offset": "CET"}, "Expected from as an RFC 3339"),
         ({"replay": "1/week", "from": "9999-12-30T00:00:00Z"}, "Expected a pace that ends before the year"),

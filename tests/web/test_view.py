@@ -327,7 +327,7 @@ async def test_a_page_that_is_too_costly_is_told_in_words(
     set_constant(monkeypatch, "PAGE_SECONDS", 0.01)
     reply = await view(proxy, origin.url("/feed"))
     assert reply.status == 422
-    assert "Read it where it was published" in text(reply)
+    assert "Read the feed at its publisher" in text(reply)
 
 
 async def test_head_says_what_get_would(proxy: Proxy, origin: Origin) -> None:

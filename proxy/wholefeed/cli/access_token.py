@@ -49,7 +49,7 @@ def ensure_token(config: Config) -> TokenResult:
     except FileExistsError:
         return _read(path)
     except OSError as exc:
-        raise StoreError(f"cannot keep an access token in {path}: {_why(path, exc)}") from exc
+        raise StoreError(f"cannot store an access token in {path}: {_why(path, exc)}") from exc
     made = TokenResult(token=secrets.token_urlsafe(_TOKEN_BYTES), path=path, is_new=True)
     try:
         with os.fdopen(descriptor, "w", encoding="ascii") as file:
@@ -58,7 +58,7 @@ def ensure_token(config: Config) -> TokenResult:
             os.fsync(file.fileno())
     except OSError as exc:
         forget_unseen(made)
-        raise StoreError(f"cannot keep an access token in {path}: {exc.strerror}") from exc
+        raise StoreError(f"cannot store an access token in {path}: {exc.strerror}") from exc
     return made
 
 
@@ -75,8 +75,8 @@ def known_token(config: Config) -> str:
 
 def notice(found: TokenResult, base: str) -> str:
     return (
-        "others can reach this address, so readers need a token. It was made now, is kept in\n"
-        f"{found.path}, and is not shown again. Subscribe to\n"
+        "others can reach this address, so readers need an access token. wholefeed has made one, stored in\n"
+        f"{found.path}; it is not shown again. Subscribe to\n"
         f"  {base}/feed?token={found.token}&url=FEED-URL"
     )
 

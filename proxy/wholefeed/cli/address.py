@@ -156,5 +156,5 @@ def _told(path: Path) -> Any:
         if not os.geteuid():
             believed.add(path.parent.stat().st_uid)
         if found.st_uid not in believed or not stat.S_ISREG(found.st_mode):
-            raise PermissionError(f"expected a note of this user's: {path}")
+            raise PermissionError(f"expected a file that belongs to this user: {path}")
         return json.loads(file.read(_NOTE_BYTES))

@@ -88,7 +88,7 @@ _LONGEST_HEADER_BYTES: Final = 1 << 16
 _REFUSED: Final = (HTTPStatus.REQUEST_ENTITY_TOO_LARGE, HTTPStatus.UNPROCESSABLE_ENTITY)
 _NO_ENTRY: Final = (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN)
 _KEPT_OUT: Final = (
-    "it needs its access token: run this in the folder of its database, or set"
+    "this command needs the proxy's access token: run it in the folder of the proxy's database, or set"
     " WHOLEFEED_SERVER_ACCESS_TOKEN or WHOLEFEED_SERVER_ACCESS_TOKEN_FILE"
 )
 
@@ -118,8 +118,8 @@ class ServerBackend:
             return False
         if response.status != HTTPStatus.OK or told != {"status": "ok"}:
             raise StrangerError(
-                f"what listens on {self._where} is not wholefeed; where that is say server.port"
-                " and WHOLEFEED_SERVER_PORT"
+                f"the server on {self._where} is not wholefeed; set server.port or"
+                " WHOLEFEED_SERVER_PORT to the port of wholefeed"
             )
         return True
 
@@ -238,7 +238,7 @@ class ServerBackend:
             async with self._ask("GET", "/feed?wait=0", url) as response:
                 await self._check(response)
                 if response.content_length is None and "Transfer-Encoding" not in response.headers:
-                    raise StrangerError(f"the answer of {self._where} does not say how long it is")
+                    raise StrangerError(f"the answer of {self._where} has no length")
                 async for piece in response.content.iter_chunked(_PIECE_BYTES):
                     await asyncio.to_thread(spool.write, piece)
                 state = self._state(response)
@@ -305,11 +305,11 @@ class ServerBackend:
         except aiohttp.ClientConnectionError as exc:
             raise self._gone(exc) from exc
         except aiohttp.ClientResponseError as exc:
-            text = f"what listens on {self._where} does not speak HTTP: {exc.message!r}"
+            text = f"the server on {self._where} does not speak HTTP: {exc.message!r}"
             raise StrangerError(text) from exc
 
     def _gone(self, why: object) -> GoneError:
-        return GoneError(f"the proxy on {self._where} has gone: {why}")
+        return GoneError(f"the connection to the proxy on {self._where} was lost: {why}")
 
 
 def _json(body: bytes) -> Any:
@@ -349,7 +349,7 @@ class DatabaseBackend:
 
     async def account(self, url: str) -> JsonObject:
         async with self._open() as service:
-            tell("no proxy runs: this is what is stored, and nothing goes on until one does")
+            tell("no proxy runs: this is the stored state, which stays as it is until a proxy runs")
             return account_object(*await service.account(url))
 
     async def refresh(self, url: str, *, is_full: bool) -> JsonObject:

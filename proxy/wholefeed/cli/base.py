@@ -59,7 +59,7 @@ def load_for_result(options: argparse.Namespace) -> Config:
         tell(f"the proxy that runs here listens on port {running}, though server.port is {set_port}")
     elif has_vanished(configured) and answers(configured):
         other = f"{url_here(configured)} (server.host, server.port)"
-        tell(f"the proxy of {configured.store.path} has ended; what is asked is the one at {other}")
+        tell(f"the proxy of {configured.store.path} has ended; this command asks the one at {other}")
     level = "warning" if config.log.level == "info" else config.log.level
     configure_logging(replace(config.log, level=level), sys.stderr)
     return config

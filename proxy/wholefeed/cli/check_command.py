@@ -103,7 +103,9 @@ class _Heard:
         by_key = {key: each for each in self.read.values() for key in each.keys} | self.read
         documents = [by_key[key] for each in attached if (key := document_key(each["url"])) in by_key]
         if not documents:
-            raise WholefeedError(f"expected a feed that can be read again: {account['url']}")
+            raise WholefeedError(
+                f"expected a document of the feed that can be read, got none: {account['url']}"
+            )
         gaps = [
             self._gap(each)
             for each in chain
@@ -111,7 +113,7 @@ class _Heard:
         ]
         remarks = {each["code"]: each["text"] for each in account["notes"]}
         if account["walking"]:
-            remarks[UNFINISHED] = "the documents are more than could be read in limits.walk_seconds"
+            remarks[UNFINISHED] = "the feed has more documents than could be read in limits.walk_seconds"
         return CheckLook(Kind(account["kind"]), documents, gaps, remarks)
 
     def _gap(self, document: JsonObject) -> Finding:
@@ -123,7 +125,7 @@ class _Heard:
             why, line = error.args[0], line_in(error.args[0]) if is_unreadable else None
         if document["from"] and (source := self.read.get(document_key(document["from"]))):
             relation = document["relation"]
-            why += f"; {relation} of {source.url}{in_line(source.lines.get(relation))} leads there"
+            why += f"; the {relation} link of {source.url}{in_line(source.lines.get(relation))} leads there"
         name = "document-unreadable" if is_unreadable else "document-unavailable"
         return finding(name, document["url"], line, why=why)
 

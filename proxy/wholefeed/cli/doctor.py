@@ -180,10 +180,10 @@ async def _run_bounded(name: str, check: Awaitable[list[CheckFinding]]) -> list[
             return await check
     except TimeoutError:
         text = f"it took longer than {CHECK_SECONDS:g} s"
-        return [warning(name, text, "try again; a disk or a network that does not answer may be behind it")]
+        return [warning(name, text, "try again; the cause may be a disk or a network that does not respond")]
     except Exception as exc:  # noqa: BLE001 - the others are worth having above all
-        text = f"it could not be looked at: {type(exc).__name__}: {exc}"
-        return [wrong(name, text, "tell the project of this line")]
+        text = f"this check failed: {type(exc).__name__}: {exc}"
+        return [wrong(name, text, "report this line to the project")]
 
 
 # Python, the libraries, the event loop, and what the machine allows
@@ -283,7 +283,7 @@ def judge_machine(machine: Machine, *, has_uvloop: bool, loop: str) -> list[Chec
     sqlite = f"SQLite {sqlite3.sqlite_version}"
     found = [good("event loop", f"{loop}; {sqlite}")]
     if not has_uvloop:
-        advice = f"optional: {to_add('uvloop')}; it takes about 7 % less of the processor"
+        advice = f"optional: {to_add('uvloop')}; the proxy uses about 7 % less processor time with it"
         found = [good("event loop", f"{loop}, uvloop is not installed; {sqlite}", advice)]
     if 0 <= machine.open_files < _OPEN_FILES:
         text = f"at most {machine.open_files} open files; {_OPEN_FILES} are wanted for many readers at once"
@@ -308,7 +308,7 @@ def judge_settings(config: Config, machine: Machine) -> list[CheckFinding]:
         *_judge_sizes(config, machine),
         *_judge_history(config),
     ]
-    return found or [good(_SETTINGS, "what is set fits together: `wholefeed config` shows it")]
+    return found or [good(_SETTINGS, "the settings fit together: `wholefeed config` shows them")]
 
 
 def _judge_access(config: Config) -> Iterator[CheckFinding]:
@@ -318,21 +318,21 @@ def _judge_access(config: Config) -> Iterator[CheckFinding]:
     if needs_token(server):
         text = f"server.host {server.host} can be reached by others and no token is set"
         if config.store.url:
-            text += ": each replica makes one of its own, and readers of one are strangers to the others"
+            text += ": each replica makes its own token, which the others refuse"
             yield warning(_SETTINGS, text, f"{_SET_TOKEN} for all of them")
         else:
-            text += f": one is made at the first start and kept in {config.store.path}.token"
+            text += f": a token is made at the first start and stored in {config.store.path}.token"
             yield good(_SETTINGS, text)
     if server.open and is_public and not is_closed:
         advice = "server.open = false: a token is made at the next start"
         yield warning(_SETTINGS, "server.open lets anybody fetch through this proxy", advice)
         if config.fetch.allow_networks:
-            text = "server.open with fetch.allow_networks shows anybody what stands in those private networks"
+            text = "server.open with fetch.allow_networks lets anybody read from those private networks"
             yield wrong(_SETTINGS, text, "empty fetch.allow_networks, or set server.access_token")
     if (server.public_url or server.socket) and not is_public and not is_closed:
         key = "server.public_url" if server.public_url else "server.socket"
-        text = f"{key} is set and neither token nor signing keys are: what comes through a reverse"
-        text += " proxy looks like this machine, and anybody may use it"
+        text = f"{key} is set, but neither a token nor signing keys: requests through a reverse"
+        text += " proxy seem to come from this machine, so anybody may use the proxy"
         yield warning(_SETTINGS, text, _SET_TOKEN)
     if server.signing_keys and not server.access_token:
         text = "server.signing_keys without server.access_token: nobody can list, refresh or forget feeds"
@@ -352,27 +352,27 @@ def _judge_names(config: Config) -> Iterator[CheckFinding]:
     server = config.server
     believes_socket = UNIX in server.trusted_proxies
     if server.trusted_proxies and not (server.public_url or server.allowed_hosts):
-        text = "server.trusted_proxies is set, and no name that readers may use: they get 421"
+        text = "server.trusted_proxies is set, but no host name for readers: they get status 421"
         yield warning(_SETTINGS, text, 'server.public_url = "https://feeds.example.org", with your name')
     if server.public_url and server.client_requests_per_minute and not server.trusted_proxies:
         text = "server.client_requests_per_minute counts all readers behind the reverse proxy as one"
         advice = 'server.trusted_proxies = ["127.0.0.1/32"], with your proxy\'s address'
         yield warning(_SETTINGS, text, advice)
     if server.socket and server.client_requests_per_minute and not believes_socket:
-        text = "server.client_requests_per_minute counts all who come by server.socket as one client"
+        text = "server.client_requests_per_minute counts all requests through server.socket as one client"
         yield warning(_SETTINGS, text, f'add "{UNIX}" to server.trusted_proxies')
     if believes_socket and not server.socket:
-        text = f'server.trusted_proxies has "{UNIX}", and no server.socket is set: nobody comes that way'
+        text = f'server.trusted_proxies has "{UNIX}", and no server.socket is set: no request comes that way'
         yield warning(_SETTINGS, text, 'server.socket = "/run/wholefeed/wholefeed.sock"')
     is_open_here = Networks(server.metrics_networks).include(_LOOPBACK)
     if is_open_here and server.public_url and not server.trusted_proxies:
-        text = "server.metrics_networks holds this machine: a reverse proxy on it may show /metrics to all"
+        text = "server.metrics_networks contains this machine: a reverse proxy on it may show /metrics to all"
         yield warning(_SETTINGS, text, "set server.trusted_proxies, or refuse /metrics there")
 
 
 def _judge_networks(config: Config) -> Iterator[CheckFinding]:
     if _everyone(config.server.trusted_proxies):
-        text = "server.trusted_proxies believes everybody: whoever asks can choose its own address and name"
+        text = "server.trusted_proxies trusts everybody: any client can claim another address and host name"
         yield wrong(_SETTINGS, text, "list the addresses of your reverse proxies alone")
     if _everyone(config.server.metrics_networks):
         text = "server.metrics_networks opens /metrics to everybody"
@@ -399,8 +399,8 @@ def _judge_times(config: Config, machine: Machine) -> Iterator[CheckFinding]:
         text = f"limits.respond_within_seconds is {limits.respond_within_seconds:g}: some readers wait 10 s"
         yield warning(_SETTINGS, text, "limits.respond_within_seconds = 8")
     if fetch.connect_timeout_seconds > fetch.document_timeout_seconds:
-        text = "fetch.connect_timeout_seconds is longer than fetch.document_timeout_seconds: it never counts"
-        yield warning(_SETTINGS, text, "make it the shorter one")
+        text = "fetch.connect_timeout_seconds is longer than fetch.document_timeout_seconds: it has no effect"
+        yield warning(_SETTINGS, text, "make fetch.connect_timeout_seconds the shorter one")
     grace_seconds = config.server.shutdown_grace_seconds
     if machine.is_container and grace_seconds >= _DOCKER_SECONDS:
         text = f"server.shutdown_grace_seconds is {grace_seconds:g}: Docker kills after 10 s"
@@ -425,7 +425,7 @@ def _judge_sizes(config: Config, machine: Machine) -> Iterator[CheckFinding]:
         text = "limits.workers is 0: the server reads large documents itself, which slows every answer"
         yield warning(_SETTINGS, text, 'limits.workers = "auto"')
     if fetch.concurrency_per_host > fetch.concurrency:
-        text = "fetch.concurrency_per_host is larger than fetch.concurrency, which counts then"
+        text = "fetch.concurrency_per_host is larger than fetch.concurrency: it has no effect"
         yield warning(_SETTINGS, text, "make fetch.concurrency the larger one")
 
 
@@ -439,7 +439,7 @@ def _judge_history(config: Config) -> Iterator[CheckFinding]:
         text = "history.poll_seconds is shorter than freshness.minimum_seconds: most polls ask nobody"
         yield warning(_SETTINGS, text, "make it at least as long")
     if history.poll_seconds and not history.remember:
-        text = "history.poll_seconds without history.remember: what the polls see is not kept"
+        text = "history.poll_seconds without history.remember: entries found by polls are not stored"
         yield warning(_SETTINGS, text, "history.remember = true, or history.poll_seconds = 0")
     if history.memento and not config.fetch.proxy and config.fetch.allow_hosts:
         host = urlsplit(history.memento_url).hostname or ""
@@ -458,12 +458,12 @@ def judge_publishers(config: Config, url: str) -> Iterator[CheckFinding]:
     if own is None:
         return
     wants = [key.key for key in PUBLISHER_KEYS[1:] if getattr(own, key.key)]
-    text = f"of {safe_url(url)} counts [[publisher]] {own.host}: {', '.join(wants) or 'nothing set'}"
+    text = f"[[publisher]] {own.host} applies to {safe_url(url)}: {', '.join(wants) or 'nothing set'}"
     parts, policy = urlsplit(url), AddressPolicy.from_config(config.fetch)
     host = parts.hostname or ""
     is_near = policy.is_exempt(host) and not _has_proxy(config, host)
     if own.is_private and parts.scheme == "http" and not is_near:
-        text += "; by http its headers and credentials go straight into fetch.allow_networks alone"
+        text += "; by http its headers and credentials are sent only to addresses in fetch.allow_networks"
         yield warning(_SETTINGS, text, "ask for it by https")
     else:
         yield good(_SETTINGS, text)
@@ -488,7 +488,7 @@ def check_secrets(
             files[Path(each.credentials_file)] = f"credentials_file of [[publisher]] {each.host}"
     made = Path(f"{config.store.path}.token")
     if made.exists():
-        files[made] = "the access token that was made"
+        files[made] = "the access token that wholefeed made"
     for path, what in files.items():
         if not is_container and _is_open_to_others(path.absolute()):
             text = f"others on this machine can read {path} ({what})"
@@ -584,7 +584,7 @@ def _check_rights(path: Path, folder: Path) -> Iterator[CheckFinding]:
         yield wrong(_DATABASE, f"{path} cannot be {lack} by uid {user}", f"chown {user} {path}*")
     elif foreign and not user and owner:
         # root may do everything; the service, whose folder it is, cannot open what was copied there as root
-        text = f"not of the user whose folder it is (uid {owner}): {', '.join(foreign)}"
+        text = f"not owned by the owner of the folder (uid {owner}): {', '.join(foreign)}"
         yield wrong(_DATABASE, text, f"chown {owner} {path}*")
     elif mode & _EXPOSED:
         text = f"others on this machine can read {path} (mode {mode:04o})"
@@ -604,12 +604,15 @@ def judge_room(path: Path, free_bytes: int, max_bytes: int) -> Iterator[CheckFin
     elif free_bytes < max(_FEW_FREE_BYTES, size // 20):
         yield warning("disk", f"{free}; the database has {_size(size)}", advice)
     elif max_bytes > size + free_bytes:
-        text = f"store.max_bytes is {_size(max_bytes)}, and {free}: the volume is full before it counts"
+        text = (
+            f"store.max_bytes is {_size(max_bytes)}, and {free}: the volume is full before that size"
+            " is reached"
+        )
         yield warning("disk", text, f"store.max_bytes = {(size + free_bytes) * 9 // 10}")
     else:
         yield good("disk", free)
     if log_size > _LARGE_LOG_BYTES:
-        text = f"{path}-wal has {_size(log_size)}: it was not worked in for long"
+        text = f"{path}-wal has {_size(log_size)}: it has not been merged into the database for long"
         yield warning("disk", text, "start the server again; then look whether it shrinks")
 
 
@@ -627,7 +630,10 @@ def _size(size: int) -> str:
 def judge_content(path: Path, examined: ExaminedFile) -> CheckFinding:
     about = f"{path}: {_size(_bytes_of(path))}, schema {examined.version}"
     if examined.version < examined.newest:
-        text = f"{about}; this version has {examined.newest}, and the next start brings it there, with a copy"
+        text = (
+            f"{about}; this version needs {examined.newest}; the next start migrates the database,"
+            " after a copy"
+        )
         return good(_DATABASE, text, "wholefeed migrate does it now")
     if examined.damage:
         text = f"{path} is damaged: {examined.damage[:200]}"
@@ -635,7 +641,7 @@ def judge_content(path: Path, examined: ExaminedFile) -> CheckFinding:
         return wrong(_DATABASE, text, advice)
     if examined.damage is None:
         seconds = f"{_EXAMINE_SECONDS:g} s"
-        return skip(_DATABASE, f"{about}; too large to be looked through in {seconds}, sound so far")
+        return skip(_DATABASE, f"{about}; too large to be checked in {seconds}; the checked part is sound")
     return good(_DATABASE, f"{about}, sound")
 
 
@@ -680,14 +686,14 @@ def _judge_shared_server(examined: ExaminedDatabase) -> Iterator[CheckFinding]:
         text = f"{place} is PostgreSQL {examined.server}; wholefeed needs {_OLDEST_SERVER} or newer"
         yield wrong(_DATABASE, text, "update the server")
     if examined.encoding != "UTF8":
-        text = f"{place} is encoded in {examined.encoding}: feeds have all characters there are"
-        yield wrong(_DATABASE, text, "createdb --encoding UTF8 --template template0, and move what is stored")
+        text = f"{place} is encoded in {examined.encoding}: feeds need UTF8, for all characters"
+        yield wrong(_DATABASE, text, "createdb --encoding UTF8 --template template0, and move the data there")
     if examined.is_pooled:
         text = "a pooler gives each transaction another connection: prepared statements, temporary tables and"
         text += " LISTEN get lost"
         yield wrong(_DATABASE, text, "name the server itself, or let the pooler use pool_mode = session")
     if examined.is_standby:
-        text = f"{place} is a standby: it can be read, and nothing can be kept"
+        text = f"{place} is a standby: it can be read but not written"
         yield wrong(_DATABASE, text, "name the primary; store.url may list hosts, with target_session_attrs")
     if not examined.is_durable:
         text = f"{place} runs without fsync or full_page_writes: a power cut may destroy it"
@@ -725,8 +731,8 @@ def _judge_user(examined: ExaminedDatabase) -> CheckFinding:
         return warning("rights", text, f"serve as one with the least rights: {_ROLES}")
     if not examined.version:
         return skip("rights", "there are no tables yet")
-    text = "and may change its tables, which `serve` need not" if examined.can_create else "and no more"
-    return good("rights", f"the user of store.url may do what a replica does, {text}")
+    text = "and may change its tables, which `serve` does not need" if examined.can_create else "and no more"
+    return good("rights", f"the user of store.url has the rights that a replica needs, {text}")
 
 
 _BESIDE_CONNECTIONS: Final = 3
@@ -743,11 +749,11 @@ def _judge_connections(examined: ExaminedDatabase, connections: int) -> Iterator
         yield warning("connections", text, advice)
     milliseconds = examined.round_trip_seconds * 1000
     if examined.round_trip_seconds > _SLOW_DATABASE_SECONDS:
-        text = f"a question and its answer take {milliseconds:.1f} ms"
-        advice = "bring the replicas nearer to the database: a refresh asks some dozen"
+        text = f"a query takes {milliseconds:.1f} ms"
+        advice = "bring the replicas nearer to the database: a refresh sends some dozen queries"
         yield warning("connections", text, advice)
     else:
-        yield good("connections", f"a question and its answer take {milliseconds:.2f} ms")
+        yield good("connections", f"a query takes {milliseconds:.2f} ms")
 
 
 # The clock, held against what is stored and against a publisher's
@@ -759,10 +765,10 @@ _SET_CLOCK: Final = "set the clock: timedatectl set-ntp true"
 def judge_clock(examined: ExaminedFile | ExaminedDatabase | None, now: float) -> CheckFinding:
     """Compare the clock with the newest stored fetch."""
     if examined is None or examined.checked_at is None:
-        return skip("clock", "nothing is stored that the clock could be held against")
+        return skip("clock", "no fetch is stored to compare the clock with")
     if is_ahead(examined.checked_at, now=now):
         at = format_rfc3339(examined.checked_at)
-        text = f"it is {format_rfc3339(now)} by this machine, and a publisher was asked at {at} already"
+        text = f"this machine's clock says {format_rfc3339(now)}, but a publisher was already asked at {at}"
         return wrong("clock", text, _SET_CLOCK)
     return good("clock", f"{format_rfc3339(now)}, after the newest fetch that is stored")
 
@@ -770,7 +776,7 @@ def judge_clock(examined: ExaminedFile | ExaminedDatabase | None, now: float) ->
 def judge_date(date: float | None, before: float, after: float) -> CheckFinding:
     """Compare the clock with a response's Date; `before` and `after` enclose its arrival."""
     if date is None:
-        return skip("clock", "the publisher told no Date to hold the clock against")
+        return skip("clock", "the publisher sent no Date to compare the clock with")
     off_seconds = max(before - date, date - after)
     if off_seconds > _CLOCK_SECONDS:
         text = f"the clock is {off_seconds:.0f} s away from the publisher's ({format_rfc3339(date)})"
@@ -786,20 +792,20 @@ _FETCH_ADVICE: Final = {
     " else see fetch.ports, fetch.allow_hosts and fetch.deny_hosts",
     "dns-error": "look whether the name is right, and which name server answers: /etc/resolv.conf",
     "dns-timeout": "look which name server is asked: /etc/resolv.conf; in a container, its network",
-    "tls-certificate": "update the system's certificates (ca-certificates), or the publisher's have run out",
+    "tls-certificate": "update the system's certificates (ca-certificates), or the publisher's have expired",
     "connection-failed": _WAY_OUT,
     "timeout": _WAY_OUT,
     "downgrade": "the publisher redirects from https to http: fetch.allow_downgrade",
     "too-large": "limits.document_bytes",
 }
-_OTHER_ADVICE: Final = "the publisher answers so; `wholefeed explain URL` tells more of a feed"
+_OTHER_ADVICE: Final = "this is the publisher's response; `wholefeed explain URL` shows more about a feed"
 LOOKUP_SECONDS: Final = 4.0
 _SLOW_NAMES_SECONDS: Final = 2.0
 
 
 async def check_names(host: str, config: Config, resolver: AbstractResolver | None = None) -> CheckFinding:
     if _has_proxy(config, host):
-        return skip("dns", f"the proxy that {host} is asked through looks names up")
+        return skip("dns", f"not looked up here: the proxy for {host} looks names up")
     names = resolver or DefaultResolver()
     started = time.monotonic()
     try:
@@ -867,8 +873,8 @@ def _judge_document(fetched: Fetched, max_depth: int) -> CheckFinding:
     try:
         document = parse(fetched.body, fetched.final_url, fetched.media_type, max_depth=max_depth)
     except ParseError as exc:
-        text = f"{safe_url(fetched.url)}: {came}; it is no feed that can be read ({exc.slug})"
-        advice = "if it is a page that announces a feed, that is enough: subscribe to it"
+        text = f"{safe_url(fetched.url)}: {came}; the document is no readable feed ({exc.slug})"
+        advice = "if the document is a page that announces a feed, subscribe to the page"
         return warning("fetch", text, advice)
     return good("fetch", f"{safe_url(fetched.url)}: {came}; {len(document.entries)} entries")
 
@@ -983,26 +989,28 @@ def judge_server(
 
 def _judge_own(own: ProxyAnswer) -> CheckFinding:
     if own.listener is Listener.STRANGER:
-        text = f"what answers at {own.base} is not wholefeed ({own.why})"
-        return wrong("server", text, "end that, or take another port: WHOLEFEED_SERVER_PORT=8081")
+        text = f"the server at {own.base} is not wholefeed ({own.why})"
+        return wrong("server", text, "stop that server, or use another port: WHOLEFEED_SERVER_PORT=8081")
     if own.listener is Listener.NOBODY:
         return skip("server", f"nothing listens at {own.base} ({own.why})", "wholefeed serve")
-    return good("server", f"it runs at {own.base}")
+    return good("server", f"the server runs at {own.base}")
 
 
 def _judge_socket(found: ProxyAnswer, path: str, *, is_running: bool) -> CheckFinding:
     if found.listener is Listener.WHOLEFEED:
-        return good("socket", f"it answers at {path}; who is in the group of that file may ask there")
+        return good(
+            "socket", f"the server answers at {path}; the owner and the group of that file may connect"
+        )
     if is_running and found.why == os.strerror(errno.EACCES):
-        text = f"uid {os.geteuid()} may not ask at {path}; its owner and its group may"
-        advice = f"ls -l {path} tells who: a reverse proxy's user belongs into that group"
+        text = f"uid {os.geteuid()} may not connect to {path}; its owner and its group may"
+        advice = f"ls -l {path} shows both; add the reverse proxy's user to that group"
         return skip("socket", text, advice)
     if is_running:
         text = f"the server runs, and does not answer at {path} ({found.why})"
         advice = f"ls -l {path}; a server that was started before server.socket was set must be started again"
         return wrong("socket", text, advice)
     if found.listener is Listener.STRANGER:
-        return wrong("socket", f"what answers at {path} is not wholefeed ({found.why})", "name another path")
+        return wrong("socket", f"the server at {path} is not wholefeed ({found.why})", "name another path")
     return _judge_new_socket(path)
 
 
@@ -1026,14 +1034,14 @@ def _judge_public(public: ProxyAnswer, *, is_running: bool) -> CheckFinding:
     text = f"the server runs, and {public.base}/healthz does not answer from here ({public.why})"
     advice = "look at the reverse proxy and the name's address; its path must end where public_url does"
     if public.leads_to:
-        advice = f"it leads on to {public.leads_to}: is that what public_url should be?"
+        advice = f"it redirects to {public.leads_to}: should public_url be that?"
     return wrong("public url", text, advice)
 
 
 def _judge_local(host: str, base: str, *, is_container: bool) -> CheckFinding:
     advice = "WHOLEFEED_SERVER_HOST=0.0.0.0 (a token is made at the next start)"
     if is_container:
-        text = f"server.host is {host} in a container: only what shares its network reaches it"
+        text = f"server.host is {host} in a container: only programs in the container's network reach it"
         return warning("readers", text, advice)
     text = f"only programs of this machine reach it, as {base}/feed?url=…"
     advice = f"for a reader on another machine or in a container: {advice}"

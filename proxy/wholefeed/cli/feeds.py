@@ -67,7 +67,7 @@ def _fetch(options: argparse.Namespace) -> int:
 
 FETCH: Final = Command(
     name="fetch",
-    summary="reconstruct one feed and print it (exit 0 all of it, 3 partial or still loading)",
+    summary="reconstruct one feed and print it (exit code 0: whole, 3: partial or still loading)",
     examples="  wholefeed fetch https://example.org/feed.atom > whole.atom\n"
     "  wholefeed fetch --wait 60 -o whole.rss https://example.org/rss.xml",
     run=_fetch,
@@ -96,7 +96,7 @@ def _explain(options: argparse.Namespace) -> int:
         status = ask(config, lambda feeds: feeds.account(url))
     except UnknownFeedError:
         is_kept = False
-        tell("nothing is stored of it: fetching it now, without keeping it")
+        tell("nothing is stored of this feed: fetching it now, without storing it")
         with watch_progress() as progress:
             status = run(explain_once(config, url, wait_seconds=wait_seconds, progress=progress))
     show(json_text(status) if options.json else explain(status, time.time(), is_kept=is_kept))
@@ -105,7 +105,7 @@ def _explain(options: argparse.Namespace) -> int:
 
 EXPLAIN: Final = Command(
     name="explain",
-    summary="tell what the proxy sees of a feed: each document, what led to it, what is missing and why",
+    summary="show the documents of a feed, the link to each, and the missing ones with the reasons",
     examples="  wholefeed explain https://example.org/feed.atom\n"
     "  wholefeed explain --json https://example.org/feed.atom",
     run=_explain,
@@ -139,7 +139,7 @@ def _passed_over(status: Mapping[str, Any]) -> Iterable[Mapping[str, Any]]:
     return known["passed_over"] if known is not None and known["url"] is None else ()
 
 
-_HEADINGS: Final = ("document", "led to by", "standing", "age", "entries", "duplicates")
+_HEADINGS: Final = ("document", "found by", "standing", "age", "entries", "duplicates")
 
 
 def _table(chain: Sequence[Mapping[str, Any]], now: float) -> Iterator[str]:
@@ -151,7 +151,7 @@ def _table(chain: Sequence[Mapping[str, Any]], now: float) -> Iterator[str]:
         yield from (f"    {line}" for line in below)
 
 
-_MEMORY: Final = "(copies of what has left the subscription document)"
+_MEMORY: Final = "(entries that have left the subscription document)"
 _LIST: Final = "list"
 """Relation to a page read as a listing (H7)."""
 
@@ -222,7 +222,7 @@ def _check(options: argparse.Namespace) -> int:
 
 CHECK: Final = Command(
     name="check",
-    summary="tell a publisher what RFC 5005 asks and where the feed stands (exit 1 where there are errors)",
+    summary="check a feed against RFC 5005, for its publisher (exit code 1: it has errors)",
     examples="  wholefeed check https://example.org/feed.atom\n"
     "  wholefeed check --json https://example.org/feed.atom",
     run=_check,
@@ -271,7 +271,7 @@ def _list(options: argparse.Namespace) -> int:
 
 LIST: Final = Command(
     name="list",
-    summary="list the feeds that the proxy knows, with title and what each is",
+    summary="list the feeds that the proxy knows, with title and state",
     examples="  wholefeed list\n  wholefeed list --json",
     run=_list,
     add_arguments=_add_list,
@@ -280,7 +280,7 @@ LIST: Final = Command(
 
 def _add_refresh(parser: argparse.ArgumentParser) -> None:
     add_url(parser)
-    full_help = "ask for every document again, whole, and take the publisher's chain for the truth"
+    full_help = "fetch every document again, whole, and follow the links that the publisher has now"
     parser.add_argument("--full", action="store_true", help=full_help)
 
 
@@ -302,8 +302,8 @@ def _refresh(options: argparse.Namespace) -> int:
 
 REFRESH: Final = Command(
     name="refresh",
-    summary="ask a feed's publisher now, without conditions, and try again what is missing"
-    " (exit 0 all of it, 3 partial)",
+    summary="refresh a feed now, without conditions, and try missing documents again (exit code 0:"
+    " whole, 3: partial)",
     examples="  wholefeed refresh https://example.org/feed.atom\n"
     "  wholefeed refresh --full https://example.org/feed.atom",
     run=_refresh,

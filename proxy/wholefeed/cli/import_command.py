@@ -35,13 +35,13 @@ def _instant(text: str) -> float:
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
     add_url(parser)
-    file_help = "a document of the feed as it once was, or a .zip of such"
+    file_help = "an old document of the feed, or a .zip file of old documents"
     parser.add_argument("files", metavar="FILE", nargs="+", help=file_help)
-    at_help = "when it was so (default: the newest date in it, else the file's)"
+    at_help = "the time of the document (default: the newest date in it, else the file's date)"
     parser.add_argument("--at", metavar="INSTANT", type=_instant, help=at_help)
-    force_help = "take also what does not say that it is of this feed"
+    force_help = "import a document even if it does not say that it belongs to this feed"
     parser.add_argument("--force", action="store_true", help=force_help)
-    remove_help = "take back what was imported by these names (see wholefeed explain)"
+    remove_help = "remove the documents that were imported by these names (see wholefeed explain)"
     parser.add_argument("--remove", action="store_true", help=remove_help)
 
 
@@ -60,7 +60,7 @@ def _import(options: argparse.Namespace) -> int:
             # A feed that is continued goes by its URL (I3).
             name = given if is_http(given) else _format_name(Path(given))
             removed = ask(config, lambda feeds, name=name: feeds.take_out(url, name))  # type: ignore[misc]
-            show(f"{name}: {count_noun(removed, 'document', 'documents')} taken back\n")
+            show(f"{name}: {count_noun(removed, 'document', 'documents')} removed\n")
         return EXIT_DONE
     has_refused = False
     for name, kept in _each(options, config.limits.document_bytes):
@@ -70,7 +70,7 @@ def _import(options: argparse.Namespace) -> int:
             with watch_progress() as progress:
                 said = ask(config, lambda feeds, kept=kept: feeds.put_in(url, kept), progress)  # type: ignore[misc]
         except ImportRefusedError as exc:
-            tell(f"{name}: not taken: {exc}")
+            tell(f"{name}: not imported: {exc}")
             has_refused = True
         else:
             show(f"{name}: {_told(said)}\n")
@@ -79,7 +79,7 @@ def _import(options: argparse.Namespace) -> int:
 
 IMPORT: Final = Command(
     name="import",
-    summary="put copies of a feed that you have kept into it (exit 0 all were taken, 1 some were not)",
+    summary="import old documents of a feed (exit code 0: all imported, 1: some were not)",
     examples="  wholefeed import https://example.org/feed.atom feed-2012.xml feed-2014.xml\n"
     "  wholefeed import https://example.org/feed.atom --at 2012-05-01T00:00:00Z old.xml\n"
     "  wholefeed import https://example.org/feed.atom backups.zip\n"
@@ -90,8 +90,8 @@ IMPORT: Final = Command(
 
 
 def _add_continue(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("old", metavar="OLD", help="the URL of the feed as it was")
-    parser.add_argument("new", metavar="NEW", help="the URL of the feed that continues it")
+    parser.add_argument("old", metavar="OLD", help="the URL of the older feed")
+    parser.add_argument("new", metavar="NEW", help="the URL of the newer feed, which continues OLD")
 
 
 def _continue(options: argparse.Namespace) -> int:
@@ -108,7 +108,7 @@ def _continue(options: argparse.Namespace) -> int:
     kept = (
         ""
         if said["served"] or not said["entries"]
-        else "; kept and not served, since the publisher says that the feed is complete"
+        else "; stored but not served, since the publisher says that the feed is complete"
     )
     show(f"continued: {entries}, {said['new']:,} of them new{kept}\n")
     return EXIT_DONE
@@ -116,7 +116,7 @@ def _continue(options: argparse.Namespace) -> int:
 
 CONTINUE: Final = Command(
     name="continue",
-    summary="let a feed continue another one: the entries of OLD join NEW",
+    summary="add the entries of the feed OLD to the feed NEW, which continues it",
     examples="  wholefeed continue https://old.example/feed.atom https://new.example/feed.atom",
     run=_continue,
     add_arguments=_add_continue,
@@ -129,9 +129,9 @@ def _told(said: dict[str, Any]) -> str:
     if said["outcome"] == "known":
         return "already there"
     entries = count_noun(said["entries"], "entry", "entries")
-    told = f"taken: {entries} as of {said['as_of']}, {said['new']:,} of them new"
+    told = f"imported: {entries} as of {said['as_of']}, {said['new']:,} of them new"
     if said["state"] == "complete":
-        return f"{told}; kept and not served, since the publisher says that the feed is complete"
+        return f"{told}; stored but not served, since the publisher says that the feed is complete"
     return told
 
 
@@ -213,8 +213,10 @@ def _member(archive: zipfile.ZipFile, member: zipfile.ZipInfo, most_bytes: int) 
     if len(body) <= most:
         return body
     if most < most_bytes:
-        return f"expected at most {_MAX_RATIO} bytes for each one packed, got more"
-    return f"larger than limits.document_bytes = {most_bytes}, or the archive than {_MAX_ARCHIVE_BYTES}"
+        return f"expected at most {_MAX_RATIO} bytes for each compressed byte, got more"
+    return (
+        f"larger than limits.document_bytes = {most_bytes}, or the archive larger than {_MAX_ARCHIVE_BYTES}"
+    )
 
 
 def _change_instant(member: zipfile.ZipInfo) -> float | None:

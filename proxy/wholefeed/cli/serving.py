@@ -106,11 +106,14 @@ def _start_problem(config: Config, exc: OSError) -> str:
         return f"cannot listen on server.socket = {config.server.socket}: {exc.strerror}"
     address = f"{config.server.host}, port {config.server.port}"
     if exc.errno == errno.EADDRINUSE:
-        return f"cannot listen on {address}: something else does already; for another port see --port"
+        return f"cannot listen on {address}: another program listens there; for another port see --port"
     if exc.errno in (errno.EACCES, errno.EPERM) and exc.filename is None:
         return f"cannot listen on {address}: not permitted; ports above 1023 are (see --port)"
     if exc.errno == errno.EADDRNOTAVAIL:
-        return f"cannot listen on {address}: no address of this machine; --host 0.0.0.0 is all that it has"
+        return (
+            f"cannot listen on {address}: this machine has no such address; --host 0.0.0.0 listens on"
+            " all that it has"
+        )
     return f"cannot start on {address}: {exc.strerror or exc}"
 
 
@@ -125,7 +128,9 @@ SERVE: Final = Command(
 
 
 def _add_config(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--example", action="store_true", help="print every key with its default and why")
+    parser.add_argument(
+        "--example", action="store_true", help="print every key with its default and its purpose"
+    )
 
 
 def _config(options: argparse.Namespace) -> int:
@@ -147,7 +152,7 @@ CONFIG: Final = Command(
 def _add_doctor(parser: argparse.ArgumentParser) -> None:
     url_help = "a document to fetch as the proxy does"
     parser.add_argument("url", metavar="URL", nargs="?", default="", help=url_help)
-    parser.add_argument("--offline", action="store_true", help="ask nothing that is not on this machine")
+    parser.add_argument("--offline", action="store_true", help="send no request to other machines")
     parser.add_argument("--json", action="store_true", help="print what was found as JSON")
 
 
@@ -165,7 +170,7 @@ def _doctor(options: argparse.Namespace) -> int:
 
 DOCTOR: Final = Command(
     name="doctor",
-    summary="tell whether all that wholefeed needs is there, and what to do where it is not (exit 0 or 1)",
+    summary="check what wholefeed needs, and say how to mend each fault (exit code 0 or 1)",
     examples="  wholefeed doctor\n"
     "  wholefeed doctor https://example.org/feed.atom\n"
     "  wholefeed doctor --offline --json",

@@ -43,7 +43,7 @@ def _backup(options: argparse.Namespace) -> int:
 
 BACKUP: Final = Command(
     name="backup",
-    summary="copy the database to a file, also while the server runs; checked before it counts",
+    summary="copy the database to a file, also while the server runs, and check the copy",
     examples='  wholefeed backup /backup/wholefeed.db\n  wholefeed backup --force "/backup/$(date +%u).db"',
     run=_backup,
     add_arguments=_add_backup_arguments,
@@ -55,8 +55,9 @@ def _add_migrate_arguments(parser: argparse.ArgumentParser) -> None:
         "--to",
         metavar="URL",
         type=some("the URL of a PostgreSQL database"),
-        help="copy what store.path holds to this PostgreSQL database, which is empty or has an unfinished"
-        " copy; run again, it goes on; URL is as for store.url, the password better in PGPASSWORD",
+        help="copy the SQLite database (store.path) to this PostgreSQL database, which must be empty"
+        " or have an unfinished copy; a second run completes the copy; URL is as for store.url,"
+        " but give the password in PGPASSWORD",
     )
 
 
@@ -90,7 +91,7 @@ def _move(config: Config, url: str) -> int:
             moved = transfer_rows(read, written, say=tell)
     show(
         f"{moved.rows:,} rows of {moved.tables} tables are copied and compared;"
-        f" set store.url to serve them from {place_of(url)}; {config.store.path} is what it was\n"
+        f" set store.url to serve them from {place_of(url)}; {config.store.path} is unchanged\n"
     )
     return EXIT_DONE
 
@@ -107,7 +108,8 @@ def _check_url(url: str) -> str:
 
 MIGRATE: Final = Command(
     name="migrate",
-    summary="bring the database to this version's schema, as serve does at its start; --to moves it",
+    summary="bring the database to this version's schema, as serve does at its start; --to copies it to"
+    " PostgreSQL",
     examples="  wholefeed migrate\n"
     "  WHOLEFEED_STORE_PATH=/data/wholefeed.db wholefeed migrate\n"
     "  PGPASSWORD=… wholefeed migrate --to postgresql://wholefeed_owner@db.example.org/wholefeed",

@@ -101,7 +101,8 @@ def _server_with_token(config: Config) -> ServerConfig:
     token = known_token(config)
     if not token and needs_token(config.server):
         raise ConfigError(
-            f"others can reach {config.server.host}, so readers need a token, and none is kept beside"
+            f"others can reach {config.server.host}, so readers need an access token, and there"
+            " is none beside"
             f" {config.store.path}: run `wholefeed serve` once, which makes one, or set server.access_token"
         )
     return replace(config.server, access_token=token)
@@ -109,13 +110,11 @@ def _server_with_token(config: Config) -> ServerConfig:
 
 def _add_replay(parser: argparse.ArgumentParser) -> None:
     replay = parser.add_argument_group("from its beginning, at a pace")
-    rate_help = (
-        "the oldest entries first, so many a day or a week, e.g. 1/day, 3/week; later ones as they come"
-    )
+    rate_help = "the oldest entries first, N a day or a week, e.g. 1/day, 3/week; then new ones as they come"
     replay.add_argument("--replay", metavar="RATE", type=_pace("rate"), help=rate_help)
     from_help = (
-        "when that begins, e.g. 2026-01-31T06:00:00+01:00 (the last 6:00 of this machine's clock, of a listed"
-        " day)"
+        "the start of the replay, e.g. 2026-01-31T06:00:00+01:00 (default: the last 6:00 of this"
+        " machine's clock, on a day of --on)"
     )
     replay.add_argument("--from", dest="begins", metavar="INSTANT", type=_pace("since"), help=from_help)
     on_help = "with N/day: on these days alone, e.g. mon,wed,fri"
@@ -125,7 +124,7 @@ def _add_replay(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_listed(parser: argparse.ArgumentParser) -> None:
-    listed_help = "without entries that stand in the publisher's pages alone"
+    listed_help = "without entries that only the publisher's pages list"
     parser.add_argument("--no-listed", dest="listed", action="store_const", const="off", help=listed_help)
 
 
@@ -193,7 +192,7 @@ def _add_url(parser: argparse.ArgumentParser) -> None:
     _add_base(parser)
     _add_reader(parser)
     parser.add_argument("--limit", metavar="N", type=_option("limit"), help="only the first N entries")
-    since_help = "only entries from then on, e.g. 2026-01-31T00:00:00Z"
+    since_help = "only entries from this instant on, e.g. 2026-01-31T00:00:00Z"
     parser.add_argument("--since", metavar="TIME", type=_option("since"), help=since_help)
     parser.add_argument(
         "--answer-bytes",
@@ -201,7 +200,7 @@ def _add_url(parser: argparse.ArgumentParser) -> None:
         type=_option("answer_bytes"),
         help="at most N bytes, newest entries first",
     )
-    pages_help = "in pages of N entries, for apps that follow `next` or take no long feed"
+    pages_help = "in pages of N entries, for apps that follow `next` links or refuse long feeds"
     parser.add_argument("--pages", metavar="N", type=_option("pages"), help=pages_help)
     _add_listed(parser)
     _add_replay(parser)
@@ -262,7 +261,9 @@ _LONGEST_DAYS: Final = 36_500
 def _add_sign(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("url", metavar="URL", type=some("the URL of a feed"), help="the feed's URL")
     _add_base(parser)
-    parser.add_argument("--days", metavar="N", type=_days, help="days that it is good for (for ever)")
+    parser.add_argument(
+        "--days", metavar="N", type=_days, help="days for which the URL is valid (default: for ever)"
+    )
 
 
 def _days(text: str) -> int:
@@ -291,7 +292,7 @@ def _sign(options: argparse.Namespace) -> int:
 
 SIGN: Final = Command(
     name="sign",
-    summary="print a URL that lets whoever has it read one feed, and no other (needs server.signing_keys)",
+    summary="print a URL that gives access to one feed and no other (needs server.signing_keys)",
     examples="  wholefeed sign https://example.org/feed.atom\n"
     "  wholefeed sign --days 365 --base https://feeds.example.net https://example.org/feed.atom",
     run=_sign,
@@ -308,12 +309,12 @@ def _add_opml(parser: argparse.ArgumentParser) -> None:
     source = parser.add_mutually_exclusive_group(required=True)
     file_help = "the list that a reader exported; - is standard input"
     source.add_argument("file", metavar="FILE", nargs="?", type=Path, help=file_help)
-    source.add_argument("--export", action="store_true", help="instead, the feeds that the proxy knows")
-    output_help = "where the list goes; may be FILE itself (default: standard output)"
+    source.add_argument("--export", action="store_true", help="export the feeds that the proxy knows")
+    output_help = "the file to write; may be FILE itself (default: standard output)"
     parser.add_argument("-o", "--output", metavar="FILE", type=Path, help=output_help)
     _add_base(parser, "append")
     _add_reader(parser)
-    parser.add_argument("--undo", action="store_true", help="back to the publishers' own URLs")
+    parser.add_argument("--undo", action="store_true", help="change the URLs back to the publishers' own")
     _add_listed(parser)
     _add_replay(parser)
 
@@ -332,7 +333,7 @@ def _opml(options: argparse.Namespace) -> int:
     except ParseError as exc:
         raise UploadError(f"{name}: {exc.message}", slug=exc.slug) from exc
     if document.repairs:
-        tell(f"{name} is not well-formed; put right: {', '.join(document.repairs)}")
+        tell(f"{name} is not well-formed; repaired: {', '.join(document.repairs)}")
     moved = _rewrite(options, config, document)
     with opened_output(None if str(options.output) in ("None", "-") else options.output) as output:
         output.write(moved.document)

@@ -93,13 +93,14 @@ class ServerConfig:
     )
     trusted_proxies: tuple[str, ...] = _key(
         (),
-        list_rule(peer_item, f'{_NETWORKS}; "{UNIX_PEERS}" stands for whoever connects to server.socket'),
+        list_rule(peer_item, f'{_NETWORKS}; "{UNIX_PEERS}" stands for all clients of server.socket'),
         "reverse proxies whose X-Forwarded headers are believed",
     )
     access_token: str = _key(
         "",
         ACCESS_TOKEN,
-        "what readers must know, 16 characters or more; empty on a public address: made at the first start",
+        "the secret that readers must send, 16 characters or more; empty on a public address:"
+        " made at the first start",
         secret=True,
     )
     signing_keys: tuple[str, ...] = _key(
@@ -143,7 +144,7 @@ class StoreConfig:
     memory_bytes: int = _key(
         1 << 26,
         whole(1 << 20, _TIB, zero="off"),
-        "what answers and refreshes of the feeds asked for lately start from; held up to this size; 0 is off",
+        "keep recently requested feeds in memory up to this size, for fast answers and refreshes; 0 is off",
     )
 
 
@@ -157,7 +158,7 @@ class FetchConfig:
     connect_timeout_seconds: float = _key(
         10, seconds(0.01, 600), "for the connection, its name lookup included"
     )
-    read_timeout_seconds: float = _key(15, seconds(0.01, 600), "for silence in the middle of an answer")
+    read_timeout_seconds: float = _key(15, seconds(0.01, 600), "for silence in the middle of a response")
     document_timeout_seconds: float = _key(60, seconds(0.01, 3600), "for one document, redirects included")
     max_redirects: int = _key(5, whole(0, 20), "redirects to follow for one document")
     concurrency: int = _key(32, whole(1, 1000), "requests at once, to all publishers together")
@@ -217,9 +218,13 @@ class FreshnessConfig:
     minimum_seconds: float = _key(
         300, seconds(0, _YEAR), "a subscription document is not asked for again sooner"
     )
-    default_seconds: float = _key(900, seconds(0, _YEAR), "when the publisher says nothing of freshness")
+    default_seconds: float = _key(
+        900, seconds(0, _YEAR), "when the publisher does not say how long a document is fresh"
+    )
     maximum_seconds: float = _key(
-        DAY_SECONDS, seconds(1, _YEAR), "and asked for again after this time at the latest"
+        DAY_SECONDS,
+        seconds(1, _YEAR),
+        "a subscription document is asked for again after this time at the latest",
     )
     retry_missing_seconds: float = _key(
         3600, seconds(1, DAY_SECONDS), "a missing archive document is tried again after this time"
@@ -246,7 +251,9 @@ class HistoryConfig:
     )
     list_pages: int = _key(200, whole(1, 10_000), "pages of a list that are asked for")
     memento: bool = _key(
-        False, FLAG, "ask a web archive for what publishers do not give any more; it learns their URLs"
+        False,
+        FLAG,
+        "ask a web archive for documents that publishers do not give any more; the archive learns their URLs",
     )
     memento_url: str = _key(
         "https://web.archive.org",
@@ -262,7 +269,9 @@ class HistoryConfig:
     warn_entry: bool = _key(True, FLAG, "show one entry that says what is missing, while something is")
     look_ahead: bool = _key(True, FLAG, "guess numbered and dated archive URLs and ask for several at once")
     poll_seconds: float = _key(
-        0, seconds(60, _YEAR, zero="off"), "refresh known feeds unasked, so that nothing is missed; 0 is off"
+        0,
+        seconds(60, _YEAR, zero="off"),
+        "refresh known feeds at this interval without a reader's request; 0 is off",
     )
 
 
@@ -283,7 +292,7 @@ class PublisherConfig:
     host: str = _key("", PUBLISHER_HOST, 'its host; "*.example.org" is all names below example.org')
     user_agent: str = _key("", _or_empty(HEADER_TEXT), "how the proxy introduces itself there")
     headers: tuple[tuple[str, str], ...] = _key(
-        (), HEADER_FIELDS, "header fields that its requests bear, for feeds of this host alone", secret=True
+        (), HEADER_FIELDS, "header fields of requests for feeds of this host alone", secret=True
     )
     credentials_file: str = _key(
         "", _or_empty(FILE_PATH), "a file with user:password in one line, for Basic authentication"
@@ -665,9 +674,9 @@ def example() -> str:
 
 
 _PUBLISHER_HEAD: Final = """\
-# What one publisher wants: as many of these tables as there are such publishers. Of those whose host
-# matches the first counts. They stand in this file alone, and not in the environment. With headers or
-# credentials the server wants server.access_token or server.signing_keys
+# Settings for one publisher; repeat the table for others. The first table whose host matches applies.
+# The environment cannot set these tables. With headers or credentials, the server needs
+# server.access_token or server.signing_keys
 # (docs/operations.md, Publishers with needs).
 # [[publisher]]
 """

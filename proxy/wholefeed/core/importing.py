@@ -32,7 +32,9 @@ def refusal(kept: Named, feed: Named, *, has_common: bool, is_forced: bool) -> R
     `has_common`: the feed has or had one of its entries. `is_forced`: the owner insists.
     """
     if kept.family is not feed.family:  # R23: no feed serves another format, even if forced
-        return Refusal(slug="format", text=f"expected {feed.family} as the feed is, got {kept.family}")
+        return Refusal(
+            slug="format", text=f"expected a document in the feed's format, {feed.family}, got {kept.family}"
+        )
     # Names change over the years, so an entry in common counts as much.
     if is_forced or has_common:
         return None
@@ -42,7 +44,11 @@ def refusal(kept: Named, feed: Named, *, has_common: bool, is_forced: bool) -> R
     # A host alone says little, because many feeds share one: it counts only if neither document has a name.
     if host and not (kept.site_id or feed.site_id) and host in map(_host_of, feed.urls):
         return None
-    named = f"it says that it is of {kept.site_id}" if kept.site_id else "it does not say which it is of"
+    named = (
+        f"the document says that it belongs to {kept.site_id}"
+        if kept.site_id
+        else "the document does not say which feed it belongs to"
+    )
     return Refusal(slug="another-feed", text=f"expected a document of this feed, {named[:_LONGEST_NAMED]}")
 
 

@@ -103,7 +103,7 @@ DocumentUnavailable: Final = NoteKind(
 ChainLoop: Final = NoteKind(
     "ChainLoop", "loop", "RFC 5005, section 6; rule R17", partial=True,
     made_from=MadeFrom.FEED,
-    text="going on would lead back to {url}",
+    text="the next link leads back to {url}",
 )
 
 NoProgress: Final = NoteKind(
@@ -115,7 +115,7 @@ NoProgress: Final = NoteKind(
 LimitReached: Final = NoteKind(
     "LimitReached", "limit", "RFC 5005, section 6; rule R18", partial=True,
     made_from=MadeFrom.FEED,
-    text="stopped at {limit} = {value:g}, before {url}",
+    text="the walk stopped at {limit} = {value:g}, before {url}",
 )
 """`limit` is a key, such as limits.documents_per_feed."""
 
@@ -128,7 +128,7 @@ FormatMismatch: Final = NoteKind(
 CrossOriginUnconfirmed: Final = NoteKind(
     "CrossOriginUnconfirmed", "cross-origin-unconfirmed", "RFC 5005, section 6; rule R24", partial=True,
     made_from=MadeFrom.FEED,
-    text="at another site, and does not say that it belongs to this feed: {url}",
+    text="a document at another site, which does not say that it belongs to this feed: {url}",
 )
 
 DeadChainLink: Final = NoteKind(
@@ -141,7 +141,7 @@ DeadChainLink: Final = NoteKind(
 JumpedHole: Final = NoteKind(
     "JumpedHole", "jumped-hole", "rule R34",
     made_from=MadeFrom.FEED,
-    text="the chain is followed on at {goes_on_at}, behind the missing {url}",
+    text="the walk goes on at {goes_on_at}, behind the missing document {url}",
     shown=("goes_on_at",),
 )
 """The walk resumed behind a missing document, at one without links to it (R16)."""
@@ -167,34 +167,36 @@ between are remembered."""
 NoSubscriptionDocument: Final = NoteKind(
     "NoSubscriptionDocument", "no-subscription-document", "RFC 5005, section 4; rule R3", partial=True,
     made_from=MadeFrom.FEED,
-    text="an archive that names no subscription document: {url}",
+    text="an archive document that names no subscription document: {url}",
 )
 
 CurrentUnavailable: Final = NoteKind(
     "CurrentUnavailable", "current-unavailable", "draft-05, section 6.1; rule R3", partial=True,
     made_from=MadeFrom.FEED,
-    text="the subscription document could not be had ({reason}): {url}",
+    text="the subscription document could not be fetched ({reason}): {url}",
 )
 """The asked document serves instead."""
 
 FormatChanged: Final = NoteKind(
     "FormatChanged", "format-changed", "rule R23",
     made_from=MadeFrom.FEED,
-    text="what was seen of it as {other} until {last_had} is no part of it while it is {found}: {url}",
+    text="the feed is in the format {found} now; its entries in the format {other}, seen until"
+    " {last_had}, are left out: {url}",
 )
 """Entries in the other format stay apart until that format returns."""
 
 ValidatorsDoubted: Final = NoteKind(
     "ValidatorsDoubted", "validators-doubted", "RFC 9110, section 8.8; rule R14",
     made_from=MadeFrom.FEED,
-    text="its ETag and Last-Modified do not tell when it changes, so it is asked for without them: {url}",
+    text="the feed's ETag and Last-Modified do not tell when it changes, so it is fetched without"
+    " them: {url}",
 )
 """The publisher sent a 304 despite a change, or news under old validators (docs/faults.md row 157)."""
 
 
 def _renamed(url: str, *, posts: str, since: str) -> str:
     one = posts == "1"
-    return f"{posts} {'post has' if one else 'posts have'} come under other ids since {since}: {url}"
+    return f"{posts} {'post has' if one else 'posts have'} come again under other ids since {since}: {url}"
 
 
 IdsChanged: Final = NoteKind(
@@ -208,7 +210,7 @@ IdsChanged: Final = NoteKind(
 IdsUnstable: Final = NoteKind(
     "IdsUnstable", "ids-unstable", "RFC 4287, section 4.2.6; RSS 2.0, guid; rule R36",
     made_from=MadeFrom.FEED,
-    text="every look brings new ids for posts that are known: {url}",
+    text="every refresh brings new ids for known posts: {url}",
 )
 
 HeadCut: Final = NoteKind(
@@ -224,7 +226,7 @@ HeadCut: Final = NoteKind(
 NewerNotOlder: Final = NoteKind(
     "NewerNotOlder", "newer-not-older", "RFC 5005, section 3; rules R4, R6",
     made_from=MadeFrom.FEED,
-    text="expected older entries, got newer ones; the feed is taken for a paged one: {url}",
+    text="expected older entries, got newer ones; so this counts as a paged feed: {url}",
 )
 """The link belongs to a page, not to a chain."""
 
@@ -252,14 +254,14 @@ PageGone: Final = NoteKind(
 LastNotReached: Final = NoteKind(
     "LastNotReached", "last-not-reached", "RFC 5005, section 3; rule R6", partial=True,
     made_from=MadeFrom.FEED,
-    text="the feed says that this is its last page, and its links end before it: {url}",
+    text="the feed names this page as its last one, but its links end before it: {url}",
 )
 """The `last` link names a page that `next` does not reach."""
 
 PageStale: Final = NoteKind(
     "PageStale", "page-stale", "RFC 5005, section 3; rule R6", partial=True,
     made_from=MadeFrom.FEED,
-    text="expected the entries behind those of the page before it, got an older copy: {url}",
+    text="expected a page that joins the page before it, got an older copy of it: {url}",
 )
 """Caches send such copies."""
 
@@ -270,7 +272,7 @@ PageStale: Final = NoteKind(
 HistoryNotOffered: Final = NoteKind(
     "HistoryNotOffered", "history-not-offered", "rule R27",
     made_from=MadeFrom.FEED,
-    text="looks like {adapter}, which has its history by pages, but {reason}: {url}",
+    text="looks like {adapter}, which offers its history in pages, but {reason}: {url}",
 )
 """`reason` is in words."""
 
@@ -291,7 +293,8 @@ HistoryShort: Final = NoteKind(
 DatesGuessed: Final = NoteKind(
     "DatesGuessed", "dates-guessed", "rule H5",
     made_from=MadeFrom.FEED,
-    text="{entries} of the listed entries bear the first day of a month or year, or a newer one's day: {url}",
+    text="{entries} of the listed entries have no exact date, so they got the first day of a month or year,"
+    " or the day of a newer entry: {url}",
 )
 """The pages give inexact dates, or none."""
 
@@ -328,7 +331,7 @@ ExtraLink: Final = NoteKind(
 NewAddress: Final = NoteKind(
     "NewAddress", "new-address", "iTunes, itunes:new-feed-url; rule R25",
     made_from=MadeFrom.LINKS,
-    text="it names {href!r} as the feed's new address: {url}",
+    text="the document names {href!r} as the feed's new address: {url}",
 )
 """Only a redirect moves a feed here."""
 
@@ -353,7 +356,7 @@ DocumentRepaired: Final = NoteKind(
 
 
 def _mended(url: str, repairs: tuple[str, ...]) -> str:
-    return f"not sent as HTTP has it, read as it was meant ({', '.join(repairs)}): {url}"
+    return f"a response against the rules of HTTP, read as it was meant ({', '.join(repairs)}): {url}"
 
 
 # See docs/faults.md row 152, and docs/repair.md.
@@ -385,14 +388,15 @@ IdentityRepeated: Final = NoteKind(
 
 IdentityUnusable: Final = NoteKind(
     "IdentityUnusable", "identity-unusable", "RFC 4287, section 4.2.6; RSS 2.0, guid; rule R9",
-    text="{entries} entries have ids that unlike ones have, too, or will, so these identify none: {url}",
+    text="{entries} entries have ids that different entries share, or will, so these ids identify no"
+    " entry: {url}",
     made_from=MadeFrom.BODY,
 )
 
 TextsShortened: Final = NoteKind(
     "TextsShortened", "texts-shortened", "rule R10",
     made_from=MadeFrom.EARLIER_TEXTS,
-    text="{entries} entries are shorter than they were, and served as they were: {url}",
+    text="{entries} entries are shorter than before, and served with their earlier texts: {url}",
 )
 # fmt: on
 
@@ -438,11 +442,11 @@ OLDEST: Final = Ending(End.OLDEST)
 _TEXTS: Final = {
     End.OLDEST: "the oldest document links to no older one",
     End.ITSELF: "the oldest document links to itself",
-    End.CIRCLE: "the last page links back to one that was collected",
-    End.COLLECTED: "this page brought nothing new; what lies behind it was collected before",
-    End.READ: "every page that the publisher answers was read",
+    End.CIRCLE: "the last page links back to a page that was collected already",
+    End.COLLECTED: "this page brought nothing new; the pages behind it were collected before",
+    End.READ: "every page that the publisher offers was read",
     End.WHOLE: "the publisher says that this document is the whole feed",
-    End.LISTED: "the publisher's pages list these entries; nobody promises that they are all",
+    End.LISTED: "the publisher's pages list these entries; there may be others",
     End.NOT_OFFERED: "the publisher links to no other documents of this feed",
     End.NOT_FOLLOWED: "this is a paged feed, and history.paged is off",
 }

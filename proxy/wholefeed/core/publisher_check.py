@@ -72,32 +72,35 @@ _ERROR: Final = True
 _WARNING: Final = False
 # fmt: off
 _TABLE: Final = (
-    Rule(_ERROR, "document-unavailable", "RFC 5005, section 4.1", "it could not be had: {why}",
+    Rule(_ERROR, "document-unavailable", "RFC 5005, section 4.1", "this document could not be fetched: {why}",
          "serve it under this URL, or link to where it is"),
     Rule(_ERROR, "document-unreadable", "RFC 4287, section 2; XML 1.0, section 2.1",
-         "it could not be read: {why}", "make it a well-formed document of the feed's format"),
+         "this document could not be read: {why}", "make it a well-formed document of the feed's format"),
     Rule(_ERROR, "loop", "RFC 5005, section 6", "the {relation} link leads back to {target}",
          "leave the link out of the oldest document, and let every other one lead to the next older one"),
-    Rule(_ERROR, "archive-changed", "RFC 5005, section 4", "it was another one a moment later: {what}",
+    Rule(_ERROR, "archive-changed", "RFC 5005, section 4", "this document had changed a moment later: {what}",
          "write nothing into an archive document that differs from build to build"),
     Rule(_ERROR, "current-elsewhere", "RFC 5005, section 4",
-         "current leads to {target}{how}, not back to {feed}", "let current name the subscription document"),
+         "the current link leads to {target}{how}, not back to {feed}",
+         "let the current link name the subscription document"),
     Rule(_ERROR, "ids-differ", "RFC 4287, section 4.2.6",
          "the same entry has the id {this} here, and {that} in {where}",
          "make the id when the entry is written, and keep it in every document for good"),
     Rule(_ERROR, "updated-missing", "RFC 4287, sections 4.1.1 and 4.1.2",
-         "the {what} has no updated that can be read", "add updated with an RFC 3339 time"),
+         "the {what} has no readable updated element", "add an updated element with an RFC 3339 time"),
     Rule(_ERROR, "updated-in-future", "RFC 4287, section 4.2.15",
          "the {what} says that it was updated at {when}", "write the time of the last change"),
     Rule(_ERROR, "tombstone-undated", "RFC 6721, section 3",
-         "a deleted-entry without a when that can be read", "add when with the time of the deletion"),
+         "a deleted-entry without a readable when attribute",
+         "add a when attribute with the time of the deletion"),
     Rule(_WARNING, "no-history", "RFC 5005, sections 2 and 4",
-         "nothing older is linked: what leaves the document is lost to readers",
+         "no older document is linked: entries that leave this document are lost to readers",
          "link archive documents with prev-archive, or say with fh:complete that this is all"),
     Rule(_WARNING, "pages-only", "RFC 5005, section 3",
-         "pages may change while they are read, so nobody can promise that all entries are met",
+         "pages may change while they are read, so readers may miss entries",
          "link archive documents with prev-archive"),
-    Rule(_WARNING, "old-links", "RFC 5005, section 4", "its history is linked by {relation}, as in drafts",
+    Rule(_WARNING, "old-links", "RFC 5005, section 4",
+         "the history is linked by {relation}, as in drafts of RFC 5005",
          "link the next older archive document with prev-archive"),
     Rule(_WARNING, "archive-unmarked", "RFC 5005, section 4", "an archive document without fh:archive",
          f'add <fh:archive xmlns:fh="{FH_NS}"/> to its head'),
@@ -105,28 +108,29 @@ _TABLE: Final = (
          "an archive document with Cache-Control: {cache_control}",
          "let caches keep archive documents, for they do not change"),
     Rule(_WARNING, "archive-growing", "RFC 5005, section 4",
-         "an archive document is linked that seems not to be complete: {why}",
+         "a linked archive document seems not to be full yet: {why}",
          "link an archive document when nothing will be added to it any more"),
     Rule(_WARNING, "archives-shift", "RFC 5005, section 4", "{what}",
          "number archive documents from the oldest, and link each when it is full"),
-    Rule(_WARNING, "current-missing", "RFC 5005, section 4", "an archive document without current",
-         "add a link current to the subscription document"),
-    Rule(_WARNING, "self-missing", "RFC 4287, section 4.1.1", "a document without self",
-         "add a link self with the document's own URL"),
+    Rule(_WARNING, "current-missing", "RFC 5005, section 4", "an archive document without a current link",
+         "add a current link to the subscription document"),
+    Rule(_WARNING, "self-missing", "RFC 4287, section 4.1.1", "a document without a self link",
+         "add a self link with the document's own URL"),
     Rule(_WARNING, "links-contradict", "RFC 5005, sections 2 to 4", "{what}",
-         "leave the one that is true"),
+         "keep only the statement that is true"),
     Rule(_WARNING, "new-address", "iTunes, itunes:new-feed-url; RFC 9110, section 15.4.2", "{what}",
          "redirect this URL to the new one with 301, or take the element out"),
     Rule(_WARNING, "entries-left", "RFC 5005, section 4",
-         "this entry had left a moment later, and stands in no other document",
+         "this entry was gone a moment later, and no other document has it",
          "let entries leave the subscription document when an archive document holds them"),
     Rule(_WARNING, "readers-refuse", "docs/readers.md", "its {size:,} bytes are too many for {readers}",
          "put fewer entries into the document"),
     Rule(_WARNING, "validators-missing", "RFC 9110, section 8.8",
-         "neither ETag nor Last-Modified that tells when it changes, so every look costs the whole document",
-         "let the server send one of them, another for each version"),
+         "neither ETag nor Last-Modified shows when the document changes, so every request needs"
+         " the whole document",
+         "let the server send one of them, with a new value for each version"),
     Rule(_WARNING, "not-well-formed", "XML 1.0, section 2.1; RFC 7303, section 3", "{what}",
-         "mend what writes the document: many readers will not read it"),
+         "mend the program that writes the document: many readers will not read it"),
     Rule(_WARNING, "id-missing", "RFC 4287, section 4.2.6; RSS 2.0, guid", "an entry without an id",
          "give every entry an id that never changes"),
     Rule(_WARNING, "id-repeated", "RFC 4287, section 4.2.6", "{what}", "give every entry an id of its own"),
@@ -346,7 +350,10 @@ class _DocumentReading:
                 yield self._say("links-contradict", self.heads.get(each.relation), what=what)
         more = links.keys() & {Relation.PREV_ARCHIVE, Relation.NEXT}
         if "fh:complete" in self.heads and more:
-            what = f"fh:complete says that this is all, and {min(more)} that there is more"
+            what = (
+                f"fh:complete says that this document is the whole feed, but {min(more)} says that"
+                " there is more"
+            )
             yield self._say("links-contradict", self.heads["fh:complete"], what=what)
         if self._document.family is Family.ATOM and Relation.SELF not in links:
             yield self._say("self-missing")
@@ -503,7 +510,7 @@ def _of_currents(look: CheckLook, leads: Mapping[str, str | None]) -> Iterator[F
         if target is not None and target in foreign:
             there = leads.get(target, target)
             if there is None or document_key(there) not in look.feed.keys:
-                how = ", which cannot be had" if there is None else ""
+                how = ", which cannot be fetched" if there is None else ""
                 facts = {"target": target, "how": how, "feed": look.feed.url}
                 yield each.finding("current-elsewhere", Relation.CURRENT, **facts)
 
@@ -540,7 +547,7 @@ def _of_feed(look: CheckLook) -> Iterator[Finding]:
     elif look.kind is Kind.LEGACY:
         yield feed.finding("old-links", look.relation)
     if feed.navigation.is_archive:
-        what = "fh:archive stands in the document that readers subscribe to"
+        what = "the document that readers subscribe to has fh:archive"
         yield feed.finding("links-contradict", "fh:archive", what=what)
 
 
@@ -585,7 +592,7 @@ def _why_growing(newest: ExaminedDocument, others: Sequence[ExaminedDocument], n
             for each in (newest, *others)
         ]
         if all(len(span) == 1 for span in spans) and len(set(chain(*spans))) == len(spans):
-            return f"holds the {name} that is not over" if _span(now, form) in spans[0] else ""
+            return f"has the entries of a {name} that is not over" if _span(now, form) in spans[0] else ""
     return ""
 
 

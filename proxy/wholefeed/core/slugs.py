@@ -23,12 +23,12 @@ class Slug:
         return self.answers[0] if self.answers else 500
 
 
-_FAILED: Final = "the publisher answered with an error instead of the document"
-_SILENT: Final = "the publisher did not answer in time"
+_FAILED: Final = "the publisher sent an error instead of the document"
+_SILENT: Final = "the publisher did not respond in time"
 _OUT_OF_REACH: Final = "the publisher could not be reached"
-_DAMAGED: Final = "the publisher's answer broke off or was damaged"
-_AROUND: Final = "the publisher sends readers from one address to the next without end"
-_UNREADABLE: Final = "what stands there cannot be read"
+_DAMAGED: Final = "the publisher's response broke off or was damaged"
+_AROUND: Final = "the publisher redirects from one address to the next without end"
+_UNREADABLE: Final = "the document there cannot be read"
 _REFUSED: Final = "this proxy does not go to that address"
 _NO_ADDRESS: Final = "the link to it is no web address"
 
@@ -44,9 +44,11 @@ SLUGS: Final = {
     "content-coding": Slug(answers=(502,), words=_DAMAGED, lasts=True),
     "cross-origin": Slug(answers=(403,)),
     "cross-origin-unconfirmed": Slug(
-        words="it stands at another site and does not say that it belongs to this feed", lasts=True
+        words="the document is at another site and does not say that it belongs to this feed", lasts=True
     ),
-    "current-unavailable": Slug(words="it is an old document, and its newest entries could not be had"),
+    "current-unavailable": Slug(
+        words="it is an old document, and the newest entries of its feed could not be fetched"
+    ),
     "destination-forbidden": Slug(answers=(403,), words=_REFUSED, lasts=True),
     "dns-error": Slug(answers=(502,), words=_OUT_OF_REACH),
     "dns-timeout": Slug(answers=(504,), words=_SILENT),
@@ -54,32 +56,32 @@ SLUGS: Final = {
     "dtd-forbidden": Slug(answers=(422,), words=_UNREADABLE, lasts=True),
     "empty": Slug(answers=(502,), words=_DAMAGED, lasts=True),
     "expired-signature": Slug(answers=(403,)),
-    "format": Slug(answers=(422,), words="what stands there is in another format than the feed", lasts=True),
+    "format": Slug(answers=(422,), words="the document there is in another format than the feed", lasts=True),
     "header-limit": Slug(answers=(502,), words=_DAMAGED),
-    "history-unfinished": Slug(words="the publisher did not let its older pages be read to their end"),
+    "history-unfinished": Slug(words="not all of the publisher's older pages could be read"),
     "host-backoff": Slug(answers=(503,), words="the publisher asked to be left alone for a while"),
     "incomplete": Slug(answers=(502,), words=_DAMAGED),
     "internal": Slug(answers=(500,)),
     "invalid-url": Slug(answers=(400,), words=_NO_ADDRESS),
     "last-not-reached": Slug(words="the feed names a last page that its links do not lead to"),
-    "limit": Slug(answers=(422,), words="this feed is larger than this proxy takes"),
+    "limit": Slug(answers=(422,), words="this feed is larger than this proxy accepts"),
     "loop": Slug(words="the links between the documents lead in a circle"),
     "loop-detected": Slug(answers=(508,), words=_REFUSED, lasts=True),
     "malformed-json": Slug(answers=(422,), words=_UNREADABLE, lasts=True),
     "malformed-xml": Slug(answers=(422,), words=_UNREADABLE, lasts=True),
-    "memento": Slug(words="only copies in a web archive are there of it", lasts=True),
+    "memento": Slug(words="only a web archive still has it", lasts=True),
     "memory-short": Slug(answers=(503,), words="this proxy had too little memory to read the document"),
     "method-not-allowed": Slug(answers=(405,)),
     "misdirected": Slug(answers=(421,)),
-    "no-progress": Slug(words="the documents go on without anything new in them"),
+    "no-progress": Slug(words="many documents in a row brought no new entry"),
     "no-subscription-document": Slug(
         words="it is an old document, and does not say where the newest entries are"
     ),
     "no-such-entry": Slug(answers=(404,)),
     "no-such-page": Slug(answers=(404,)),
-    "not-a-feed": Slug(answers=(422,), words="what stands there is no feed", lasts=True),
+    "not-a-feed": Slug(answers=(422,), words="the document there is no feed", lasts=True),
     "not-found": Slug(answers=(404,)),
-    "not-html": Slug(words="what stands there is no page", lasts=True),
+    "not-html": Slug(words="the document there is no web page", lasts=True),
     "not-opml": Slug(answers=(422,)),
     "origin-forbidden": Slug(answers=(502,), words=_FAILED, lasts=True),
     "overloaded": Slug(answers=(503,), words="this proxy had too much to do"),
@@ -88,7 +90,7 @@ SLUGS: Final = {
     "publisher-failed": Slug(answers=(502,), words=_FAILED),
     "publisher-status": Slug(answers=(502, 404, 410), words=_FAILED, lasts=True),
     "redirect-loop": Slug(answers=(502,), words=_AROUND, lasts=True),
-    "robots": Slug(words="the publisher asks programs not to read it", lasts=True),
+    "robots": Slug(words="the publisher's robots.txt asks programs not to read it", lasts=True),
     "shutting-down": Slug(answers=(503,)),
     "signature-required": Slug(answers=(403,)),
     "storage-full": Slug(answers=(503,)),
@@ -99,9 +101,9 @@ SLUGS: Final = {
     "tls-certificate": Slug(answers=(502,), words=_OUT_OF_REACH, lasts=True),
     "token-required": Slug(answers=(403,)),
     "too-costly": Slug(
-        answers=(422,), words="the document takes more work than this proxy does for one", lasts=True
+        answers=(422,), words="the document needs more computing than this proxy allows for one", lasts=True
     ),
-    "too-large": Slug(answers=(502, 413), words="the document is larger than this proxy takes", lasts=True),
+    "too-large": Slug(answers=(502, 413), words="the document is larger than this proxy accepts", lasts=True),
     "too-many-requests": Slug(answers=(429,)),
     "truncated": Slug(words="the document is damaged towards its end, so only its whole entries are here"),
     "unauthorized": Slug(answers=(401,)),
@@ -126,7 +128,7 @@ def failure_in_words(slug: str, status: int | None) -> str:
     """Return the words for a failure; `status` is the publisher's, and makes them more exact."""
     words = slug_in_words(slug)
     if status is not None and words == _FAILED:
-        return f"the publisher answered with status {status}"
+        return f"the publisher responded with status {status}"
     # A publisher with a status was reached.
     return f"{words}: {_EXACTLY[slug]}" if slug in _EXACTLY else words
 

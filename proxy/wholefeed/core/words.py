@@ -91,26 +91,27 @@ STATES: Final = {
     State.PAGED: Words(
         "Paged",
         "The publisher offers this feed page by page, and every page was read to the last.",
-        "Nothing needs to be done; only the publisher could say whether anything was ever dropped from them.",
+        "Nothing needs to be done; only the publisher could say whether entries were ever"
+        " dropped from its pages.",
     ),
     State.COLLECTED: Words(
         "Collected",
         "The publisher's feed links to nothing older, but the site answers when older pages are asked for,"
         " and they were read to the last.",
-        "Nothing needs to be done; it is all that the site gives, though nobody promises that it is all there"
-        " ever was.",
+        "Nothing needs to be done: these are all entries that the site gives, though there may"
+        " once have been more.",
     ),
     State.LISTED: Words(
         "Listed",
         "The publisher's feed has only its newest entries; the older ones were found in lists on the site's"
         " pages, and are here by title, date and link.",
-        "Nothing needs to be done: each of them leads to its text on the site, though nobody promises that"
-        " the lists have all there ever was.",
+        "Nothing needs to be done: each of them links to its text on the site, though the lists"
+        " may not name every entry.",
     ),
     State.REMEMBERED: Words(
         "Remembered",
-        "The publisher offers only its newest entries, and no way to ask for older ones: here is what this"
-        " proxy has seen since it first asked.",
+        "The publisher offers only its newest entries, and no way to ask for older ones: this"
+        " proxy has the entries that it has seen since its first request.",
         "Stay subscribed and the history grows from now on; older entries can only come from the publisher,"
         " if it links its archive (RFC 5005) or lists it on the site's pages.",
     ),
@@ -118,7 +119,7 @@ STATES: Final = {
 
 STALE: Final = Words(
     "Not refreshed",
-    "The publisher did not give the feed when it was asked last, or not in time; this is what is stored.",
+    "The publisher did not send the feed at the last request, or not in time; this is the stored feed.",
     _MEANWHILE,
 )
 """For an unknown failure."""
@@ -135,7 +136,9 @@ _ONLY_COPIES: Final = Words(
     "The publisher's own documents replace the copies if they come back.",
 )
 
-_LIMITED: Final = "Whoever runs this proxy can raise the limits in its configuration, and refresh the feed."
+_LIMITED: Final = (
+    "The operator of this proxy can raise the limits in its configuration, and refresh the feed."
+)
 _LASTING: Final = "Trying again may not help: tell the publisher which document it is."
 _DELAYED: Final = f"The publisher's site allows no more requests for now. {_WITH_THE_NEXT}"
 
@@ -166,7 +169,8 @@ def _remembered(status: Mapping[str, Any]) -> Words:
     # The publisher is known to have more, and its failure may pass.
     meaning = (
         f"The site looks like one of {_publisher(known)}, which has older entries,"
-        f" but {slug_in_words(known['reason'])}: here is what this proxy has seen since it first asked."
+        f" but {slug_in_words(known['reason'])}: this proxy has the entries that it has seen"
+        " since its first request."
     )
     advice = (
         "Stay subscribed and the history grows from now on; later refreshes try again whether the site gives"
@@ -192,7 +196,7 @@ def _ending(status: Mapping[str, Any]) -> str:
     if ending is None:
         return ""
     if ending["code"] == "unavailable" and listing is not None and listing["url"]:
-        return "a page of the publisher's list could not be had"
+        return "a page of the publisher's list could not be fetched"
     return ending_in_words(ending)
 
 
@@ -204,9 +208,9 @@ def ending_in_words(ending: Mapping[str, str]) -> str:
 
 # Ending codes that are no true end, and whose slug has other words.
 _AT_END: Final = {
-    "unavailable": "one document could not be had, and what is older can only be found through it",
+    "unavailable": "one document could not be fetched, and only that document leads to the older ones",
     "pages-repeat": "several pages in a row brought nothing new",
-    "page-gone": "the last page links to one that is not there",
+    "page-gone": "the last page links to a page that does not exist",
 }
 
 
@@ -226,18 +230,19 @@ def _remarks(status: Mapping[str, Any], now: float) -> Iterable[str]:
     notes = {note["code"]: note for note in status.get("notes", ())}
     if ArchivesShift.code in notes:
         yield (
-            "Each new entry pushes older ones from one archive document of this feed into the next. So these"
-            " are all read once a week, and what leaves one of them in between is remembered."
+            "Each new entry pushes older ones from one archive document of this feed into the"
+            " next. So this proxy reads all of them once a week, and remembers the entries that"
+            " leave one of them in between."
         )
     if (renamed := notes.get(IdsChanged.code)) is not None:
         posts = count_noun(int(renamed["posts"]), "post has", "posts have")
-        more = " Every look brings new ones." if IdsUnstable.code in notes else ""
+        more = " Every refresh brings new ids." if IdsUnstable.code in notes else ""
         day = day_of(renamed["since"])
         yield f"Since {day}, {posts} come again under other ids; each is here once.{more}"
     if ValidatorsDoubted.code in notes:
         yield (
-            "The publisher's server does not tell when this feed changes (by ETag and Last-Modified), so it"
-            " is asked for whole each time."
+            "The publisher's server does not tell when this feed changes (by ETag and"
+            " Last-Modified), so the whole feed is fetched each time."
         )
 
 
@@ -249,10 +254,10 @@ def _collected(known: Mapping[str, Any] | None) -> Iterable[str]:
         at = known["next_attempt"]
         again_on = f"; tried again with the first refresh from {day_of(at)} on" if at else ""
         why = slug_in_words(known["reason"])
-        yield f"Older pages were asked for as those of {publisher}: {why}{again_on}."
+        yield f"Older pages were requested in the way of {publisher}: {why}{again_on}."
         return
     if known["walked"] is None:
-        yield f"Older pages are asked for as those of {publisher}, and not all have been read yet."
+        yield f"Older pages are requested in the way of {publisher}, and not all have been read yet."
         return
     claim = f" of {known['claimed']:,} that the site claims to have" if known["claimed"] is not None else ""
     pages = count_noun(known["pages"], "page", "pages")
@@ -281,7 +286,7 @@ def _listed(known: Mapping[str, Any] | None, now: float) -> Iterable[str]:
         yield f"{_passed_over(known['passed_over'], looked_on)}{then}."
         if known["entries"]:
             entries = count_noun(known["entries"], "entry", "entries")
-            yield f"{entries} of a list that was found before are kept."
+            yield f"{entries} of a list that was found earlier are still served."
     if known["guessed"]:
         entries = count_noun(known["guessed"], "entry stands", "entries stand")
         yield f"{entries} there without an exact date: with a month or a year alone, or with none."
@@ -315,11 +320,11 @@ def _imported(known: Mapping[str, Any] | None) -> Iterable[str]:
     documents = count_noun(known["documents"], "imported document", "imported documents")
     entries = count_noun(known["entries"], "entry", "entries")
     if known["served"]:
-        yield f"{documents}: {entries} that nothing else of this feed has."
+        yield f"{documents}: {entries} that no other document of this feed has."
     else:
         yield (
-            f"{documents}: kept, and not served, since the publisher says that the feed is complete without"
-            f" them; {entries} that it does not have."
+            f"{documents}: stored but not served, since the publisher says that the feed is"
+            f" complete without them; {entries} that it does not have."
         )
 
 
@@ -354,7 +359,7 @@ def _heard(status: Mapping[str, Any], now: float) -> str:
     at = status["last_refresh"]
     if at is None:
         return "The publisher has not been asked yet."
-    return f"The publisher was asked {ago(instant_of(at), now)}, and answered."
+    return f"The publisher was asked {ago(instant_of(at), now)}, and responded."
 
 
 def _stale(status: Mapping[str, Any], now: float) -> Words | None:
@@ -367,7 +372,11 @@ def _stale(status: Mapping[str, Any], now: float) -> Words | None:
         f" {failure_in_words(failure['reason'], failure['status'])}"
     )
     said += f" ({number} times in a row by now)" if number > 1 else ""
-    said += f"; this is what the publisher gave {ago(instant_of(heard), now)}." if heard is not None else "."
+    said += (
+        f"; this is the feed as the publisher sent it {ago(instant_of(heard), now)}."
+        if heard is not None
+        else "."
+    )
     return Words(STALE.title, said, _MEANWHILE if may_pass(failure["reason"], failure["status"]) else _NO_USE)
 
 
@@ -379,8 +388,8 @@ def _pause(status: Mapping[str, Any], now: float) -> str:
     if left < 1:
         return ""
     return (
-        f"The publisher's site is left alone for another {duration(left)}, by a refresh by hand too: it asked"
-        " for that, or kept failing."
+        f"The publisher's site gets no requests for another {duration(left)}, not even for a refresh"
+        " by hand: it asked for a pause, or failed again and again."
     )
 
 
@@ -477,8 +486,8 @@ def day_of(text: str) -> str:
 STANDINGS: Final = {
     "kept": "stored, and asked for again when it is due",
     "settled": "stored for good, and not asked for again",
-    "truncated": "stored as far as it came: it broke off",
-    "missing": "linked to, and could not be had",
+    "truncated": "stored up to the place where it broke off",
+    "missing": "linked to, but could not be fetched",
     "detached": "stored, and no longer part of the feed",
 }
 

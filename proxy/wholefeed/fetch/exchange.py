@@ -579,7 +579,7 @@ def failure_of(exc: BaseException, url: str, *, in_body: bool = False) -> Docume
     if isinstance(cause, NameTimeoutError):
         return PublisherTimeoutError("the name server did not answer in time", url=url, slug="dns-timeout")
     if isinstance(exc, _NOT_HTTP) and _IN_CHUNK.search(exc.message):
-        return PublisherError("a chunk of the answer is broken", url=url, slug="incomplete")
+        return PublisherError("a chunk of the response is broken", url=url, slug="incomplete")
     for kinds, slug, message in IN_BODY if in_body else BEFORE_BODY:
         if isinstance(exc, kinds):
             is_late = SLUGS[slug].status == PublisherTimeoutError.status
@@ -590,20 +590,20 @@ def failure_of(exc: BaseException, url: str, *, in_body: bool = False) -> Docume
 _FailureRow = tuple[type[Exception] | tuple[type[Exception], ...], str, str]
 
 _ANYWHERE: Final[tuple[_FailureRow, ...]] = (
-    (_HeaderLimitError, "header-limit", "the header fields or chunks of the answer have no end"),
+    (_HeaderLimitError, "header-limit", "the header fields or chunks of the response have no end"),
     (aiohttp.ConnectionTimeoutError, "timeout", "no connection in the time allowed"),
     (TimeoutError, "timeout", "the publisher fell silent"),
     (
         aiohttp.ClientHttpProxyError,
         "connection-failed",
-        "the proxy that it is asked through refused the connection",
+        "the proxy between here and the publisher refused the connection",
     ),
-    (_NOT_HTTP, "protocol-error", "the answer is not valid HTTP"),
-    (aiohttp.ClientPayloadError, "incomplete", "the answer stopped before its end"),
+    (_NOT_HTTP, "protocol-error", "the response is not valid HTTP"),
+    (aiohttp.ClientPayloadError, "incomplete", "the response stopped before its end"),
 )
 IN_BODY: Final[tuple[_FailureRow, ...]] = (
     *_ANYWHERE,
-    (TRANSPORT_ERRORS, "incomplete", "the connection broke before the answer's end"),
+    (TRANSPORT_ERRORS, "incomplete", "the connection broke before the response's end"),
 )
 BEFORE_BODY: Final[tuple[_FailureRow, ...]] = (
     (
@@ -616,11 +616,11 @@ BEFORE_BODY: Final[tuple[_FailureRow, ...]] = (
     (
         aiohttp.ClientProxyConnectionError,
         "connection-failed",
-        "no connection to the proxy that it is asked through",
+        "no connection to the proxy between here and the publisher",
     ),
     (aiohttp.ClientConnectorError, "connection-failed", "no connection to the host"),
     *_ANYWHERE,
-    (aiohttp.ServerDisconnectedError, "connection-failed", "the connection was closed without an answer"),
+    (aiohttp.ServerDisconnectedError, "connection-failed", "the connection was closed without a response"),
     (TRANSPORT_ERRORS, "connection-failed", "the connection failed"),
 )
 
@@ -653,7 +653,7 @@ def status_failure(status: int, url: str, retry_after_seconds: float | None = No
     elif status < HTTPStatus.MULTIPLE_CHOICES or status == HTTPStatus.NOT_MODIFIED:
         slug = "unexpected-status"
     return PublisherStatusError(
-        f"the publisher answered {status}",
+        f"the publisher responded with status {status}",
         url=url,
         slug=slug,
         publisher_status=status,

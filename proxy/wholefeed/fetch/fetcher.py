@@ -252,7 +252,7 @@ class Fetcher:
             async with asyncio.timeout(transfer.left_seconds):
                 return await self.exchange.ask(transfer, target)
         except TimeoutError as exc:
-            raise PublisherTimeoutError("no whole answer in the time allowed", url=target.url) from exc
+            raise PublisherTimeoutError("no whole response in the time allowed", url=target.url) from exc
         finally:
             transfer.spend(time.monotonic() - started)
 

@@ -281,7 +281,7 @@ def _refusal(host: Host, waiter: _Waiter, now: float) -> DocumentError | None:
         return None
     slug, seconds = rest
     if slug == BACKOFF:
-        message = f"the publisher asked not to be asked again for {seconds:.0f} s"
+        message = f"the publisher asked for a pause of {seconds:.0f} s"
     else:
         message = f"the host could not be reached a moment ago and is left alone for {seconds:.0f} s"
     error = PublisherTimeoutError if slug in TIMEOUTS else PublisherError

@@ -74,7 +74,7 @@ class Archive:
         async with asking as fetched:
             given = self._given(fetched)
             if given is None or not is_same_resource(given.url, url):
-                message = "expected a copy of the document, was led elsewhere"
+                message = "expected a memento of the document, got a redirect to another one"
                 raise PublisherError(message, url=fetched.final_url, slug="bad-redirect")
             copy = replace(
                 fetched,

@@ -90,7 +90,7 @@ def _make_way(path: str) -> None:
     except FileNotFoundError:
         return
     if not stat.S_ISSOCK(mode):
-        raise OSError(errno.EEXIST, "something is there that is no socket", path)
+        raise OSError(errno.EEXIST, "the path exists and is no socket", path)
     with closing(socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)) as probe:
         probe.settimeout(_CONNECT_SECONDS)
         try:
@@ -99,8 +99,10 @@ def _make_way(path: str) -> None:
             Path(path).unlink(missing_ok=True)
             return
         except OSError as exc:
-            raise OSError(exc.errno or errno.EIO, f"whether anybody listens is unknown: {exc}", path) from exc
-    raise OSError(errno.EADDRINUSE, "something listens there already", path)
+            raise OSError(
+                exc.errno or errno.EIO, f"it is unknown whether a server listens there: {exc}", path
+            ) from exc
+    raise OSError(errno.EADDRINUSE, "a server listens there already", path)
 
 
 def _identity(path: str) -> tuple[int, int] | None:

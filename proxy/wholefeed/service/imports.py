@@ -137,7 +137,7 @@ class Imports:
         old, new = await self._known(old_url), await self._known(new_url)
         if self._context.publishers.are_apart(old.url, new.url):
             raise ForbiddenTargetError(
-                "it is a private publisher's feed, which no other continues", url=old.url
+                "no other feed may continue the feed of a private publisher", url=old.url
             )
         if old.id == new.id:
             raise RequestError(f"expected two feeds, got one: {old.url}")
@@ -173,7 +173,7 @@ class Imports:
             return feed
         await asyncio.wait({flight}, timeout=max(0.0, deadline - time.monotonic()))
         if not flight.done():
-            raise _later(f"{feed.url} is being fetched; come again when that has ended")
+            raise _later(f"{feed.url} is being fetched; try again when the fetch has ended")
         return await self._known(feed.url)
 
     async def _find_continued(self, url: str) -> set[str]:
@@ -290,7 +290,7 @@ class Imports:
         }
         for key, size in sizes.items():
             if size > (most := getattr(limits, key)):
-                text = f"the feed would be larger than limits.{key} = {most:g} lets it"
+                text = f"the feed would exceed limits.{key} = {most:g}"
                 raise ImportRefusedError(text, slug="limit")
 
 

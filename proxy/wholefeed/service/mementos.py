@@ -186,7 +186,7 @@ class Mementos:
             await self._hand_over(search.feed, [offer_document(search.url, obtained, is_subscription=False)])
         elif obtained is not None:  # the program ended before it stored the feed
             error = PublisherError(
-                "expected the document, its publisher does not give it",
+                "expected a document from the publisher, got none",
                 url=search.target,
                 slug=search.reason,
                 publisher_status=search.status,

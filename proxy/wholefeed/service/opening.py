@@ -151,7 +151,7 @@ class Openings:
     def _require_same_publisher(self, url: str, feed_url: str) -> None:
         """Refuse a feed to another publisher's URL if one of them is private (A3)."""
         if self._context.publishers.are_apart(url, feed_url):
-            message = "it leads to another publisher's feed, which is given by its own URL alone"
+            message = "this URL leads to another publisher's feed, which is served only by its own URL"
             error = ForbiddenTargetError(message, url=url)
             self._unopened.remember((url, False), error)
             raise error

@@ -113,7 +113,7 @@ class Running:
             await asyncio.wait({flight}, timeout=max(0.0, deadline - time.monotonic()))
             if not flight.done():
                 raise OverloadedError(
-                    "the feed is being refreshed; come again when that has ended",
+                    "the feed is being refreshed; try again when the refresh has ended",
                     retry_after_seconds=AGAIN_SECONDS,
                 )
             error = None if flight.cancelled() or not is_begun else flight.exception()

@@ -93,10 +93,12 @@ class Watching:
             OverloadedError: Too many followers.
         """
         if self.followers >= MAX_FOLLOWERS:
-            raise OverloadedError(f"expected at most {MAX_FOLLOWERS} who follow feeds at once")
+            raise OverloadedError(f"expected at most {MAX_FOLLOWERS} clients that follow feeds at once")
         watched = self._watched.get(feed_id)
         if watched is not None and watched.followers >= MAX_FOLLOWERS_OF_ONE:
-            raise OverloadedError(f"expected at most {MAX_FOLLOWERS_OF_ONE} who follow one feed at once")
+            raise OverloadedError(
+                f"expected at most {MAX_FOLLOWERS_OF_ONE} clients that follow one feed at once"
+            )
         if watched is None or watched.is_over:
             watched = self._watched[feed_id] = _Watched()
             watched.task = asyncio.create_task(self._watch(feed_id, watched))

@@ -375,8 +375,8 @@ class TransferTarget:
         stands = self._db.execute("SELECT source, name, rows, last, is_whole FROM moving").fetchall()
         if {source for source, *_ in stands} != {mark}:
             raise StoreUnusableError(
-                "the database holds an unfinished copy of another SQLite database, or of this one before it"
-                " was worked in again: begin anew in an empty one (dropdb, createdb)"
+                "the database holds an unfinished copy of another SQLite database, or of this"
+                " one before it changed: begin anew in an empty database (dropdb, createdb)"
             )
         return {name: TableProgress(rows, last, bool(is_whole)) for _, name, rows, last, is_whole in stands}
 
@@ -429,5 +429,5 @@ class TransferTarget:
             query = sql.SQL("SELECT EXISTS (SELECT FROM {})").format(sql.Identifier(table.name))
             if table.name not in _SEEDED and self._db.execute(query).fetchone() != (False,):
                 raise StoreUnusableError(
-                    f"the database is not empty: {table.name} has rows; name one that nothing was stored in"
+                    f"the database is not empty: {table.name} has rows; name an empty database"
                 )

@@ -289,7 +289,7 @@ class Pool:
             async with asyncio.timeout(PATIENCE_SECONDS):
                 await turns.acquire()
         except TimeoutError as exc:
-            raise overload_error("too many wait for the database") from exc
+            raise overload_error("too many requests wait for the database") from exc
         finally:
             self.traffic.waiting -= 1
 
@@ -532,7 +532,7 @@ class WriteTransaction(PostgresTransaction[_T]):
                 break
             time.sleep(_ASK_AGAIN_SECONDS)  # the server has not found out yet that the connection is gone
         raise OverloadedError(
-            "the connection to the database was lost, and what became of a COMMIT is not known"
+            "the connection to the database was lost, so it is not known whether the last COMMIT succeeded"
         )
 
 

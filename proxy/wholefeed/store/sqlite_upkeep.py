@@ -120,7 +120,7 @@ def _check_copy(draft: Path, version: int) -> int:
         (schema,) = db.execute("PRAGMA user_version").fetchone()
         (feeds,) = db.execute("SELECT count(*) FROM feed").fetchone()
     if found != "ok":
-        raise sqlite3.DatabaseError(f"the copy is not sound, so the database may not be: {found}")
+        raise sqlite3.DatabaseError(f"the copy is damaged, so the database may be damaged, too: {found}")
     if (application, schema) != (APPLICATION_ID, version):
         expected, got = f"schema {version} of {APPLICATION_ID:#x}", f"{schema} of {application:#x}"
         raise sqlite3.DatabaseError(f"expected {expected} in the copy, got {got}")

@@ -68,7 +68,9 @@ def refuse_embedding(request: web.Request, asked: Asked) -> None:
     """
     destination = request.headers.get(DESTINATION)
     if destination in _EMBEDDED or (asked.route == VIEW and destination not in (None, "document")):
-        raise AccessDeniedError("expected no request for a part of a page", slug="cross-origin")
+        raise AccessDeniedError(
+            "expected a request for a whole page, got one for a part of a page", slug="cross-origin"
+        )
 
 
 def refuse_other_sites(request: web.Request, _asked: Asked) -> None:
@@ -80,7 +82,10 @@ def refuse_other_sites(request: web.Request, _asked: Asked) -> None:
         site, origin = request.headers.get("Sec-Fetch-Site", ""), request.headers.get("Origin", "")
         is_own = site in ("same-origin", "none") if site else not origin or _is_own_origin(request, origin)
         if not is_own:
-            raise AccessDeniedError("expected no request of another origin's page", slug="cross-origin")
+            raise AccessDeniedError(
+                "expected a request from the proxy's own pages, got one from a page of another origin",
+                slug="cross-origin",
+            )
 
 
 def _is_own_origin(request: web.Request, origin: str) -> bool:
@@ -116,8 +121,9 @@ def require_access(request: web.Request, asked: Asked) -> None:
             return
         if server.access_token and asked.is_prefixed and not mark:
             raise UnauthorizedError(
-                "expected the access token, as Bearer or as Basic password (https://any:TOKEN@…): what stands"
-                " behind the slash is the feed's own; /feed?url=…&token=… takes it too"
+                "expected the access token, as Bearer or as Basic password"
+                " (https://any:TOKEN@…): the part behind the slash is the feed's URL alone;"
+                " /feed?url=…&token=… works, too"
             )
         raise _refusal(mark, verdict, has_token=bool(server.access_token), is_signable=is_signable)
 
@@ -138,14 +144,16 @@ def _may_watch(request: web.Request, asked: Asked) -> bool:
 
 def _refusal(mark: str, verdict: AccessVerdict, *, has_token: bool, is_signable: bool) -> WholefeedError:
     if verdict is AccessVerdict.EXPIRED:
-        return AccessDeniedError("expected a signature that is still good", slug="expired-signature")
+        return AccessDeniedError("expected a signature that has not expired", slug="expired-signature")
     if mark:
         return AccessDeniedError("expected the signature of this feed's URL", slug="bad-signature")
     if has_token:
         return UnauthorizedError("expected the access token, as Bearer, as Basic password or as ?token=")
     if is_signable:
         return AccessDeniedError("expected a signed URL: /feed?url=…&signed=…")
-    return AccessDeniedError("expected server.access_token to be set, and known", slug="token-required")
+    return AccessDeniedError(
+        "expected server.access_token to be set, and the request to have it", slug="token-required"
+    )
 
 
 def _require_proof(request: web.Request, asked: Asked, token: str) -> None:

@@ -359,7 +359,7 @@ async def _on_page(
     count, first = page.count(total), _pages_url(wanted.whole_url, "", page.size)
     if is_loading and page.number is not None:
         raise NoSuchPageError(
-            f"the feed is loading, and until it is there it has its first page alone: {first}",
+            f"the feed is still loading, and only its first page exists until it has loaded: {first}",
             retry_after_seconds=LOADING_SECONDS,
         )
     if page.number is not None and page.number > count:

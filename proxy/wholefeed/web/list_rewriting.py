@@ -137,7 +137,7 @@ class Left(StrEnum):
 
     ALREADY = "already", "goes through the proxy already"
     NOT_WEB = "not-web", "not http or https"
-    CREDENTIALS = "credentials", "has a user name or password in it, which the proxy would not keep to itself"
+    CREDENTIALS = "credentials", "contains a user name or password, which the proxy would show to others"
     INVALID = "invalid", "no URL that can be fetched"
     REFUSED = "refused", "an address that this proxy does not ask (see fetch.allow_networks, fetch.ports)"
     DIRECT = "direct", "does not go through the proxy"

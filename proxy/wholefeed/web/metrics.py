@@ -102,72 +102,75 @@ def _count_events(counts: Counts) -> Iterator[Metric]:
     yield _counter("wholefeed_answers", "Answers to readers and others.", answers, "route", "state", "status")
     yield _histogram(
         "wholefeed_answer_duration_seconds",
-        "From a request to the end of its answer.",
+        "Seconds from a request to the end of its answer.",
         counts.answer_seconds,
         "route",
     )
-    yield _counter("wholefeed_answer_bytes", "Of bodies that were sent whole.", counts.answer_bytes)
+    yield _counter("wholefeed_answer_bytes", "Bytes of bodies that were sent whole.", counts.answer_bytes)
     yield _counter("wholefeed_answers_aborted", "Answers that were cut off.", counts.aborted)
     yield _counter("wholefeed_problems", "Error answers.", counts.problems, "reason")
     yield _counter(
-        "wholefeed_feed_requests", "Requests for feeds, by what had to be asked.", counts.sources, "source"
+        "wholefeed_feed_requests",
+        "Requests for feeds, by the source of the answer.",
+        counts.sources,
+        "source",
     )
     yield _counter("wholefeed_feed_pages", "Requests for pages of feeds.", counts.pages, "page")
     yield _counter(
         "wholefeed_replay_requests", "Requests for feeds from their beginning, at a pace.", counts.replays
     )
     yield _counter(
-        "wholefeed_documents_fetched", "Documents that publishers gave.", counts.documents, "outcome"
+        "wholefeed_documents_fetched", "Documents that publishers sent.", counts.documents, "outcome"
     )
     yield _counter(
-        "wholefeed_documents_failed", "Documents that could not be had.", counts.failures, "reason"
+        "wholefeed_documents_failed", "Documents that could not be fetched.", counts.failures, "reason"
     )
     yield _counter(
         "wholefeed_guesses_failed",
-        "Documents that were guessed, or might have been there, and are not.",
+        "Guessed documents that do not exist.",
         counts.failed_guesses,
     )
     yield _counter(
         "wholefeed_unshared_requests",
-        "Requests to publishers that the other replicas did not know of.",
+        "Requests to publishers without the knowledge of the other replicas.",
         counts.unshared,
     )
     yield _counter(
         "wholefeed_look_ahead",
-        "Documents asked for before a walk came to them, by what came of it.",
+        "Documents fetched before a walk reached them, by outcome.",
         counts.look_ahead,
         "outcome",
     )
-    yield _counter("wholefeed_fetched_wire_bytes", "Of bodies, as they came.", counts.wire_bytes)
-    yield _counter("wholefeed_fetched_body_bytes", "Of bodies, decoded.", counts.body_bytes)
+    yield _counter(
+        "wholefeed_fetched_wire_bytes", "Bytes of response bodies, before decoding.", counts.wire_bytes
+    )
+    yield _counter("wholefeed_fetched_body_bytes", "Bytes of response bodies, decoded.", counts.body_bytes)
     yield _histogram(
         "wholefeed_fetch_duration_seconds",
-        "Of a fetch: requests, redirects and pauses between tries.",
+        "Seconds of a fetch, with redirects and the pauses between attempts.",
         counts.fetch_seconds,
     )
     yield _counter("wholefeed_walks_started", "Walks that used the network.", counts.walks_begun)
-    yield _counter("wholefeed_walks_ended", "Walks, by what ended them.", counts.walks, "ending")
-    yield _histogram("wholefeed_walk_duration_seconds", "Of walks that have ended.", counts.walk_seconds)
+    yield _counter("wholefeed_walks_ended", "Walks, by ending.", counts.walks, "ending")
+    yield _histogram(
+        "wholefeed_walk_duration_seconds", "Seconds of walks that have ended.", counts.walk_seconds
+    )
     yield _counter(
         "wholefeed_publications",
-        "Refreshes that had something to say of their feed.",
+        "Refreshes that updated the state of their feed.",
         counts.publications,
         "state",
         "reason",
     )
-    yield _counter(
-        "wholefeed_refreshes_failed", "Refreshes that brought nothing.", counts.failed_refreshes, "reason"
-    )
+    yield _counter("wholefeed_refreshes_failed", "Refreshes that failed.", counts.failed_refreshes, "reason")
     yield _counter(
         "wholefeed_looks",
-        "Looks at publishers' pages, by whether they list a history.",
+        "Searches of publishers' pages for listings, by outcome.",
         counts.looks,
         "outcome",
     )
-    yield _counter("wholefeed_imports", "Documents that people had kept.", counts.imports, "outcome")
-    yield _counter(
-        "wholefeed_background_failures", "Failures of what goes on unasked.", counts.troubles, "task"
-    )
+    yield _counter("wholefeed_imports", "Imported documents.", counts.imports, "outcome")
+    yield _counter("wholefeed_background_failures", "Failures of background tasks.", counts.troubles, "task")
     yield _counter(
         "wholefeed_feeds_evicted", "Feeds forgotten because the store was too large.", counts.evicted
     )
@@ -179,35 +182,41 @@ def _going_on(app: web.Application) -> Iterator[Metric]:
     yield _gauge("wholefeed_publisher_requests", "Requests to publishers under way.", load.requests)
     yield _gauge(
         "wholefeed_publisher_requests_waiting",
-        "Requests to publishers that wait for a place.",
+        "Requests to publishers that wait for their turn.",
         load.waiting_requests,
     )
     yield _gauge("wholefeed_refreshes", "Feeds being refreshed.", load.refreshes)
     yield _gauge("wholefeed_openings", "Unknown URLs being opened.", load.openings)
     yield _gauge("wholefeed_walks", "Walks that use the network.", load.walks)
     yield _gauge("wholefeed_walks_waiting", "Walks that wait for their turn.", load.waiting_walks)
-    yield _gauge("wholefeed_workers", "Processes for large documents.", load.workers)
-    yield _gauge("wholefeed_workers_busy", "Those of them that work.", load.busy_workers)
+    yield _gauge("wholefeed_workers", "Worker processes for large documents.", load.workers)
+    yield _gauge("wholefeed_workers_busy", "Worker processes that are busy.", load.busy_workers)
     memory = load.memory
-    yield _gauge("wholefeed_memory_feeds", "Feeds held in memory.", memory.feeds)
-    yield _gauge("wholefeed_memory_bytes", "What is held of them.", memory.bytes)
+    yield _gauge("wholefeed_memory_feeds", "Feeds in memory.", memory.feeds)
+    yield _gauge("wholefeed_memory_bytes", "Bytes of the feeds in memory.", memory.bytes)
     yield _gauge("wholefeed_memory_limit_bytes", "store.memory_bytes.", app[CONFIG].store.memory_bytes)
-    yield _counter("wholefeed_memory_hits", "Looks into the memory that found the feed.", memory.hits)
-    yield _counter("wholefeed_memory_misses", "Those that did not.", memory.misses)
+    yield _counter("wholefeed_memory_hits", "Lookups that found the feed in memory.", memory.hits)
+    yield _counter("wholefeed_memory_misses", "Lookups that did not find the feed in memory.", memory.misses)
 
 
 def _measure_store(app: web.Application, summary: Summary | None, *, is_readable: bool) -> Iterator[Metric]:
     store, limit_bytes = app[STORE], app[CONFIG].store.max_bytes
     traffic = store.engine.traffic
     yield _gauge("wholefeed_database_connections", "Connections to PostgreSQL.", traffic.connections)
-    yield _gauge("wholefeed_database_connections_busy", "Those of them that do something.", traffic.busy)
-    yield _gauge("wholefeed_database_waiting", "Transactions that wait for one.", traffic.waiting)
-    yield _counter("wholefeed_database_repeated", "Transactions that were begun again.", traffic.repeated)
+    yield _gauge(
+        "wholefeed_database_connections_busy", "Connections to PostgreSQL that are busy.", traffic.busy
+    )
+    yield _gauge(
+        "wholefeed_database_waiting",
+        "Transactions that wait for a connection to PostgreSQL.",
+        traffic.waiting,
+    )
+    yield _counter("wholefeed_database_repeated", "Transactions that were repeated.", traffic.repeated)
     yield _counter(
-        "wholefeed_database_lost", "Connections that broke off or were not to be had.", traffic.lost
+        "wholefeed_database_lost", "Connections to PostgreSQL that broke off or failed.", traffic.lost
     )
     yield _counter(
-        "wholefeed_notices_lost", "How often the one that listens broke off.", traffic.notices_lost
+        "wholefeed_notices_lost", "Times that the connection for notices broke off.", traffic.notices_lost
     )
     yield _gauge("wholefeed_store_writable", "1 unless a write has failed.", int(store.is_writable))
     yield _gauge("wholefeed_store_limit_bytes", "store.max_bytes; 0: none.", limit_bytes)
@@ -220,14 +229,14 @@ def _measure_store(app: web.Application, summary: Summary | None, *, is_readable
     yield _gauge("wholefeed_feeds", "Known feeds.", known, "state")
     yield _gauge(
         "wholefeed_feeds_stale",
-        "Of them, those that their publisher did not give.",
+        "Known feeds that their publisher did not send.",
         stale,
         "state",
     )
-    yield _gauge("wholefeed_store_used_bytes", "Of the database, in use.", summary.used_bytes)
-    yield _gauge("wholefeed_store_file_bytes", "Of the database's files.", summary.file_bytes)
+    yield _gauge("wholefeed_store_used_bytes", "Bytes in use in the database.", summary.used_bytes)
+    yield _gauge("wholefeed_store_file_bytes", "Bytes of the database's files.", summary.file_bytes)
     if summary.free_bytes is not None:
-        yield _gauge("wholefeed_store_free_bytes", "Free on the database's volume.", summary.free_bytes)
+        yield _gauge("wholefeed_store_free_bytes", "Free bytes on the database's volume.", summary.free_bytes)
 
 
 def _gauge(name: str, meaning: str, value: _Values, *labels: str) -> Metric:

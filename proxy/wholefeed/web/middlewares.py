@@ -133,7 +133,7 @@ def _refuse_forwarding(request: web.Request, asked: Asked) -> None:
 
 PROBLEM_TYPE: Final = "application/problem+json"
 _HTTP_SLUGS: Final = {404: "not-found", 405: "method-not-allowed", 413: "too-large"}
-_OWN_FAULT: Final = "an error of the proxy's own; its log has the request id"
+_OWN_FAULT: Final = "an error inside the proxy; its log has the request id"
 _FULL_SECONDS: Final = 60
 """Retry-After of a full volume: somebody must make room first."""
 

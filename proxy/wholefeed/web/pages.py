@@ -127,11 +127,11 @@ def _told(request: web.Request) -> str:
         f"for example    {base}/feed?{token}url=https://example.org/feed.atom",
     ]
     if server.access_token:
-        lines.append("The access token is also taken as Bearer, or as Basic password with any user name.")
+        lines.append("The access token is also accepted as Bearer, or as Basic password with any user name.")
     elif server.signing_keys:
         lines.append("Each URL needs a signature, &signed=…: `wholefeed sign URL` prints it.")
     else:
-        lines.append(f"or write it behind the slash: {base}/https://example.org/feed.atom")
+        lines.append(f"or write the feed's URL behind the slash: {base}/https://example.org/feed.atom")
     lines.append(f"Open {base}/ in a browser for a page; {base}/openapi.json describes the rest.")
     return "\n".join(lines) + "\n"
 
@@ -386,11 +386,11 @@ def describe_refresh(before: str, status: Mapping[str, Any]) -> str:
     if not _COUNT.fullmatch(before):
         return ""
     if status["refreshing"]:
-        return "The publisher is being asked now; what comes of it is said here."
+        return "The publisher is being asked now; this page will show the outcome."
     if status["failure"] is not None and status["failure"]["reason"] == BACKOFF:
-        return "The publisher was not asked: its site is left alone for now, as is said below."
+        return "The publisher was not asked: its site gets no requests for now, for the reason below."
     if status["failure"] is not None:
-        return "The publisher was asked, and did not give the feed: why is said below."
+        return "The publisher was asked, and did not send the feed, for the reason below."
     change = status["entries"] - int(before)
     if change == 0:
         return "The publisher was asked: no new entries."
@@ -454,7 +454,7 @@ def _replay(request: web.Request, url: str, entries: int, now: float) -> dict[st
     }
 
 
-_DAYS_OF_WEEKS: Final = "Days go with so many entries a day: choose such a pace, or no days."
+_DAYS_OF_WEEKS: Final = "Days of the week need a pace in entries a day: choose such a pace, or no days."
 _ANY_TIME: Final = "1970-01-01T00:00:00Z"
 _WITHOUT_SECONDS: Final = len("2026-01-31T06:00")
 
@@ -714,7 +714,7 @@ _BY_STATUS: Final = {
     413: ("That is too large", "Send less at once."),
     500: (
         "Something is wrong with this proxy",
-        "Try again in a minute. If it stays so, tell whoever runs this proxy the number below.",
+        "Try again in a minute. If it stays so, tell the operator of this proxy the number below.",
     ),
 }
 
@@ -767,7 +767,7 @@ def _trouble_of(error: WholefeedError) -> _Trouble:
     what = _WHAT_BY_SLUG.get(error.slug) or (words if " " in words else "that failed")
     advice = _ADVICE_BY_SLUG.get(error.slug, _LATER if isinstance(error, DocumentError) else _TELL)
     if isinstance(error, NothingYetError):
-        what, advice = "no answer yet", "It is still being looked for: try again in a moment."
+        what, advice = "no answer yet", "The publisher is still being asked: try again in a moment."
     if isinstance(error, UploadError):  # its slugs are those of documents
         what, advice = _NO_LIST, _EXPORT
     detail = error.args[0] if isinstance(error, DocumentError) else str(error)
@@ -798,14 +798,14 @@ _WHAT_BY_SLUG: Final = {
 _TYPE_AN_ADDRESS: Final = "Type an address such as example.org/blog or https://example.org/feed.xml."
 _LOOK_FOR_ANOTHER: Final = "Look on the site for a link called RSS, Atom or Feed, and paste its address here."
 _LATER: Final = "Try again in a minute; if it stays so, see whether a browser can open the address."
-_TELL: Final = "Try again in a minute; if it stays so, tell whoever runs this proxy."
+_TELL: Final = "Try again in a minute; if it stays so, tell the operator of this proxy."
 _CHECK_NAME: Final = "Check the spelling of the address, and whether a browser can open it."
 _ADVICE_BY_SLUG: Final = {
     "invalid-url": _TYPE_AN_ADDRESS,
     "ambiguous-host": _TYPE_AN_ADDRESS,
     "bad-request": _TYPE_AN_ADDRESS,
-    "userinfo-not-allowed": "Leave the user name and the password out of the address: whoever runs this proxy"
-    " sets them for a host, below [[publisher]] in the configuration.",
+    "userinfo-not-allowed": "Leave the user name and the password out of the address: the operator of this"
+    " proxy can set them for a host, below [[publisher]] in the configuration.",
     "not-a-feed": _LOOK_FOR_ANOTHER,
     "unsupported-format": _LOOK_FOR_ANOTHER,
     "empty": _LOOK_FOR_ANOTHER,
@@ -815,13 +815,14 @@ _ADVICE_BY_SLUG: Final = {
     "connection-failed": _CHECK_NAME,
     "tls-certificate": "The site's certificate is not valid, so nobody can say who answers. Tell the site, or"
     " see whether it has another address.",
-    "destination-forbidden": "Private addresses and unusual ports are refused, unless whoever runs this proxy"
-    " allows them. Where an address leads to the feed of another site: paste that feed's own address.",
+    "destination-forbidden": "Private addresses and unusual ports are refused, unless the operator of this"
+    " proxy allows them. Where an address leads to the feed of another site: paste that feed's own address.",
     "loop-detected": "Paste the address of the feed itself, not the one that this proxy made of it.",
-    "unknown-feed": "Paste its address to begin with it.",
-    "no-such-entry": "Give the id that the entry has in the feed; of one without its own, its link.",
-    "no-such-page": "Its pages are numbered from 1, the one with the newest entries.",
-    "too-costly": "Read it where it was published, or subscribe to it: readers get the feed as it is.",
+    "unknown-feed": "Paste the feed's address to add it.",
+    "no-such-entry": "Give the id that the entry has in the feed, or its link if it has no id.",
+    "no-such-page": "The feed's pages are numbered from 1, the page with the newest entries.",
+    "too-costly": "Read the feed at its publisher, or subscribe to it: feed readers get it as the publisher"
+    " wrote it.",
 }
 _NO_LIST: Final = "That file is no list of subscriptions"
 _EXPORT: Final = "Go back, and choose the file that your reader exports its subscriptions to, as OPML."

@@ -199,7 +199,7 @@ def test_a_source_has_the_entries_of_its_copy(
     feed.copy = copy
     outcome = feed.collect()
     assert outcome.is_honoured is is_one
-    assert is_one or (len(feed.asked), outcome.reason.endswith("is not the source")) == (1, True)
+    assert is_one or (len(feed.asked), outcome.reason.endswith("is not the original feed")) == (1, True)
 
 
 @pytest.mark.parametrize("generator", ["Some Engine", "https://wordpress.org/?v=6.6"])

@@ -173,7 +173,7 @@ def test_the_pseudo_entry_says_what_is_missing_and_does_not_churn(make: Make) ->
     said = html.unescape(entry.summary)
     assert entry.id == "urn:uuid:1"
     assert entry.links[0].href == "http://p.test/status?url=a&b"
-    assert "http://o.test/1?a&b: the publisher did not answer in time" in said
+    assert "http://o.test/1?a&b: the publisher did not respond in time" in said
     assert not {"when", "goes on", "will", "soon"} & set(said.lower().split())
     dated = entry["published_parsed" if document.family is Family.RSS else "updated_parsed"]
     assert dated[:5] == (2026, 11, 21, 10, 0)
@@ -206,7 +206,7 @@ def test_the_pseudo_entry_of_a_json_feed_is_its_first_item(items: list[Item]) ->
     document = parse(json_feed(*items), URL)
     found = json.loads(composed(document, warning=a_warning(document)))["items"]
     assert [item["id"] for item in found] == ["urn:uuid:1", *(f"urn:{item.name}" for item in items)]
-    assert "http://o.test/1?a&b: the publisher did not answer in time" in found[0]["content_text"]
+    assert "http://o.test/1?a&b: the publisher did not respond in time" in found[0]["content_text"]
 
 
 def test_a_json_feed_names_itself_and_where_it_comes_from() -> None:

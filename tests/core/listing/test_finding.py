@@ -116,7 +116,7 @@ def test_robots_and_errors_are_told() -> None:
     assert looking.why["/"] == "http-status 503"
     assert looking.why["/archives/"] == "robots"
     assert why_in_words("http-status 503") == WHY["http-status"]
-    assert why_in_words("timeout") == "the publisher did not answer in time"
+    assert why_in_words("timeout") == "the publisher did not respond in time"
     assert why_in_words("anything") == WHY["not-had"]
 
 

@@ -829,7 +829,7 @@ def test_three_failures_in_a_row_are_enough(world: Make, statuses: Sequence[int]
     feed.collect()
     assert len(feed.fetched) == requests
     is_stopped = statuses[-1] == 503
-    assert feed.collection.reason == "3 pages in a row could not be had (publisher-status)" * is_stopped
+    assert feed.collection.reason == "3 pages in a row could not be fetched (publisher-status)" * is_stopped
     if is_stopped:
         assert feed.collection.retry_at == NOW + HOUR
 

@@ -66,7 +66,7 @@ def test_pages_that_could_not_be_had_make_the_feed_partial() -> None:
         ("DatesGuessed", FIRST, False),
     ]
     assert "list_pages = 7" in str(notes[1])
-    assert "1 of the listed entries" in str(notes[2])
+    assert "1 of the listed entries have no exact date" in str(notes[2])
 
 
 def test_it_is_looked_again_in_a_month() -> None:

@@ -52,14 +52,16 @@ class _Ascending(ABC):
 
     def collect(self, job: AdapterJob) -> Asking[AdapterOutcome]:
         if len(job.page.identities) < 2:  # noqa: PLR2004 - one has no order
-            return job.report_unproven("one entry does not tell whether the order counts")
+            return job.report_unproven(
+                "the feed has one entry, which does not tell whether the publisher honours the order"
+            )
         pages = _AscendingPages(job, lambda number: self.url_of(job, number))
         try:
             last = yield from pages.count()
         except SearchError as exc:
             return job.report_unproven(exc.refused.slug)
         if last is None:
-            return job.report_unproven("the publisher does not answer by pages from the oldest entry on")
+            return job.report_unproven("the publisher offers no pages that begin with the oldest entry")
         if not (yield from pages.down(last, is_same=not self.is_by_date(job))):
             return job.report_unproven("the pages have other entries than the feed")
         known = job.update_collection(
@@ -85,7 +87,7 @@ class _Ascending(ABC):
         return replace(outcome, known=known)
 
 
-_NOT_ANY_MORE: Final = "the publisher does not answer by pages any more"
+_NOT_ANY_MORE: Final = "the publisher does not offer pages any more"
 
 
 class _AscendingPages:

@@ -74,11 +74,11 @@ class FeedBurner:
             source = source._replace(url=url)
             answer = yield from one(source)
         if isinstance(answer, Refused):
-            return fail(f"the source cannot be had at {url}: {answer.slug}")
+            return fail(f"the original feed cannot be fetched at {url}: {answer.slug}")
         assert isinstance(answer, AdapterPage)
         sight = Sight(url, answer.url, answer.family, job.site_id, answer.marks)
         if not (_is_copy_of(job.page, answer) and self._source.fits(sight)):
-            return fail(f"what stands at {url} is not the source")
+            return fail(f"the document at {url} is not the original feed")
         yield from kept(source)
         date = parse_rfc822(answer.validators[1]) or answer.updated_at
         dates = [each for each in (job.known.began_date, date) if each is not None]

@@ -91,7 +91,7 @@ class _Numbered(ABC):
         pages, own = _NumberedPages(job, self), self.behind(job.page, None)
         if own is None:
             return job.report_unproven(
-                f"its entries do not tell whether the publisher answers by {self.parameter}"
+                f"the feed's entries do not tell whether the publisher honours {self.parameter}"
             )
         first = self.first(job) or own
         is_honoured = yield from pages.down(first)
@@ -99,7 +99,7 @@ class _Numbered(ABC):
         if first != own and not pages.reason and chain.isdisjoint(job.page.identities):
             is_honoured = (yield from pages.down(own, until=chain)) or is_honoured
         if not is_honoured:
-            return job.report_unproven(pages.reason or f"the publisher does not answer by {self.parameter}")
+            return job.report_unproven(pages.reason or f"the publisher does not honour {self.parameter}")
         if self.is_read_twice and not pages.reason:
             yield from pages.up()
         total, collected = self.total(job, pages), len(pages.met)
@@ -127,7 +127,7 @@ class _Numbered(ABC):
         is_joined = (yield from pages.down(self.behind(job.page, None))) or job.is_linked
         if self.is_read_twice and len(pages.starts) > 1 and not pages.reason:
             yield from pages.up()
-        lack = "" if is_joined else f"the publisher does not answer by {self.parameter} any more"
+        lack = "" if is_joined else f"the publisher does not honour {self.parameter} any more"
         return job.report_look(pages.reason or pages.lack or lack)
 
 
@@ -436,7 +436,7 @@ class Squarespace(_Numbered):
         """Return a reason if a full last page bears one date, which hides entries behind it."""
         page = pages.last
         is_tied = len(page.identities) >= len(job.page.identities) and len({*page.dates}) == 1
-        return "more entries bear one date than a page has" if is_tied else ""
+        return "more entries have the same date than fit into one page" if is_tied else ""
 
 
 _SQUARESPACE_GENERATOR: Final = re.compile(r"Site-Server v6\S* \(https?://www\.squarespace\.com\)")
@@ -490,7 +490,7 @@ class Redmine(_Numbered):
     def lack(self, job: AdapterJob, pages: _NumberedPages) -> str:
         """Return a reason if the feed has fewer entries than one of several pages."""
         is_cut = pages.count > 1 and len(job.page.identities) < _REDMINE_PAGE
-        return "the publisher leaves out what a page has beyond its feed's entries" if is_cut else ""
+        return "the publisher's pages leave out some entries" if is_cut else ""
 
 
 _REDMINE_GENERATOR: Final = re.compile(r"https?://www\.redmine\.org/? Redmine")

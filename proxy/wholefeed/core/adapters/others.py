@@ -66,7 +66,7 @@ class _Keyset(ABC):
         pages = _KeysetPages(job, self)
         key = self.key_of(job.page.marks.last_id)
         if key is None:
-            return job.report_unproven("the last entry bears nothing to ask for more by")
+            return job.report_unproven("the last entry has no id that a request for older ones could name")
         first_key = self.key_of(job.known.start_id) or key
         is_honoured = yield from pages.down(first_key)
         chain = frozenset(pages.on_pages)
@@ -74,7 +74,9 @@ class _Keyset(ABC):
             pages.place = _FRONT_PLACE
             is_honoured = (yield from pages.down(key, until=chain)) or is_honoured
         if not is_honoured:
-            return job.report_unproven(pages.reason or "the publisher does not answer by entries")
+            return job.report_unproven(
+                pages.reason or "the publisher does not offer the entries before a given one"
+            )
         entries = len(job.page.identities)
         known = job.update_collection(
             way=self.parameter, pages=pages.count, page_entries=entries, collected=len(pages.met)
@@ -94,7 +96,7 @@ class _Keyset(ABC):
         is_joined = job.is_linked
         if key is not None and (not is_joined or job.is_daily):
             is_joined = (yield from pages.down(key, is_look=True)) or is_joined
-        lack = "" if is_joined else "the publisher does not answer by entries any more"
+        lack = "" if is_joined else "the publisher does not offer the entries before a given one any more"
         return job.report_look(pages.reason or lack)
 
 
@@ -193,7 +195,9 @@ class _KeysetPages:
             return None
         is_lost = not isinstance(answer, AdapterPage) or not self.on_pages.intersection(answer.identities)
         if is_lost or self._lost_keys > _LOST_KEYS:
-            self.refused = Refused("the entries to ask behind are gone, one after the other")
+            self.refused = Refused(
+                "the entries that requests for older ones named are gone, one after the other"
+            )
             return None
         assert isinstance(answer, AdapterPage)
         self.met.update(answer.identities)
@@ -367,7 +371,7 @@ class Mastodon:
             return job.report_unproven(answer.slug)
         assert isinstance(answer, AdapterPage)
         if not (_goes_further(answer, job.page.identities) or (yield from _is_limit_counted(job))):
-            return job.report_unproven("the publisher does not give as much as is asked for")
+            return job.report_unproven("the publisher gives fewer entries than requested")
         return _with_statuses(job, answer, replace(job.known, pages=1, retry_at=None, reason=""))
 
     def look(self, job: AdapterJob) -> Asking[AdapterOutcome]:
@@ -381,7 +385,7 @@ class Mastodon:
         assert isinstance(answer, AdapterPage)
         is_further = job.is_linked or _goes_further(answer, job.page.identities)
         if not (is_further or (yield from _is_limit_counted(job))):
-            return job.report_look("the publisher does not give as much as is asked for any more")
+            return job.report_look("the publisher gives fewer entries than requested any more")
         return _with_statuses(job, answer, job.known)
 
 

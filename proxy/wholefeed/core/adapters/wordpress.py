@@ -214,7 +214,7 @@ def _from_front(pages: WordPressPages) -> Asking[AdapterOutcome | None]:
         if _is_younger(pages, answer, before):
             answer = yield from one(pages.ask_from_front(last + 1, is_again=True))
             if _is_younger(pages, answer, before):
-                pages.unsettled = "copies of different age came"
+                pages.unsettled = "pages of different age came"
         met = len(pages.met)
         page = pages.take(answer)
         if page is None or pages.repeats(page) or (yield from _is_held(pages, last, before, page)):
@@ -416,7 +416,7 @@ def _news_in_front(pages: WordPressPages) -> Asking[None]:
             return
         idle = 0 if page.news or len(pages.met) > met else idle + 1
         if idle >= WITHOUT_NEWS:
-            pages.unsettled = "the publisher does not answer by pages any more"
+            pages.unsettled = "the publisher does not offer pages any more"
             return
 
 

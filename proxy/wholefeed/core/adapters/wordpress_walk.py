@@ -279,7 +279,11 @@ class NotHonouredError(Exception):
     """The responses show that the publisher ignores page numbers, or the order."""
 
     def __init__(self, *, is_numbered: bool) -> None:
-        super().__init__("the order is not honoured" if is_numbered else "page numbers are not honoured")
+        super().__init__(
+            "the publisher does not honour the order"
+            if is_numbered
+            else "the publisher does not honour page numbers"
+        )
         self.is_numbered = is_numbered
 
 
@@ -303,7 +307,7 @@ def collect_by_date(pages: WordPressPages) -> Asking[AdapterOutcome]:
     twenty empty years in a row.
     """
     if dated_url(pages.job.url, _FIRST_YEAR) is None or not _is_of_site(pages.job):
-        return pages.job.report_unproven("the publisher does not answer by pages")
+        return pages.job.report_unproven("the publisher does not offer pages")
     archives, empty = _Archives(pages, is_again=False), 0
     today = _day(pages.job.now)
     for year in range(today.year, _FIRST_YEAR - 1, -1):
@@ -315,7 +319,7 @@ def collect_by_date(pages: WordPressPages) -> Asking[AdapterOutcome]:
         archives.is_again = True
         yield from archives.month(today.year, today.month)
     if not archives.is_honoured:
-        reason = "the publisher does not answer by pages, nor by date"
+        reason = "the publisher offers neither pages nor archives by date"
         return pages.job.report_unproven(pages.refused.slug if pages.refused else reason)
     return _outcome(archives, pages.outcome(BY_DATE, archives.asked))
 

@@ -132,16 +132,16 @@ class LookOutcome:
 
 WHY: Final = {
     "entries-elsewhere": "the entries of the feed have no pages of their own in its site",
-    "no-list": "no list of the feed's entries stands there",
-    "feeds-entries-not-met": "what is listed there is not what the feed has",
-    "out-of-order": "what is listed there is in no order that could be told",
-    "not-needed": "what is listed there stands on other pages, too",
-    "nothing-more": "what is listed there is in the feed already",
+    "no-list": "the page has no list of the feed's entries",
+    "feeds-entries-not-met": "the list there has other entries than the feed",
+    "out-of-order": "the list there has no order that could be recognised",
+    "not-needed": "the list there stands on other pages, too",
+    "nothing-more": "the entries listed there are in the feed already",
     "repeats": "its pages list the same entries again",
-    "cross-origin": "it stands at another site",
-    "http-status": "the publisher answered with an error",
-    "robots": "the publisher asks programs not to read it",
-    "not-had": "it could not be had",
+    "cross-origin": "the page is at another site",
+    "http-status": "the publisher responded with an error",
+    "robots": "the publisher's robots.txt asks programs not to read it",
+    "not-had": "the page could not be fetched",
 }
 """In words for people. Failures keep their slugs; a status follows `http-status`."""
 

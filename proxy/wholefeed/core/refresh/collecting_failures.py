@@ -77,7 +77,7 @@ class CollectingFailures:
         else:
             self._in_a_row = 0
         if self._in_a_row >= _FAILURES_IN_A_ROW and self.stop is None:
-            self.stop = f"{self._in_a_row} pages in a row could not be had ({failure.slug})"
+            self.stop = f"{self._in_a_row} pages in a row could not be fetched ({failure.slug})"
             self.retry_at = self._basis.now() + self._basis.settings.retry_missing_seconds
         if not question.is_head and status not in question.expected:
             self.forget(question.url)

@@ -134,8 +134,9 @@ def canonical_url(text: str) -> str:
     userinfo, host, port = _split_authority(parts.authority, text)
     if userinfo is not None:
         raise UrlError(
-            "expected a URL without user name and password, got one with them: whoever runs this proxy sets"
-            " them for a host, by credentials_file below [[publisher]] in the configuration",
+            "expected a URL without user name and password, got one with them: the operator of"
+            " this proxy can set them for a host, by credentials_file below [[publisher]] in the"
+            " configuration",
             "userinfo-not-allowed",
         )
     # Scheme and host are lower case, the host in ASCII (IDNA, UTS 46). Default port, fragment and dot
