@@ -349,7 +349,7 @@ async def test_what_another_format_hides_is_told(tmp_path: Path, origin: Origin)
             assert f'since="{since}"' in reply.reconstruction
             (note,) = status["notes"]
             assert (note["code"], note["url"]) == ("FormatChanged", url)
-            assert f"as {other} until {since}" in note["text"]
+            assert f"in the format {other}, seen until {since}" in note["text"]
             proxy.clock.advance(90_000)
             origin.publish("/feed", make(an_item("y", 5), an_item("x", 4)))
             await proxy.refreshed(url)

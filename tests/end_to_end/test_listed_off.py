@@ -323,7 +323,7 @@ async def test_it_is_partial_for_other_reasons(looking: Proxy, origin: Origin) -
     assert b"/archive/page/4/" in both.body
     reply = await looking.get(url, listed="off")
     assert reply.reconstruction == "partial;documents=1;entries=5;missing=1"
-    assert b"This feed broke off" in reply.body
+    assert b"A document of this feed is cut off" in reply.body
     assert b"/archive/page/4/" not in reply.body
 
 

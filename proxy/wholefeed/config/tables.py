@@ -158,13 +158,13 @@ class FetchConfig:
     connect_timeout_seconds: float = _key(
         10, seconds(0.01, 600), "for the connection, its name lookup included"
     )
-    read_timeout_seconds: float = _key(15, seconds(0.01, 600), "for silence in the middle of a response")
+    read_timeout_seconds: float = _key(
+        15, seconds(0.01, 600), "without any data, before a response counts as failed"
+    )
     document_timeout_seconds: float = _key(60, seconds(0.01, 3600), "for one document, redirects included")
     max_redirects: int = _key(5, whole(0, 20), "redirects to follow for one document")
     concurrency: int = _key(32, whole(1, 1000), "requests at once, to all publishers together")
-    concurrency_per_host: int = _key(
-        4, whole(1, 100), "requests at once to one host; what a browser might do"
-    )
+    concurrency_per_host: int = _key(4, whole(1, 100), "requests at once to one host")
     min_interval_per_host_seconds: float = _key(
         0, seconds(0, 3600), "pause between two requests to one host, for fragile publishers"
     )
@@ -263,7 +263,7 @@ class HistoryConfig:
     memento_query_hosts: tuple[str, ...] = _key(
         (),
         _HOSTS,
-        "hosts whose URLs the archive may learn though they bear a query or are of a private network",
+        "hosts whose URLs the archive may learn even if they have a query or name a private network",
     )
     remember: bool = _key(True, FLAG, "keep entries that leave a feed document")
     warn_entry: bool = _key(True, FLAG, "show one entry that says what is missing, while something is")

@@ -592,7 +592,7 @@ _FailureRow = tuple[type[Exception] | tuple[type[Exception], ...], str, str]
 _ANYWHERE: Final[tuple[_FailureRow, ...]] = (
     (_HeaderLimitError, "header-limit", "the header fields or chunks of the response have no end"),
     (aiohttp.ConnectionTimeoutError, "timeout", "no connection in the time allowed"),
-    (TimeoutError, "timeout", "the publisher fell silent"),
+    (TimeoutError, "timeout", "the publisher sent nothing for too long"),
     (
         aiohttp.ClientHttpProxyError,
         "connection-failed",

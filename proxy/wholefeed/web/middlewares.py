@@ -134,6 +134,8 @@ def _refuse_forwarding(request: web.Request, asked: Asked) -> None:
 PROBLEM_TYPE: Final = "application/problem+json"
 _HTTP_SLUGS: Final = {404: "not-found", 405: "method-not-allowed", 413: "too-large"}
 _OWN_FAULT: Final = "an error inside the proxy; its log has the request id"
+_LONGEST_PATH: Final = 200
+"""Characters of a path in a message."""
 _FULL_SECONDS: Final = 60
 """Retry-After of a full volume: somebody must make room first."""
 
@@ -157,7 +159,13 @@ def _headers(error: WholefeedError) -> dict[str, str]:
 async def _answer_to_http(exc: web.HTTPException, request: web.Request, asked: Asked) -> web.StreamResponse:
     slug = _HTTP_SLUGS.get(exc.status, "bad-request")
     allowed = {"Allow": exc.headers["Allow"]} if "Allow" in exc.headers else {}
-    detail = f"{request.method}: {exc.reason}"
+    path = request.path[:_LONGEST_PATH]
+    if exc.status == HTTPStatus.NOT_FOUND:
+        detail = f"expected a path of this proxy, got {path!r}"
+    elif exc.status == HTTPStatus.METHOD_NOT_ALLOWED:
+        detail = f"expected {exc.headers['Allow']} for {path!r}, got {request.method}"
+    else:
+        detail = f"{request.method}: {exc.reason}"
     return await _refuse(request, asked, exc.status, slug, detail, allowed)
 
 

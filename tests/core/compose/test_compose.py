@@ -189,7 +189,7 @@ def test_of_a_document_that_broke_off_the_pseudo_entry_says_that(make: Make) -> 
     replace one pseudo-entry by the other: of a feed that has healed it bears the same id."""
     document = parse(make(an_item("a")), URL)
     said = a_warning(document, "truncated").decode()
-    assert "This feed broke off" in said
+    assert "A document of this feed is cut off" in said
     assert "Older entries" not in said
     assert "several documents" not in said
     both = a_warning(document, "truncated", "timeout").decode()

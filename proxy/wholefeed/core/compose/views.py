@@ -225,7 +225,7 @@ def told_missing(missing: Sequence[MissingRange]) -> _PageMessage:
     said = "; ".join(f"{document.url}: {slug_in_words(document.reason)}" for document in missing)
     if all(document.reason == DocumentTruncated.slug for document in missing):  # row 49
         return _PageMessage(
-            "This feed broke off",
+            "A document of this feed is cut off",
             "Nothing says that older entries are missing, but a document of this feed broke off before its"
             f" end, or went on behind it. The entries that were whole in it are shown. {said}.",
         )
