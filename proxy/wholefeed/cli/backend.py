@@ -197,7 +197,8 @@ class ServerBackend:
         async with self._ask(method, path, url, **options) as response:
             answered = await response.read()
             if response.status in _REFUSED:
-                raise ImportRefusedError(_said(answered, "detail"))
+                slug = _said(answered, "type").rpartition(":")[2]
+                raise ImportRefusedError(_said(answered, "detail"), slug=slug)
             is_busy = _said(answered, "type") == f"urn:wholefeed:{OverloadedError.default_slug}"
             if is_busy and time.monotonic() < deadline:
                 return None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import zipfile
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Final
@@ -21,6 +21,7 @@ from wholefeed.cli.base import (
 )
 
 if TYPE_CHECKING:
+    from wholefeed.config.tables import Config, LimitsConfig
     from wholefeed.service.imports import SuppliedDocument
 
 
@@ -35,7 +36,7 @@ def _instant(text: str) -> float:
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
     add_url(parser)
-    file_help = "an old document of the feed, or a .zip file of old documents"
+    file_help = "an old document of the feed, a feed reader's export or database, or a .zip file of these"
     parser.add_argument("files", metavar="FILE", nargs="+", help=file_help)
     at_help = "the time of the document (default: the newest date in it, else the file's date)"
     parser.add_argument("--at", metavar="INSTANT", type=_instant, help=at_help)
@@ -48,10 +49,8 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
 def _import(options: argparse.Namespace) -> int:
     config = load_for_result(options)
     from wholefeed.cli.backend import ask
-    from wholefeed.cli.output import watch_progress
     from wholefeed.core.text.urls import is_http
     from wholefeed.core.words import count_noun
-    from wholefeed.errors import ImportRefusedError
     from wholefeed.web.request import feed_url
 
     url = feed_url(options.url)
@@ -62,19 +61,56 @@ def _import(options: argparse.Namespace) -> int:
             removed = ask(config, lambda feeds, name=name: feeds.take_out(url, name))  # type: ignore[misc]
             show(f"{name}: {count_noun(removed, 'document', 'documents')} removed\n")
         return EXIT_DONE
-    has_refused = False
-    for name, kept in _each(options, config.limits.document_bytes):
+    are_taken = [_import_file(path, url, options, config) for path in map(Path, options.files)]
+    return EXIT_DONE if all(are_taken) else EXIT_ERROR
+
+
+def _import_file(path: Path, url: str, options: argparse.Namespace, config: Config) -> bool:
+    """Import a file, or the files of an archive; return whether nothing of it was refused."""
+    from wholefeed.cli.backend import ask
+    from wholefeed.cli.output import watch_progress
+    from wholefeed.core.words import count_noun
+    from wholefeed.errors import ImportRefusedError
+
+    is_fine, taken = True, 0
+    passed_over: list[str] = []
+    for name, documents in _each(path, url, options, config.limits):
         try:
-            if isinstance(kept, str):
-                raise ImportRefusedError(kept)
-            with watch_progress() as progress:
-                said = ask(config, lambda feeds, kept=kept: feeds.put_in(url, kept), progress)  # type: ignore[misc]
+            if isinstance(documents, str):
+                raise ImportRefusedError(documents, slug="limit")
+            said = []
+            for kept in documents:
+                with watch_progress() as progress:
+                    said.append(ask(config, lambda feeds, kept=kept: feeds.put_in(url, kept), progress))  # type: ignore[misc]
         except ImportRefusedError as exc:
+            # An export may be an archive with a file for each feed.
+            if name != _format_name(path) and exc.slug == exc.default_slug and _is_saved(documents):
+                passed_over.append(f"{name}: not imported: {exc}")
+                continue
             tell(f"{name}: not imported: {exc}")
-            has_refused = True
+            is_fine = False
         else:
             show(f"{name}: {_told(said)}\n")
-    return EXIT_ERROR if has_refused else EXIT_DONE
+            taken += 1
+    if passed_over and taken:
+        others = count_noun(len(passed_over), "file", "files")
+        show(f"{_format_name(path)}: {others} of other feeds passed over\n")
+    elif passed_over:
+        tell(
+            passed_over[0] + (f", and {len(passed_over) - 1:,} others alike" if len(passed_over) > 1 else "")
+        )
+        is_fine = False
+    return is_fine
+
+
+def _is_saved(documents: Sequence[SuppliedDocument] | str) -> bool:
+    """Return whether these are of a feed reader's file (I4)."""
+    from wholefeed.core.saved.exports import may_be_export
+    from wholefeed.store.reader_files import is_database
+
+    return not isinstance(documents, str) and any(
+        is_database(each.body) or may_be_export(each.body) for each in documents
+    )
 
 
 IMPORT: Final = Command(
@@ -83,6 +119,7 @@ IMPORT: Final = Command(
     examples="  wholefeed import https://example.org/feed.atom feed-2012.xml feed-2014.xml\n"
     "  wholefeed import https://example.org/feed.atom --at 2012-05-01T00:00:00Z old.xml\n"
     "  wholefeed import https://example.org/feed.atom backups.zip\n"
+    "  wholefeed import https://example.org/feed.atom ~/.newsboat/cache.db\n"
     "  wholefeed import https://example.org/feed.atom --remove old.xml",
     run=_import,
     add_arguments=_add_arguments,
@@ -123,14 +160,17 @@ CONTINUE: Final = Command(
 )
 
 
-def _told(said: dict[str, Any]) -> str:
+def _told(said: Sequence[Mapping[str, Any]]) -> str:
+    """Say in words what became of a file's documents."""
     from wholefeed.core.words import count_noun
 
-    if said["outcome"] == "known":
+    taken = [each for each in said if each["outcome"] == "taken"]
+    if not taken:
         return "already there"
-    entries = count_noun(said["entries"], "entry", "entries")
-    told = f"imported: {entries} as of {said['as_of']}, {said['new']:,} of them new"
-    if said["state"] == "complete":
+    entries = count_noun(sum(each["entries"] for each in said), "entry", "entries")
+    as_of, new = max(each["as_of"] for each in taken), sum(each["new"] for each in taken)
+    told = f"imported: {entries} as of {as_of}, {new:,} of them new"
+    if taken[-1]["state"] == "complete":
         return f"{told}; stored but not served, since the publisher says that the feed is complete"
     return told
 
@@ -138,29 +178,41 @@ def _told(said: dict[str, Any]) -> str:
 # Files, and archives of them
 
 
-def _each(options: argparse.Namespace, most_bytes: int) -> Iterator[tuple[str, SuppliedDocument | str]]:
-    """Yield each document with its name; a text explains an unreadable one."""
+def _each(
+    path: Path, url: str, options: argparse.Namespace, limits: LimitsConfig
+) -> Iterator[tuple[str, Sequence[SuppliedDocument] | str]]:
+    """Yield a file or an archive's files, each with its documents; a text explains an unreadable one."""
+    from wholefeed.errors import ImportRefusedError
     from wholefeed.service.imports import SuppliedDocument
+    from wholefeed.service.saved_files import split_large
+    from wholefeed.store.reader_files import require_unused
 
-    for path in map(Path, options.files):
-        shown = _format_name(path)
-        try:
-            if zipfile.is_zipfile(path):
-                members: Iterator[tuple[str, bytes | str, float | None]] = _in_archive(path, most_bytes)
-            else:
-                with path.open("rb") as file:
-                    members = iter([("", _whole(file, most_bytes), path.stat().st_mtime)])
-            for member, body, file_at in members:
-                name = f"{shown}/{member}" if member else shown
-                if isinstance(body, bytes):
-                    yield (
-                        name,
-                        SuppliedDocument(body, name, at=options.at, file_at=file_at, is_forced=options.force),
-                    )
-                else:
-                    yield name, body
-        except OSError as exc:
-            yield shown, exc.strerror or str(exc)
+    shown = _format_name(path)
+    try:
+        if zipfile.is_zipfile(path):
+            members: Iterator[tuple[str, Sequence[bytes] | str, float | None]] = _in_archive(
+                path, limits.document_bytes
+            )
+        elif path.is_file() and path.stat().st_size > limits.document_bytes:
+            members = iter([("", split_large(path, url, limits), path.stat().st_mtime)])
+        else:
+            require_unused(path)
+            with path.open("rb") as file:
+                members = iter([("", _whole(file, limits.document_bytes), path.stat().st_mtime)])
+        for member, bodies, file_at in members:
+            name = f"{shown}/{member}" if member else shown
+            if isinstance(bodies, str):
+                yield name, bodies
+                continue
+            at, force = options.at, options.force
+            yield (
+                name,
+                [SuppliedDocument(each, name, at=at, file_at=file_at, is_forced=force) for each in bodies],
+            )
+    except ImportRefusedError as exc:
+        yield shown, str(exc)
+    except OSError as exc:
+        yield shown, exc.strerror or str(exc)
 
 
 def _format_name(path: Path) -> str:
@@ -168,12 +220,14 @@ def _format_name(path: Path) -> str:
     return path.name if path.is_absolute() or ".." in path.parts else str(path)
 
 
-def _whole(file: IO[bytes], most_bytes: int) -> bytes | str:
+def _whole(file: IO[bytes], most_bytes: int) -> list[bytes] | str:
     body = file.read(most_bytes + 1)
-    return body if len(body) <= most_bytes else f"larger than limits.document_bytes = {most_bytes}"
+    return [body] if len(body) <= most_bytes else f"larger than limits.document_bytes = {most_bytes}"
 
 
 _MAX_MEMBERS: Final = 10_000
+_LISTS: Final = (".opml", ".opml.xml")
+"""Exports of readers have one beside the entries."""
 _MAX_RATIO: Final = 200
 """Bytes for each packed byte: feeds reach 5 or 10, very repetitive ones 50."""
 _SMALL_BYTES: Final = 1 << 20
@@ -182,19 +236,23 @@ _MAX_ARCHIVE_BYTES: Final = 1 << 30
 """All unpacked members of one archive."""
 
 
-def _in_archive(path: Path, most_bytes: int) -> Iterator[tuple[str, bytes | str, float | None]]:
-    """Yield an archive's files; count the bytes really read, since archives may lie."""
+def _in_archive(path: Path, most_bytes: int) -> Iterator[tuple[str, list[bytes] | str, float | None]]:
+    """Yield an archive's files, but lists of feeds; count the bytes really read, since archives may lie."""
     left_bytes = _MAX_ARCHIVE_BYTES
     try:
         with zipfile.ZipFile(path) as archive:
-            files = [each for each in archive.infolist() if not each.is_dir()]
+            files = [
+                each
+                for each in archive.infolist()
+                if not each.is_dir() and not each.filename.lower().endswith(_LISTS)
+            ]
             if len(files) > _MAX_MEMBERS:
                 yield "", f"expected an archive of at most {_MAX_MEMBERS} files, got {len(files)}", None
                 return
             for each in files:
                 body = _member(archive, each, min(most_bytes, left_bytes))
                 left_bytes -= len(body) if isinstance(body, bytes) else 0
-                yield each.filename, body, _change_instant(each)
+                yield each.filename, [body] if isinstance(body, bytes) else body, _change_instant(each)
     except zipfile.BadZipFile as exc:
         yield "", f"expected an archive that can be read: {exc}", None
 

@@ -15,7 +15,7 @@ from typing import Any, Final, NamedTuple
 
 from wholefeed.core.adapters.base import Marks, marks_of
 from wholefeed.core.compose.compose import ComposedHead, Heading, compose_head, heading_of, newest_first
-from wholefeed.core.compose.entries import said_dates
+from wholefeed.core.compose.entries import said_dates, said_in
 from wholefeed.core.compose.listed import named_entries, without
 from wholefeed.core.compose.reading import show_entries
 from wholefeed.core.compose.remembering import remember_copies
@@ -46,6 +46,9 @@ from wholefeed.core.model import (
 )
 from wholefeed.core.notes import ResponseRepaired
 from wholefeed.core.parse.documents import parse
+from wholefeed.core.parse.identities import absolute
+from wholefeed.core.saved.choosing import KnownEntry, SavedMatch, choose_feed
+from wholefeed.core.saved.exports import read_export
 from wholefeed.core.verbatim.fragments import fragments_of, prefixes_in
 from wholefeed.core.walk.chain import DateSpan
 
@@ -381,6 +384,25 @@ class Sheaf:
         return self._text.seal(style)
 
 
+# Files of feed readers
+
+
+def match_export(body: bytes, urls: Sequence[str]) -> SavedMatch | None:
+    """Return the part of a feed reader's export that is of one feed (I4); None: it is no export.
+
+    Raises:
+        ParseError: It has too many values.
+    """
+    file = read_export(body)
+    return None if file is None else choose_feed(file, urls)
+
+
+def known_entries(document: Stored) -> list[KnownEntry]:
+    """Return the ids and links of a document's entries."""
+    parsed = document.parse()
+    return [KnownEntry(each.id, absolute(each.base or parsed.url, each.href)) for each in said_in(parsed)]
+
+
 # The table of jobs
 
 
@@ -390,6 +412,7 @@ JOBS: Final[Mapping[str, Callable[..., Any]]] = {
         *(read_document, read_again, read_traits, render, compose, remember_copies),
         *(show_entries, said_dates, replay_entries),
         *(read_page, named_entries, without),
+        *(match_export, known_entries),
     )
 }
 """Jobs by name."""

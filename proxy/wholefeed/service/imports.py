@@ -13,9 +13,8 @@ from dataclasses import replace
 from functools import partial
 from typing import Final, NamedTuple
 
-from wholefeed.core.compose.compose import synthesize
 from wholefeed.core.importing import Named, refusal, time_of
-from wholefeed.core.model import IMPORT_URL, EntryId, Family, State
+from wholefeed.core.model import IMPORT_URL, EntryId, State
 from wholefeed.core.origins import Origin
 from wholefeed.core.refresh.basis import RefreshRequest
 from wholefeed.core.refresh.stored import subscription_of
@@ -33,10 +32,11 @@ from wholefeed.logs import get_logger
 from wholefeed.service.context import RefreshContext
 from wholefeed.service.offers import offer_document
 from wholefeed.service.running import AGAIN_SECONDS, Running
-from wholefeed.service.showing import namespace_of, read_places
+from wholefeed.service.saved_files import SavedFiles
+from wholefeed.service.showing import read_document
 from wholefeed.service.sources import Obtained, drop_links
 from wholefeed.store.base import Database
-from wholefeed.store.rows import DocumentRow, FeedRow, Snapshot
+from wholefeed.store.rows import DocumentRow, FeedRow
 from wholefeed.store.tables import document_table, identity_table, posts
 
 log = get_logger()
@@ -97,6 +97,7 @@ class Imports:
         self._running = running
         self._ready = ready
         self._seconds = context.config.limits.respond_within_seconds
+        self._saved = SavedFiles(context)
 
     async def take(self, url: str, kept: SuppliedDocument) -> ImportedDocument:
         """Import a document, fetching an unknown feed first.
@@ -111,7 +112,7 @@ class Imports:
         if feed is None or not feed.digest:
             feed, _ = await self._ready(url, deadline)
         try:
-            taken = await self._take(feed, kept._replace(name=kept.name[:_LONGEST_NAME]), deadline)
+            taken = await self._take_file(feed, kept._replace(name=kept.name[:_LONGEST_NAME]), deadline)
         except ImportRefusedError as exc:
             self._context.counts.imports["refused"] += 1
             log.info("import.refused", feed=feed.id, slug=exc.slug)
@@ -148,9 +149,8 @@ class Imports:
         is_served = new.state is not State.COMPLETE
         async with self._store.snapshot(old.id) as snapshot:
             for number in range(len(snapshot.segments)):
-                kept = SuppliedDocument(
-                    await self._make_document(snapshot, number), name=old.url, is_forced=True
-                )
+                body = await read_document(snapshot, self._store, number)
+                kept = SuppliedDocument(body, name=old.url, is_forced=True)
                 try:
                     taken = await self._take(new, kept, deadline)
                 except ImportRefusedError as exc:
@@ -189,14 +189,6 @@ class Imports:
             left += [name for name in names if is_http(name)]
         return found
 
-    async def _make_document(self, snapshot: Snapshot, number: int) -> bytes:
-        feed, sizes = snapshot.feed, [segment.entries for segment in snapshot.segments]
-        start = sum(sizes[:number])
-        found = await read_places(snapshot, self._store, range(start, start + sizes[number]))
-        texts, namespace = list(found.values()), namespace_of(feed)
-        version = feed.version or ("1.1" if feed.published_family is Family.JSON else "2.0")
-        return await asyncio.to_thread(synthesize, feed.published_family, version, texts, namespace=namespace)
-
     async def remove(self, url: str, name: str) -> int:
         """Remove imports by name or document URL; return their number.
 
@@ -222,11 +214,32 @@ class Imports:
         log.info("import.removed", feed=feed.id, documents=len(found))
         return len(found)
 
+    async def _take_file(self, feed: FeedRow, kept: SuppliedDocument, deadline: float) -> ImportedDocument:
+        """Import a document, or the documents in a feed reader's file (I4)."""
+        rows = await self._store.read(partial(document_table.list_all, feed=feed.id))
+        own, now = _require_own(rows), self._context.now()
+        bodies = await self._saved.convert(
+            kept.body,
+            feed,
+            own,
+            undated_at=time_of(kept.at, (), kept.file_at, now=now),
+            is_forced=kept.is_forced,
+        )
+        if bodies is None:
+            return await self._take(feed, kept, deadline)
+        self._require_room(rows, bodies, 0)
+        # by name alone, if it has none: each document has a digest of its own
+        name = kept.name or f"kept {hashlib.sha256(kept.body).hexdigest()[:12]}"
+        taken = ImportedDocument(feed, name, "", min(kept.at or now, now), 0, 0)
+        for body in bodies:
+            part = kept._replace(body=body, name=name, is_forced=True)
+            each = await self._take(taken.feed, part, time.monotonic() + self._seconds)
+            taken = _join(taken, each)
+        return taken
+
     async def _take(self, feed: FeedRow, kept: SuppliedDocument, deadline: float) -> ImportedDocument:
         rows = await self._store.read(partial(document_table.list_all, feed=feed.id))
-        own = subscription_of(rows)
-        if own is None:
-            raise _later("the feed is not there yet")
+        own = _require_own(rows)
         obtained = await self._read(kept, own)
         url = IMPORT_URL + obtained.read.digest[:16].hex()
         known = next((row for row in rows if row.url == url), None)
@@ -252,7 +265,7 @@ class Imports:
         if known is not None or not new_entries:
             is_served = known is not None and known.rank is not None
             return taken._replace(name=known.memento if known else taken.name, is_served=is_served)
-        self._require_room(rows, obtained)
+        self._require_room(rows, [obtained.fetched.body], len(obtained.read.facts.entries))
         offered = offer_document(url, drop_links(obtained), is_subscription=True)
         feed = await self._running.refresh_alone(
             feed.id, RefreshRequest(is_polled=True), (offered,), deadline
@@ -280,18 +293,40 @@ class Imports:
         as_of = time_of(kept.at, dates, kept.file_at, now=now)
         return replace(obtained, fetched=replace(obtained.fetched, fetched_at=as_of))
 
-    def _require_room(self, rows: Sequence[DocumentRow], obtained: Obtained) -> None:
+    def _require_room(self, rows: Sequence[DocumentRow], bodies: Sequence[bytes], entries: int) -> None:
         """Count imports like fetched documents (R18)."""
         limits = self._context.config.limits
         sizes = {
-            "documents_per_feed": len(rows) + 1,
-            "feed_bytes": sum(row.body_bytes for row in rows) + len(obtained.fetched.body),
-            "entries_per_feed": sum(row.entries for row in rows) + len(obtained.read.facts.entries),
+            "documents_per_feed": len(rows) + len(bodies),
+            "feed_bytes": sum(row.body_bytes for row in rows) + sum(map(len, bodies)),
+            "entries_per_feed": sum(row.entries for row in rows) + entries,
         }
         for key, size in sizes.items():
             if size > (most := getattr(limits, key)):
                 text = f"the feed would exceed limits.{key} = {most:g}"
                 raise ImportRefusedError(text, slug="limit")
+
+
+def _require_own(rows: Sequence[DocumentRow]) -> DocumentRow:
+    own = subscription_of(rows)
+    if own is None:
+        raise _later("the feed is not there yet")
+    return own
+
+
+def _join(taken: ImportedDocument, each: ImportedDocument) -> ImportedDocument:
+    """Count a further document of the same file."""
+    new_entries = each.new_entries if each.is_new else 0
+    return ImportedDocument(
+        feed=each.feed,
+        name=taken.name,
+        url=taken.url or each.url,
+        as_of=max(taken.as_of, each.as_of) if taken.url else each.as_of,
+        entries=taken.entries + each.entries,
+        new_entries=taken.new_entries + new_entries,
+        is_new=taken.is_new or each.is_new,
+        is_served=taken.is_served or each.is_served,
+    )
 
 
 def _canonical(name: str) -> str:

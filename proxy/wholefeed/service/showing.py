@@ -16,13 +16,14 @@ from contextlib import asynccontextmanager, contextmanager
 from functools import partial
 from itertools import accumulate, islice
 from typing import Final, NamedTuple
+from uuid import NAMESPACE_URL, uuid5
 
-from wholefeed.core.compose.compose import Heading, stored_heading
+from wholefeed.core.compose.compose import Heading, stored_heading, synthesize
 from wholefeed.core.compose.entries import PageEntry, identity_of, parse_for_page, sent_name
 from wholefeed.core.compose.reading import Article, EntryText, show_entries
 from wholefeed.core.compose.segments import Inflater, Slice, each_of
 from wholefeed.core.compose.views import entries_of
-from wholefeed.core.model import SEPARATOR, default_namespace
+from wholefeed.core.model import SEPARATOR, Family, default_namespace
 from wholefeed.core.text.urls import UrlPlaces
 from wholefeed.errors import OverloadedError, WorkError, WorkTooLongError
 from wholefeed.futures import within
@@ -273,6 +274,21 @@ async def read_places(snapshot: Snapshot, store: Store, places: Iterable[int]) -
         texts = await _taken(segment, ranges, snapshot.feed, store)
         found |= zip(slices, (text for text, _ in texts), strict=True)
     return found
+
+
+async def read_document(snapshot: Snapshot, store: Store, number: int) -> bytes:
+    """Return the entries of a segment, from 0, as they are sent, in a document of their own."""
+    feed, sizes = snapshot.feed, [segment.entries for segment in snapshot.segments]
+    start = sum(sizes[:number])
+    found = await read_places(snapshot, store, range(start, start + sizes[number]))
+    texts, namespace = list(found.values()), namespace_of(feed)
+    version = feed.version or ("1.1" if feed.published_family is Family.JSON else "2.0")
+    return await asyncio.to_thread(synthesize, feed.published_family, version, texts, namespace=namespace)
+
+
+def warning_id(url: str) -> str:
+    """Return the id of the entry that tells readers what a feed misses (R16)."""
+    return uuid5(NAMESPACE_URL, f"wholefeed:missing:{url}").urn
 
 
 DIGEST_BYTES: Final = 16  # for each entry

@@ -44,6 +44,7 @@ from wholefeed.service.bodies import JOINT, Body, BodyPart, StreamedText, take_p
 from wholefeed.service.memory import CachedFeed
 from wholefeed.service.replays import Released, Replays, ReplayTimeline
 from wholefeed.service.results import Reconstruction
+from wholefeed.service.showing import warning_id
 from wholefeed.store.rows import FeedRow, SegmentRow
 from wholefeed.store.store import Store
 from wholefeed.store.tables import segment_table
@@ -510,7 +511,7 @@ def _warning(reconstruction: Reconstruction, wanted: Representation) -> bytes:
     return compose_warning(
         feed.published_family,
         told,
-        identifier=uuid5(NAMESPACE_URL, f"wholefeed:missing:{feed.url}").urn,
+        identifier=warning_id(feed.url),
         url=url,
         dated_at=dated_at,
         version=feed.version,

@@ -227,6 +227,14 @@ def add_alias(db: Database, url: str, feed: int) -> None:
     run(db, _ADD_ALIAS, {"url": url, "feed": feed})
 
 
+_ALIASES: Final = "SELECT url FROM alias WHERE feed = :feed ORDER BY url LIMIT 1000"
+
+
+def list_aliases(db: Database, feed: int) -> list[str]:
+    """Return other URLs that lead to a feed."""
+    return [url for (url,) in fetch_all(db, _ALIASES, {"feed": feed})]
+
+
 def update(db: Database, feed: int, changes: FeedChanges, *, is_known: bool = False) -> None:
     """Set columns of a feed, or raise `UnknownFeedError`.
 

@@ -1,0 +1,1 @@
+"""Files of feed readers, with the entries that they saved (I4)."""

@@ -1,0 +1,218 @@
+"""The choice of one feed of a file, and ids for entries that were saved without theirs (I4)."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from typing import Final, NamedTuple
+from urllib.parse import parse_qsl
+
+from wholefeed.core.listing.page_links import PathShape, link_key
+from wholefeed.core.parse.limits import ParseError
+from wholefeed.core.saved.saved_entries import SavedEntry, SavedFeed, SavedFile
+from wholefeed.core.text.urls import (
+    is_http,
+    resolve_or_empty,
+    safe_url,
+    split,
+    without_credentials,
+    without_feed_scheme,
+)
+
+
+class SavedMatch(NamedTuple):
+    """The part of a file that belongs to one feed, or may belong to it."""
+
+    program: str
+    url: str
+    """The feed's URL in the file; empty: none of the file's URLs is the feed's."""
+    entries: list[SavedEntry]
+    unnamed: list[SavedFeed]
+    """Feeds without a URL, if no other matches."""
+    others: list[str]
+    """URLs of other feeds, the nearest first, if none matches."""
+    feeds: int
+    """All feeds of the file."""
+
+
+def choose_feed(file: SavedFile, urls: Iterable[str]) -> SavedMatch:
+    """Choose the feed that has one of these URLs, in any spelling."""
+    wanted = wanted_keys(urls)
+    own = [feed for feed in file.feeds if feed.url and wanted & url_keys(feed.url)]
+    entries = [absolute for feed in own for absolute in _absolute(feed)]
+    is_missing = not own
+    return SavedMatch(
+        program=file.program,
+        url=own[0].url if own else "",
+        entries=entries,
+        unnamed=[feed for feed in file.feeds if not feed.url] if is_missing else [],
+        others=nearest_urls((feed.url for feed in file.feeds), wanted) if is_missing else [],
+        feeds=len(file.feeds),
+    )
+
+
+def _absolute(feed: SavedFeed) -> Iterable[SavedEntry]:
+    """Yield entries with absolute links and enclosures."""
+    for entry in feed.entries:
+        link = entry.link if is_http(entry.link) else resolve_or_empty(feed.url, entry.link) or entry.link
+        base = entry.base or link or feed.url
+        enclosures = tuple(
+            each if is_http(each.url) else each._replace(url=resolve_or_empty(base, each.url) or each.url)
+            for each in entry.enclosures
+        )
+        yield entry._replace(link=link, enclosures=enclosures)
+
+
+# URLs of feeds
+
+
+def wanted_keys(urls: Iterable[str]) -> frozenset[str]:
+    return frozenset(key for url in urls if url for key in url_keys(url))
+
+
+def url_keys(url: str) -> frozenset[str]:
+    """Return the spelling-free forms of a feed's URL (H6), also without `www.`.
+
+    A reader may have subscribed to a proxy like this one: then the publisher's URL in it counts, too.
+    """
+    found = {_url_key(url)}
+    parts = split(url)
+    if (parts.path or "").rstrip("/").endswith("/feed"):
+        found |= {_url_key(value) for name, value in parse_qsl(parts.query or "") if name == "url"}
+    if is_http(inner := url.partition(parts.authority or "\0")[2].lstrip("/")):
+        found.add(_url_key(inner))
+    return frozenset(found)
+
+
+def _url_key(url: str) -> str:
+    key = link_key(without_credentials(without_feed_scheme(url.strip())))
+    return key.replace("//www.", "//", 1) if key.startswith("//www.") else key
+
+
+MOST_OTHERS: Final = 3
+
+
+def nearest_urls(urls: Iterable[str], wanted: frozenset[str]) -> list[str]:
+    """Return the few URLs most like the wanted ones: of the same host, then with the longest common start."""
+    found = dict.fromkeys(url for url in urls if url)
+    ranked = sorted(found, key=lambda url: max((_likeness(_url_key(url), key) for key in wanted), default=0))
+    return [safe_url(url, keeps_query=True) for url in ranked[: -MOST_OTHERS - 1 : -1]]
+
+
+def _likeness(key: str, wanted: str) -> int:
+    hosts = [each.removeprefix("//").partition("/")[0] for each in (key, wanted)]
+    common = next((n for n, (a, b) in enumerate(zip(key, wanted, strict=False)) if a != b), len(key))
+    is_same = hosts[0] == hosts[1]
+    is_near = hosts[0].split(".")[-2:] == hosts[1].split(".")[-2:]
+    return common + (_HOST_WEIGHT if is_same else 0) + (_SITE_WEIGHT if is_near else 0)
+
+
+_HOST_WEIGHT: Final = 1 << 20
+_SITE_WEIGHT: Final = 1 << 18
+
+
+# Entries that say too little
+
+
+class KnownEntry(NamedTuple):
+    """An entry that the feed is served with."""
+
+    id: str
+    link: str
+
+
+def fit_entries(match: SavedMatch, known: Sequence[KnownEntry], *, is_forced: bool) -> list[SavedEntry]:
+    """Return the entries of the feed, newest first, each once, with the ids that the feed has for them.
+
+    Raises:
+        ParseError: The file has none of this feed, or does not say so.
+    """
+    by_link: dict[str, KnownEntry | None] = {}
+    for each in known:
+        if each.link:
+            key = link_key(each.link)
+            by_link[key] = None if key in by_link else each
+    entries = match.entries if match.url else _find_unnamed(match, by_link, is_forced=is_forced)
+    entries = _drop_doubles(entries)
+    if not entries:
+        raise ParseError(f"expected entries of this feed, got none from {match.program}", slug="another-feed")
+    times = Counter(link_key(each.link) for each in entries if each.link)
+    fitted = [
+        _fit(each, by_link) if each.link and times[link_key(each.link)] == 1 else each for each in entries
+    ]
+    fitted.sort(key=lambda each: (each.order_at is None, -(each.order_at or 0.0)))
+    return fitted
+
+
+def _fit(entry: SavedEntry, by_link: dict[str, KnownEntry | None]) -> SavedEntry:
+    """Give an entry without an id that of the only known one with its link.
+
+    An entry listed by pages has its link for an id (H5): an entry with another id would be there twice.
+    """
+    alike = by_link.get(link_key(entry.link))
+    if alike is None or (entry.id and alike.id != alike.link):
+        return entry
+    return entry._replace(id=alike.id, link=alike.link)
+
+
+def _drop_doubles(entries: Iterable[SavedEntry]) -> list[SavedEntry]:
+    """Keep the latest of those with the same id, or with the same link, title and date."""
+    found: dict[tuple[object, ...], SavedEntry] = {}
+    for each in entries:
+        if not (each.id or each.link or each.title or each.content):
+            continue
+        key = (each.id,) if each.id else (each.link, each.title, each.published_at)
+        other = found.get(key)
+        if other is None or (other.order_at or 0.0) < (each.order_at or 0.0):
+            found[key] = each
+    return list(found.values())
+
+
+def _find_unnamed(
+    match: SavedMatch, by_link: dict[str, KnownEntry | None], *, is_forced: bool
+) -> list[SavedEntry]:
+    """Find the feed's entries where the file names no feed.
+
+    Entries that the program numbered by feed belong if one of them is an entry of this feed, and nine in ten
+    are linked as its entries are. Others belong by the shape of their links alone, which has to be forced.
+    """
+    if not match.unnamed:
+        raise ParseError(_refuse_others(match), slug="another-feed")
+    if len(by_link) < _FEWEST_KNOWN:
+        raise ParseError(
+            f"expected entries that name their feed, got those of {match.program} that do not; too few"
+            " entries of this feed are known to compare their links",
+            slug="another-feed",
+        )
+    shape = PathShape.of(by_link)
+    for feed in match.unnamed:
+        keys = [link_key(each.link) for each in feed.entries]
+        is_like = sum(map(shape.fits, keys)) >= _SHARE * len(keys)
+        if feed.is_numbered and is_like and not by_link.keys().isdisjoint(keys):
+            return feed.entries
+    if not is_forced:
+        raise ParseError(
+            f"expected entries that name their feed, got those of {match.program} that do not: to force it"
+            " takes those with links like the feed's own",
+            slug="another-feed",
+        )
+    found = [each for feed in match.unnamed for each in feed.entries if shape.fits(link_key(each.link))]
+    if not found:
+        raise ParseError(
+            f"expected entries with links like the feed's own, got none from {match.program}",
+            slug="another-feed",
+        )
+    return found
+
+
+_FEWEST_KNOWN: Final = 3
+_SHARE: Final = 0.9
+
+
+def _refuse_others(match: SavedMatch) -> str:
+    if not match.feeds:
+        return f"expected entries of this feed, got a file of {match.program} without feeds"
+    listed = ", ".join(match.others)
+    noun = "one feed" if match.feeds == 1 else f"{match.feeds:,} feeds"
+    told = f": {listed}" if match.feeds <= MOST_OTHERS else f", the nearest of them: {listed}"
+    return f"expected entries of this feed, got a file of {match.program} with {noun}{told}"

@@ -1,0 +1,114 @@
+"""Entries that a feed reader saved, in one shape for all programs (I4).
+
+Each module beside this one reads one program's format, and knows nothing of the others.
+"""
+
+from __future__ import annotations
+
+import html
+import math
+import re
+from collections.abc import Mapping
+from typing import Any, Final, NamedTuple
+
+from wholefeed.core.text.dates import parse_rfc3339
+
+
+class SavedEnclosure(NamedTuple):
+    url: str
+    media_type: str = ""
+    length: int | None = None
+    """Bytes."""
+
+
+class SavedEntry(NamedTuple):
+    """One entry as a program saved it; empty fields are unknown."""
+
+    id: str = ""
+    """The publisher's id, never the program's own number."""
+    link: str = ""
+    title: str = ""
+    """Plain text."""
+    author: str = ""
+    published_at: float | None = None
+    updated_at: float | None = None
+    content: str = ""
+    """HTML."""
+    summary: str = ""
+    """HTML, if saved beside the content."""
+    base: str = ""
+    """Base of the content's URLs."""
+    enclosures: tuple[SavedEnclosure, ...] = ()
+
+    @property
+    def order_at(self) -> float | None:
+        return self.published_at if self.updated_at is None else self.updated_at
+
+
+class SavedFeed(NamedTuple):
+    """The entries of one feed."""
+
+    url: str
+    """URL of the feed; empty: the program saved none."""
+    entries: list[SavedEntry]
+    is_numbered: bool = False
+    """Whether the program told this feed from others, by a number."""
+
+
+class SavedFile(NamedTuple):
+    """A file of a program."""
+
+    program: str
+    """Name for people."""
+    feeds: list[SavedFeed]
+
+
+def group(program: str, entries: list[tuple[str, str, SavedEntry]]) -> SavedFile:
+    """Sort entries by feed; each has the program's key of its feed, and the feed's URL."""
+    feeds: dict[str, SavedFeed] = {}
+    for key, url, entry in entries:
+        feeds.setdefault(key, SavedFeed(url, [], bool(key))).entries.append(entry)
+    return SavedFile(program, list(feeds.values()))
+
+
+# Values that a hostile file may have of any type
+
+
+def string_of(value: Any) -> str:
+    """Return a trimmed text; anything else is empty, and half a character becomes `?`."""
+    return value.encode("utf-8", "replace").decode().strip() if isinstance(value, str) else ""
+
+
+def mapping_of(value: Any) -> Mapping[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+def list_of(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else []
+
+
+def length_of(value: Any) -> int | None:
+    return value if isinstance(value, int) and 0 < value < _MOST_LENGTH else None
+
+
+_MOST_LENGTH: Final = 1 << 53
+
+
+def instant_of(value: Any) -> float | None:
+    """Return epoch seconds of a number or a date; zero and below stand for no date."""
+    if isinstance(value, str):
+        value = parse_rfc3339(value)
+    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+        return None
+    return float(value) if 0 < value < _YEAR_10000 else None
+
+
+_YEAR_10000: Final = 253_402_300_800
+
+
+def plain_title(written: str) -> str:
+    """Return a title that was saved as HTML as plain text on one line."""
+    return " ".join(html.unescape(_TAG.sub("", written)).split())
+
+
+_TAG: Final = re.compile(r"</?[A-Za-z][^<>]{0,1000}>")
