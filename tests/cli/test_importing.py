@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import zipfile
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -15,6 +15,7 @@ from tests.cli.test_feeds import Run, cli, is_running
 from tests.feeds import an_item, atom, rss, stamp
 from tests.origin import Origin
 from tests.running import Proxy, a_config, running
+from tests.saved_files import Post, feedbin, freshrss, miniflux, newsboat
 
 __all__ = ["cli", "is_running"]  # fixtures
 
@@ -246,3 +247,97 @@ async def test_a_feed_continues_another(cli: Run, origin: Origin, tmp_path: Path
     back = back or await cli("import", new, "--remove", old)
     assert back[:2] == (0, f"{old}: 1 document removed\n")
     assert "nothing is stored for" in found[2][2]
+
+
+# Files of feed readers
+
+
+def posts_of(url: str, *names: str) -> list[Post]:
+    return [*(Post(name, 1, url) for name in names), Post("x", 1, "http://x.test/feed")]
+
+
+async def test_a_reader_s_database_gives_the_feed_s_entries(
+    cli: Run, origin: Origin, tmp_path: Path, is_running: bool
+) -> None:
+    """I4: as documents do; one that lacks the feed is refused with the feeds it has."""
+    url = origin.url("/feed")
+    origin.publish("/feed", atom(an_item("d", 9)))
+    (tmp_path / "cache.db").write_bytes(newsboat(posts_of(url, "a", "b")))
+    (tmp_path / "other.db").write_bytes(newsboat(posts_of("http://site.test/feed")))
+    async with beside(tmp_path, url, is_running) as proxy:
+        code, text, messages = await cli("import", url, "cache.db", "other.db", proxy=proxy)
+        assert (code, text) == (1, f"cache.db: taken: 2 entries as of {stamp(1)}, 2 of them new\n")
+        assert (
+            "other.db: not taken: expected entries of this feed, got a file of newsboat with one" in messages
+        )
+        assert await entries_of(cli, proxy) == 3
+        text = (await cli("import", url, "--remove", "cache.db", proxy=proxy))[1]
+        assert text == "cache.db: 1 document taken back\n"
+
+
+@pytest.mark.parametrize("write", [newsboat, miniflux], ids=["database", "export"])
+async def test_a_file_larger_than_a_document_is_read_here(
+    cli: Run,
+    origin: Origin,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    write: Callable[[list[Post]], bytes],
+) -> None:
+    """I4: only the feed's entries are sent, in parts of half a document; they go by one name."""
+    url = origin.url("/feed")
+    monkeypatch.setenv("WHOLEFEED_LIMITS_DOCUMENT_BYTES", "16384")
+    origin.publish("/feed", atom(an_item("d", 9)))
+    names = [f"p{number}" for number in range(100)]
+    (tmp_path / "large").write_bytes(write(posts_of(url, *names)))
+    (tmp_path / "others").write_bytes(write(posts_of("http://site.test/feed", *names)))
+    (tmp_path / "stars").write_bytes(feedbin(posts_of(url, *names)))
+    code, text, messages = await cli("import", url, "large", "others", "stars", "large")
+    assert code == 1
+    assert text.splitlines() == [
+        f"large: taken: 100 entries as of {stamp(1)}, 100 of them new",
+        "large: already there",
+    ]
+    assert "others: not taken: expected entries of this feed" in messages
+    assert "stars: not taken: expected entries that name their feed" in messages
+    assert await entries_of(cli) == 101
+    assert "taken back" in (await cli("import", url, "--remove", "large"))[1]
+    assert await entries_of(cli) == 1
+
+
+async def test_an_archive_of_exports_gives_the_feed_s_own(
+    cli: Run, origin: Origin, tmp_path: Path, is_running: bool
+) -> None:
+    """I4: FreshRSS exports an archive with a file for each feed, and a list of feeds."""
+    url = origin.url("/feed")
+    origin.publish("/feed", atom(an_item("d", 9)))
+    others = [f"http://{name}.test/feed" for name in "xyz"]
+    with zipfile.ZipFile(tmp_path / "freshrss.zip", "w") as archive:
+        archive.writestr("feeds.opml.xml", "<opml/>")
+        for number, feed in enumerate([*others, url]):
+            archive.writestr(f"feed_{number}.json", freshrss([Post(f"p{number}", 1, feed)]))
+    async with beside(tmp_path, url, is_running) as proxy:
+        code, text, messages = await cli("import", url, "freshrss.zip", proxy=proxy)
+        assert (code, messages) == (0, "")
+        assert text.splitlines() == [
+            f"freshrss.zip/feed_3.json: taken: 1 entry as of {stamp(1)}, 1 of them new",
+            "freshrss.zip: 3 files of other feeds passed over",
+        ]
+        with zipfile.ZipFile(tmp_path / "others.zip", "w") as archive:
+            archive.writestr("1.json", freshrss([Post("a", 1, others[0])]))
+            archive.writestr("2.json", freshrss([Post("b", 1, others[1])]))
+        code, text, messages = await cli("import", url, "others.zip", proxy=proxy)
+        assert (code, text) == (1, "")
+        assert messages.count("\n") == 1
+        assert "others.zip/1.json: not taken: " in messages
+        assert ", and 1 others alike" in messages
+
+
+async def test_a_database_in_use_is_refused(cli: Run, origin: Origin, tmp_path: Path) -> None:
+    """I4: the latest changes stand in a file beside it."""
+    url = origin.url("/feed")
+    origin.publish("/feed", atom(an_item("d", 9)))
+    (tmp_path / "cache.db").write_bytes(newsboat(posts_of(url, "a")))
+    (tmp_path / "cache.db-wal").write_bytes(b"x")
+    code, text, messages = await cli("import", url, "cache.db")
+    assert (code, text) == (1, "")
+    assert "with changes in cache.db-wal: end the program first" in messages

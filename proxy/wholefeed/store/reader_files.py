@@ -16,9 +16,8 @@ from urllib.parse import quote
 
 from wholefeed.core.saved.choosing import SavedMatch, choose_feed, url_keys, wanted_keys
 from wholefeed.core.saved.databases import DATABASES
-from wholefeed.core.saved.saved_entries import SavedEntry, SavedFeed, SavedFile, string_of
+from wholefeed.core.saved.saved_entries import SavedEntry, SavedFeed, SavedFile, is_feed_url, string_of
 from wholefeed.core.saved.tables import Attached, ReaderDatabase, Row
-from wholefeed.core.text.urls import is_http
 from wholefeed.errors import ImportRefusedError
 
 MAGIC: Final = b"SQLite format 3\0"
@@ -187,12 +186,12 @@ class _Reading:
             column = database.feed
             query = f"SELECT DISTINCT {column} FROM {database.table}"  # noqa: S608 - names from `DATABASES`
             keys = [string_of(row[0]) for row in self._connection.execute(query).fetchmany(_MOST_FEEDS)]
-            return {key: key if is_http(key) else "" for key in keys}
+            return {key: key if is_feed_url(key) else "" for key in keys}
         table, key, url = database.urls
         query = f"SELECT {key}, {url} FROM {table}"  # noqa: S608 - names from `DATABASES`
         rows = self._connection.execute(query).fetchmany(_MOST_FEEDS)
         # Liferea's local commands and files are no feeds of a publisher
-        return {string_of(row[0]): string_of(row[1]) for row in rows if is_http(string_of(row[1]))}
+        return {string_of(row[0]): string_of(row[1]) for row in rows if is_feed_url(string_of(row[1]))}
 
     def _read_entries(self, database: ReaderDatabase, key: str, columns: Columns) -> Iterator[SavedEntry]:
         later = [each for each in database.later_columns if each in columns[database.table]]

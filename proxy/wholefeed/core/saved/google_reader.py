@@ -15,13 +15,13 @@ from wholefeed.core.saved.saved_entries import (
     SavedFile,
     group,
     instant_of,
+    is_feed_url,
     length_of,
     list_of,
     mapping_of,
     plain_title,
     string_of,
 )
-from wholefeed.core.text.urls import is_http
 
 
 def read_google_reader(value: Any) -> SavedFile | None:
@@ -41,7 +41,7 @@ def _feed_of(item: Mapping[str, Any]) -> tuple[str, str]:
     if not stream.startswith(_STREAM):
         return "", ""
     url = string_of(origin.get("feedUrl")) or stream.removeprefix(_STREAM)
-    return stream, url if is_http(url) else ""
+    return (url, url) if is_feed_url(url) else (stream, "")
 
 
 _STREAM: Final = "feed/"

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
 from wholefeed.core.text.dates import parse_rfc3339
+from wholefeed.core.text.urls import is_http
 
 
 class SavedEnclosure(NamedTuple):
@@ -69,6 +70,11 @@ def group(program: str, entries: list[tuple[str, str, SavedEntry]]) -> SavedFile
     for key, url, entry in entries:
         feeds.setdefault(key, SavedFeed(url, [], bool(key))).entries.append(entry)
     return SavedFile(program, list(feeds.values()))
+
+
+def is_feed_url(text: str) -> bool:
+    """Return whether a program's name of a feed is a URL, perhaps with the scheme `feed:`."""
+    return is_http(text) or text[:5].lower() == "feed:"
 
 
 # Values that a hostile file may have of any type
