@@ -49,7 +49,7 @@ RULES_IN_ORDER = [
         "R": range(37),
         "G": range(1, 4),
         "P": range(1, 10),
-        "I": range(1, 4),
+        "I": range(1, 5),
         "H": range(1, 10),
         "A": range(1, 7),
     }.items()

@@ -266,13 +266,14 @@ async def test_a_reader_s_database_gives_the_feed_s_entries(
     (tmp_path / "other.db").write_bytes(newsboat(posts_of("http://site.test/feed")))
     async with beside(tmp_path, url, is_running) as proxy:
         code, text, messages = await cli("import", url, "cache.db", "other.db", proxy=proxy)
-        assert (code, text) == (1, f"cache.db: taken: 2 entries as of {stamp(1)}, 2 of them new\n")
+        assert (code, text) == (1, f"cache.db: imported: 2 entries as of {stamp(1)}, 2 of them new\n")
         assert (
-            "other.db: not taken: expected entries of this feed, got a file of newsboat with one" in messages
+            "other.db: not imported: expected entries of this feed, got a file of newsboat with one"
+            in messages
         )
         assert await entries_of(cli, proxy) == 3
         text = (await cli("import", url, "--remove", "cache.db", proxy=proxy))[1]
-        assert text == "cache.db: 1 document taken back\n"
+        assert text == "cache.db: 1 document removed\n"
 
 
 @pytest.mark.parametrize("write", [newsboat, miniflux], ids=["database", "export"])
@@ -294,13 +295,13 @@ async def test_a_file_larger_than_a_document_is_read_here(
     code, text, messages = await cli("import", url, "large", "others", "stars", "large")
     assert code == 1
     assert text.splitlines() == [
-        f"large: taken: 100 entries as of {stamp(1)}, 100 of them new",
+        f"large: imported: 100 entries as of {stamp(1)}, 100 of them new",
         "large: already there",
     ]
-    assert "others: not taken: expected entries of this feed" in messages
-    assert "stars: not taken: expected entries that name their feed" in messages
+    assert "others: not imported: expected entries of this feed" in messages
+    assert "stars: not imported: expected entries that name their feed" in messages
     assert await entries_of(cli) == 101
-    assert "taken back" in (await cli("import", url, "--remove", "large"))[1]
+    assert "removed" in (await cli("import", url, "--remove", "large"))[1]
     assert await entries_of(cli) == 1
 
 
@@ -319,7 +320,7 @@ async def test_an_archive_of_exports_gives_the_feed_s_own(
         code, text, messages = await cli("import", url, "freshrss.zip", proxy=proxy)
         assert (code, messages) == (0, "")
         assert text.splitlines() == [
-            f"freshrss.zip/feed_3.json: taken: 1 entry as of {stamp(1)}, 1 of them new",
+            f"freshrss.zip/feed_3.json: imported: 1 entry as of {stamp(1)}, 1 of them new",
             "freshrss.zip: 3 files of other feeds passed over",
         ]
         with zipfile.ZipFile(tmp_path / "others.zip", "w") as archive:
@@ -328,7 +329,7 @@ async def test_an_archive_of_exports_gives_the_feed_s_own(
         code, text, messages = await cli("import", url, "others.zip", proxy=proxy)
         assert (code, text) == (1, "")
         assert messages.count("\n") == 1
-        assert "others.zip/1.json: not taken: " in messages
+        assert "others.zip/1.json: not imported: " in messages
         assert ", and 1 others alike" in messages
 
 

@@ -91,11 +91,11 @@ def test_feeds_of_a_service_have_numbers() -> None:
     assert [(feed.url, feed.is_numbered, len(feed.entries)) for feed in match.unnamed] == [("", True, 1)] * 2
 
 
-@pytest.mark.fault("160")
+@pytest.mark.fault("130a")
 @in_all_formats
 @pytest.mark.parametrize("keep", [0.3, 0.6, 0.9])
-def test_row_160_a_damaged_database_is_refused(program: str, keep: float) -> None:
-    """Row 160: it breaks off, or pages of it are overwritten."""
+def test_row_130a_a_damaged_database_is_refused(program: str, keep: float) -> None:
+    """Row 130a: it breaks off, or pages of it are overwritten."""
     body = WRITERS[program]([Post(f"p{number}", number, FEED) for number in range(1, 300)])
     cut = body[: int(len(body) * keep)]
     noise = body[:4096] + b"\xa5" * (len(body) - 4096)
@@ -105,7 +105,7 @@ def test_row_160_a_damaged_database_is_refused(program: str, keep: float) -> Non
         assert "got an error: " in str(error)
 
 
-@pytest.mark.fault("160")
+@pytest.mark.fault("130a")
 @pytest.mark.parametrize(
     "script",
     [
@@ -117,14 +117,14 @@ def test_row_160_a_damaged_database_is_refused(program: str, keep: float) -> Non
     ],
     ids=["a view", "a virtual table", "a computed column", "no table"],
 )
-def test_row_160_nothing_of_the_file_is_executed(script: str) -> None:
-    """Row 160: no view, no virtual table, no expression."""
+def test_row_130a_nothing_of_the_file_is_executed(script: str) -> None:
+    """Row 130a: no view, no virtual table, no expression."""
     assert refused(changed(newsboat(POSTS), script)).slug == "unsupported-format"
 
 
-@pytest.mark.fault("160")
-def test_row_160_time_is_bounded() -> None:
-    """Row 160: also where SQLite would go through the table once for each row of another."""
+@pytest.mark.fault("130a")
+def test_row_130a_time_is_bounded() -> None:
+    """Row 130a: also where SQLite would go through the table once for each row of another."""
     count = 20_000
     rows = [
         (str(n), FEED, str(n), "t", "", "", "", "", "", "", "", "", 1.0, 1.0, 0, None) for n in range(count)
@@ -140,17 +140,17 @@ def test_row_160_time_is_bounded() -> None:
     assert error.slug == "too-costly"
 
 
-@pytest.mark.fault("160")
+@pytest.mark.fault("130a")
 @pytest.mark.parametrize("limits", [LIMITS._replace(bytes=2000), LIMITS._replace(entries=5)], ids=str)
-def test_row_160_entries_and_text_are_bounded(limits: ReadingLimits) -> None:
-    """Row 160: rows of a hostile file may share their pages."""
+def test_row_130a_entries_and_text_are_bounded(limits: ReadingLimits) -> None:
+    """Row 130a: rows of a hostile file may share their pages."""
     posts = [Post(f"p{number}", number, FEED) for number in range(1, 100)]
     assert refused(newsboat(posts), limits).slug == "limit"
 
 
-@pytest.mark.fault("160")
-def test_row_160_values_of_any_type_are_read() -> None:
-    """Row 160: SQLite's columns take any value, and what is no text or date is empty."""
+@pytest.mark.fault("130a")
+def test_row_130a_values_of_any_type_are_read() -> None:
+    """Row 130a: SQLite's columns take any value, and what is no text or date is empty."""
     body = changed(
         newsboat(POSTS), "UPDATE rss_item SET guid = 1.5, title = x'ff', author = '', pubDate = 'x'"
     )

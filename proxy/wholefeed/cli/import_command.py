@@ -115,7 +115,7 @@ def _is_saved(documents: Sequence[SuppliedDocument] | str) -> bool:
 
 IMPORT: Final = Command(
     name="import",
-    summary="import old documents of a feed (exit code 0: all imported, 1: some were not)",
+    summary="import a feed's old documents, or a feed reader's files (exit code 0: all imported, 1: some not)",
     examples="  wholefeed import https://example.org/feed.atom feed-2012.xml feed-2014.xml\n"
     "  wholefeed import https://example.org/feed.atom --at 2012-05-01T00:00:00Z old.xml\n"
     "  wholefeed import https://example.org/feed.atom backups.zip\n"
@@ -161,7 +161,7 @@ CONTINUE: Final = Command(
 
 
 def _told(said: Sequence[Mapping[str, Any]]) -> str:
-    """Say in words what became of a file's documents."""
+    """Describe the import of a file's documents."""
     from wholefeed.core.words import count_noun
 
     taken = [each for each in said if each["outcome"] == "taken"]

@@ -388,7 +388,7 @@ class Sheaf:
 
 
 def match_export(body: bytes, urls: Sequence[str]) -> SavedMatch | None:
-    """Return the part of a feed reader's export that is of one feed (I4); None: it is no export.
+    """Return one feed's part of a feed reader's export (I4); None: not an export.
 
     Raises:
         ParseError: It has too many values.

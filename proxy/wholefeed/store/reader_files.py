@@ -16,8 +16,8 @@ from urllib.parse import quote
 
 from wholefeed.core.saved.choosing import SavedMatch, choose_feed, url_keys, wanted_keys
 from wholefeed.core.saved.databases import DATABASES
+from wholefeed.core.saved.reader_tables import Attached, ReaderDatabase, Row
 from wholefeed.core.saved.saved_entries import SavedEntry, SavedFeed, SavedFile, is_feed_url, string_of
-from wholefeed.core.saved.tables import Attached, ReaderDatabase, Row
 from wholefeed.errors import ImportRefusedError
 
 MAGIC: Final = b"SQLite format 3\0"
@@ -36,7 +36,7 @@ class ReadingLimits(NamedTuple):
 
 
 def read_database(source: Path | bytes, urls: Sequence[str], limits: ReadingLimits) -> SavedMatch:
-    """Return the entries of the feed that has one of these URLs. Blocks.
+    """Return the entries of the feed with one of these URLs. Blocks.
 
     Raises:
         ImportRefusedError: Unreadable, of an unknown program or version, in use, or beyond a limit.
@@ -69,7 +69,7 @@ def _open(source: Path | bytes) -> sqlite3.Connection:
 
 
 def require_unused(path: Path) -> None:
-    """Refuse a file with a log or journal beside it, whose changes the file lacks.
+    """Refuse a file with changes in a log or journal beside it.
 
     Raises:
         ImportRefusedError: There is one.

@@ -1,4 +1,4 @@
-"""The choice of one feed of a file, and ids for entries that were saved without theirs (I4)."""
+"""Choose one feed of a file, and find ids for entries saved without them (I4)."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class SavedMatch(NamedTuple):
 
 
 def choose_feed(file: SavedFile, urls: Iterable[str]) -> SavedMatch:
-    """Choose the feed that has one of these URLs, in any spelling."""
+    """Choose the feed with one of these URLs, in any spelling."""
     wanted = wanted_keys(urls)
     own = [feed for feed in file.feeds if feed.url and wanted & url_keys(feed.url)]
     entries = [absolute for feed in own for absolute in _absolute(feed)]
@@ -174,7 +174,7 @@ def _find_unnamed(
     """Find the feed's entries where the file names no feed.
 
     Entries that the program numbered by feed belong if one of them is an entry of this feed, and nine in ten
-    are linked as its entries are. Others belong by the shape of their links alone, which has to be forced.
+    are linked as its entries are. Others belong by the shape of their links alone, only if forced.
     """
     if not match.unnamed:
         raise ParseError(_refuse_others(match), slug="another-feed")

@@ -27,14 +27,14 @@ from wholefeed.core.saved.saved_entries import (
 def read_google_reader(value: Any) -> SavedFile | None:
     """Return the file, or None for other JSON."""
     items = [each for each in list_of(mapping_of(value).get("items")) if isinstance(each, dict)]
-    found = [(*_feed_of(each), _entry_of(each)) for each in items if _feed_of(each)[0]]
+    found = [(*_name_feed(each), _entry_of(each)) for each in items if _name_feed(each)[0]]
     if not found:
         return None
     is_fresh = any("feedUrl" in mapping_of(each.get("origin")) for each in items)
     return group("FreshRSS" if is_fresh else "Google Reader", found)
 
 
-def _feed_of(item: Mapping[str, Any]) -> tuple[str, str]:
+def _name_feed(item: Mapping[str, Any]) -> tuple[str, str]:
     """Return the stream of an item, and the feed's URL; both empty: no item of this format."""
     origin = mapping_of(item.get("origin"))
     stream = string_of(origin.get("streamId"))

@@ -6,6 +6,7 @@ import json
 from collections.abc import Sequence
 from typing import Any, Final
 
+from wholefeed.core.saved.reader_tables import ReaderDatabase, Row
 from wholefeed.core.saved.saved_entries import (
     SavedEnclosure,
     SavedEntry,
@@ -16,7 +17,6 @@ from wholefeed.core.saved.saved_entries import (
     plain_title,
     string_of,
 )
-from wholefeed.core.saved.tables import ReaderDatabase, Row
 
 
 def _read_entry(row: Row, _: Sequence[Row]) -> SavedEntry | None:

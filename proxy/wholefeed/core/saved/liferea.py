@@ -10,6 +10,7 @@ import re
 from collections.abc import Sequence
 from typing import Final
 
+from wholefeed.core.saved.reader_tables import Attached, ReaderDatabase, Row
 from wholefeed.core.saved.saved_entries import (
     SavedEnclosure,
     SavedEntry,
@@ -18,7 +19,6 @@ from wholefeed.core.saved.saved_entries import (
     mapping_of,
     string_of,
 )
-from wholefeed.core.saved.tables import Attached, ReaderDatabase, Row
 
 
 def _read_item(row: Row, metadata: Sequence[Row]) -> SavedEntry | None:

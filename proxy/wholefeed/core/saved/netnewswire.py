@@ -11,6 +11,7 @@ import re
 from collections.abc import Sequence
 from typing import Final
 
+from wholefeed.core.saved.reader_tables import Attached, ReaderDatabase, Row
 from wholefeed.core.saved.saved_entries import (
     SavedEntry,
     instant_of,
@@ -19,7 +20,6 @@ from wholefeed.core.saved.saved_entries import (
     plain_title,
     string_of,
 )
-from wholefeed.core.saved.tables import Attached, ReaderDatabase, Row
 
 
 def _read_article(row: Row, authors: Sequence[Row]) -> SavedEntry | None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
+from wholefeed.core.saved.reader_tables import ReaderDatabase, Row
 from wholefeed.core.saved.saved_entries import SavedEnclosure, SavedEntry, instant_of, plain_title, string_of
-from wholefeed.core.saved.tables import ReaderDatabase, Row
 from wholefeed.core.text.dates import parse_rfc822
 
 

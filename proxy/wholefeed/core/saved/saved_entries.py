@@ -23,7 +23,7 @@ class SavedEnclosure(NamedTuple):
 
 
 class SavedEntry(NamedTuple):
-    """One entry as a program saved it; empty fields are unknown."""
+    """One entry of a program; empty fields are unknown."""
 
     id: str = ""
     """The publisher's id, never the program's own number."""
@@ -113,7 +113,7 @@ _YEAR_10000: Final = 253_402_300_800
 
 
 def plain_title(written: str) -> str:
-    """Return a title that was saved as HTML as plain text on one line."""
+    """Return an HTML title as one line of plain text."""
     return " ".join(html.unescape(_TAG.sub("", written)).split())
 
 

@@ -23,7 +23,7 @@ class Attached(NamedTuple):
     """The column to find rows by."""
     values: tuple[str, ...]
     key: str
-    """The column of the entry that is looked up."""
+    """The entry's column to look up."""
     by: tuple[str, str, str] | None = None
     """A table between: its name, its column for the entry, and its column for `column`."""
 
@@ -49,13 +49,13 @@ class ReaderDatabase(NamedTuple):
     later_columns: tuple[str, ...] = ()
     """Columns that not every version has."""
     others: Mapping[str, tuple[str, ...]] = _NONE
-    """Tables and columns that tell this program's databases from others."""
+    """Further tables and columns of this program's databases."""
     urls: tuple[str, str, str] | None = None
     """A table of feeds: its name, its column of keys, and its column of URLs."""
     attached: Attached | None = None
 
     @property
     def tables(self) -> frozenset[str]:
-        """All tables that are read."""
+        """All tables to read."""
         further = frozenset[str]() if self.attached is None else self.attached.tables
         return frozenset({self.table, *self.others}) | further
