@@ -220,7 +220,7 @@ def liferea(posts: Sequence[Post]) -> bytes:
         for number, post in enumerate(posts, start=1)
     ]
     metadata = [(number, 1, "author", "Ann") for number, _ in enumerate(posts, start=1)]
-    rows = {
+    rows: dict[str, list[tuple[Any, ...]]] = {
         "items": items,
         "metadata": metadata,
         "subscription": [(node, feed) for feed, node in nodes.items()],

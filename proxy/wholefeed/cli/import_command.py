@@ -115,7 +115,7 @@ def _is_saved(documents: Sequence[SuppliedDocument] | str) -> bool:
 
 IMPORT: Final = Command(
     name="import",
-    summary="import a feed's old documents, or a feed reader's files (exit code 0: all imported, 1: some not)",
+    summary="import a feed's old documents, or a feed reader's files (exit code 0: all, 1: not all)",
     examples="  wholefeed import https://example.org/feed.atom feed-2012.xml feed-2014.xml\n"
     "  wholefeed import https://example.org/feed.atom --at 2012-05-01T00:00:00Z old.xml\n"
     "  wholefeed import https://example.org/feed.atom backups.zip\n"
