@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import re
+import sqlite3
 from collections.abc import Callable, Sequence
+from contextlib import closing
 from typing import Any
 from urllib.parse import quote
 
@@ -133,15 +136,33 @@ async def test_its_url_counts_in_any_spelling(proxy: Proxy, origin: Origin, kind
     assert said["new"] == 1
 
 
-async def test_a_former_url_counts(proxy: Proxy, origin: Origin) -> None:
-    """I4: where it was asked for once and led on, or where a page announced it."""
-    url, former = origin.url("/feed"), origin.url("/former")
+async def test_another_url_that_leads_to_it_counts(proxy: Proxy, origin: Origin) -> None:
+    """I4: a redirect's, or that of the page that announces the feed; a reader may have subscribed to it."""
+    url, former, page = origin.url("/feed"), origin.url("/former"), origin.url("/")
     origin.publish("/feed", atom(an_item("b", 2)))
     origin.fault("/former", Redirect("/feed", 301))
-    await proxy.whole(former)
-    await proxy.whole(url)
-    for place, name in ((url, "a"), (former, "z")):
-        assert (await taken(proxy, former, newsboat(posts_of(place, name))))["new"] == 1
+    link = '<link rel="alternate" type="application/atom+xml" href="/feed">'
+    origin.publish("/", f"<!doctype html><html><head>{link}</head></html>".encode(), content_type="text/html")
+    for opened, places in ((former, (former, url)), (page, (page, url))):
+        await proxy.whole(opened)
+        for place in places:
+            said = await taken(proxy, opened, newsboat(posts_of(place, f"{opened}-{place}")))
+            assert said["new"] == 1
+
+
+async def test_what_this_proxy_added_is_no_entry(proxy: Proxy, origin: Origin) -> None:
+    """I4, R16: a reader of this proxy has saved the entry that says what is missing."""
+    url = origin.url("/feed")
+    origin.publish("/feed", atom(an_item("b", 2), prev_archive="/gone"))
+    added = (await proxy.whole(url)).body
+    (warning,) = re.findall(rb"<id>(urn:uuid:[^<]+)</id>", added)
+    with closing(sqlite3.connect(":memory:")) as connection:
+        connection.deserialize(newsboat(posts_of(url, "a", "w")))
+        connection.execute("UPDATE rss_item SET guid = ? WHERE guid = 'urn:w'", (warning.decode(),))
+        connection.commit()
+        body = connection.serialize()
+    said = await taken(proxy, url, body)
+    assert (said["entries"], said["new"]) == (1, 1)
 
 
 @in_all_formats
