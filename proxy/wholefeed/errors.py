@@ -16,7 +16,7 @@ WholefeedError
 |   |-- UnknownFeedError      404 unknown-feed
 |   |-- NoSuchEntryError      404 no-such-entry
 |   |-- NoSuchPageError       404 no-such-page
-|   |-- ImportRefusedError    422 another-feed, format, limit; those of UnreadableError, too
+|   |-- ImportRefusedError    422 another-feed, format, limit, too-costly; those of UnreadableError
 |   |-- UploadError           422 not-opml, malformed-xml, dtd-forbidden, xml-limit,
 |   |                             unsupported-format, unsupported-encoding
 |   `-- UsageError                       the library alone

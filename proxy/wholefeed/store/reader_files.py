@@ -164,7 +164,7 @@ class _Reading:
         return ""
 
     def _list_columns(self, table: str) -> frozenset[str]:
-        """Return a table's columns without those that an expression of the file computes."""
+        """Return a table's columns, without computed ones."""
         rows = self._connection.execute(f"PRAGMA table_xinfo({table})")  # a name from `DATABASES`
         return frozenset(string_of(row["name"]) for row in rows if not row["hidden"])
 

@@ -21,7 +21,7 @@ from wholefeed.core.text.urls import (
 
 
 class SavedMatch(NamedTuple):
-    """The part of a file that belongs to one feed, or may belong to it."""
+    """One feed's part of a file."""
 
     program: str
     url: str
@@ -93,7 +93,7 @@ MOST_OTHERS: Final = 3
 
 
 def nearest_urls(urls: Iterable[str], wanted: frozenset[str]) -> list[str]:
-    """Return the few URLs most like the wanted ones: of the same host, then with the longest common start."""
+    """Rank URLs by host, then by the length of the common start."""
     found = dict.fromkeys(url for url in urls if url)
     ranked = sorted(found, key=lambda url: max((_likeness(_url_key(url), key) for key in wanted), default=0))
     return [safe_url(url, keeps_query=True) for url in ranked[: -MOST_OTHERS - 1 : -1]]

@@ -1,4 +1,4 @@
-"""The table of JSON formats (I4), and the reading of a file in one of them."""
+"""Read exports in JSON (I4), by a table of formats."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from wholefeed.core.saved.interchange import read_interchange
 from wholefeed.core.saved.miniflux import read_miniflux
 from wholefeed.core.saved.saved_entries import SavedFile
 
-EXPORTS: Final[tuple[Callable[[Any], SavedFile | None], ...]] = (
+EXPORTS: Final[tuple[Callable[[Any], SavedFile | None], ...]] = (  # None: another format
     read_interchange,
     read_google_reader,
     read_miniflux,
@@ -23,7 +23,7 @@ EXPORTS: Final[tuple[Callable[[Any], SavedFile | None], ...]] = (
 
 
 def may_be_export(body: bytes) -> bool:
-    """Return whether a body may be an export, by its first bytes and names that one of the formats has."""
+    """Return whether a body may be an export, by its first byte and a name of each format."""
     start = body[:_SNIFFED_BYTES].lstrip(b"\xef\xbb\xbf \t\r\n")
     return start[:1] in (b"{", b"[") and _MARK.search(body) is not None
 

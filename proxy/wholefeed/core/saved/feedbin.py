@@ -21,7 +21,6 @@ from wholefeed.core.saved.saved_entries import (
 
 
 def read_feedbin(value: Any) -> SavedFile | None:
-    """Return the file, or None for other JSON."""
     entries = [each for each in list_of(value) if isinstance(each, dict)]
     if not entries or any(not each.keys() >= _MEMBERS for each in entries):
         return None

@@ -25,7 +25,6 @@ from wholefeed.core.saved.saved_entries import (
 
 
 def read_google_reader(value: Any) -> SavedFile | None:
-    """Return the file, or None for other JSON."""
     items = [each for each in list_of(mapping_of(value).get("items")) if isinstance(each, dict)]
     found = [(*_name_feed(each), _entry_of(each)) for each in items if _name_feed(each)[0]]
     if not found:

@@ -25,7 +25,6 @@ from wholefeed.core.text.dates import format_rfc3339
 
 
 def read_interchange(value: Any) -> SavedFile | None:
-    """Return the file, or None for other JSON."""
     members = mapping_of(value)
     program = string_of(mapping_of(members.get(EXTENSION)).get(_SAVED_BY))
     if not program:

@@ -22,7 +22,6 @@ from wholefeed.core.saved.saved_entries import (
 
 
 def read_miniflux(value: Any) -> SavedFile | None:
-    """Return the file, or None for other JSON."""
     found = []
     for each in map(mapping_of, list_of(mapping_of(value).get("entries"))):
         url = string_of(mapping_of(each.get("feed")).get("feed_url"))
