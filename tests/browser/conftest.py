@@ -1,4 +1,4 @@
-"""A proxy with a token and some feeds, and the publisher of those."""
+"""A proxy with a token and some feeds, and their publisher."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ SITE = f"""<html><head><title>A site</title>
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Visits are made once more where the browser crashed, and only there."""
+    """Visits run once more after a crash of the browser, and only then."""
     for item in items:
         if item.path.parent == Path(__file__).parent:
             item.add_marker(pytest.mark.flaky(reruns=2, only_rerun=["TargetClosedError", "Page crashed"]))
@@ -37,14 +37,13 @@ async def browser() -> AsyncIterator[None]:
 
 @pytest_asyncio.fixture(loop_scope="session")
 async def origin() -> AsyncIterator[Origin]:
-    """A publisher that does what the test tells it."""
+    """A publisher under the test's control."""
     async with Origin() as origin:
         yield origin
 
 
 @pytest_asyncio.fixture(loop_scope="session")
 async def proxy(tmp_path: Path) -> AsyncIterator[Proxy]:
-    """The whole proxy, with a store of its own."""
     async with running(a_config(tmp_path)) as proxy:
         yield proxy
 

@@ -17,13 +17,13 @@ from tests.running import Proxy, a_config, running
 from wholefeed.web import pages
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
-"""The event loop that the browser is driven in."""
+"""The browser's event loop."""
 
 MONTH = 24 * 30
 
 
 def publish_all(origin: Origin) -> dict[str, str]:
-    """Feeds whose pages differ; the URL of each."""
+    """Publish feeds with different pages; return their URLs."""
     publish_chain(origin, archives=3)
     new = [an_item(f"new{n}", (40 - n) * MONTH) for n in range(8)]
     origin.publish("/holes", atom(*new, an_item("old", 0), prev_archive="/gone", feed_id="urn:holes"))
@@ -40,7 +40,7 @@ def publish_all(origin: Origin) -> dict[str, str]:
 
 
 async def open_all(visit: Visit) -> None:
-    """Open whatever can be opened on a page."""
+    """Open all foldable parts of a page."""
     await visit.page.evaluate(
         "() => document.querySelectorAll('details').forEach((each) => each.open = true)"
     )
@@ -51,7 +51,7 @@ async def open_all(visit: Visit) -> None:
 async def test_the_page_of_any_feed_is_accessible_and_fits_its_window(
     proxy: Proxy, origin: Origin, width: int
 ) -> None:
-    """axe-core finds nothing in light and in dark, with everything opened, and nothing scrolls sideways."""
+    """axe-core finds nothing in light and dark, and nothing scrolls sideways."""
     found: dict[str, list[str]] = {}
     async with visiting(proxy, width=width) as visit:
         for name, url in publish_all(origin).items():
@@ -71,8 +71,7 @@ async def test_the_page_of_any_feed_is_accessible_and_fits_its_window(
 async def test_the_pages_of_a_list_are_links_on_the_page_of_its_feed(
     tmp_path: Path, origin: Origin, width: int
 ) -> None:
-    """H7: also where none was found: which pages were looked at. It is accessible, and fits its window; so
-    is what it lists where the feed is read."""
+    """H7: pages looked at in vain are links, too."""
     blog = ArchivePage(origin, posts=40, per_page=15)
     blog.publish()
     url, found = origin.url("/feed"), list[str]()
@@ -113,12 +112,11 @@ LINES = """() => {
     }
     return Object.values(lines).slice(0, -1);
 }"""
-"""How many characters each line of a paragraph has, but the last."""
+"""Number of characters in each line of a paragraph, except the last."""
 
 
 async def test_a_feed_is_read_in_lines_of_a_good_length(proxy: Proxy, origin: Origin) -> None:
-    """About 66 characters, whatever the window's width; what is written from right to left begins there, and
-    a table that is wider than that scrolls by itself and says so."""
+    """About 66 characters; right-to-left text begins on the right, and a wider table scrolls by itself."""
     table = f"&lt;table>&lt;tr>{'&lt;td>a_wide_column_of_numbers' * 9}&lt;/table>"
     words = "The sea is never finished, and so the log is never finished either. " * 20
     entry = "<entry><id>urn:r</id><title>לילה של ערפל!</title><updated>2020-01-01T00:00:00Z</updated></entry>"
@@ -141,7 +139,7 @@ async def test_a_feed_is_read_in_lines_of_a_good_length(proxy: Proxy, origin: Or
 
 
 async def test_progress_comes_by_itself_and_then_the_end(proxy: Proxy, origin: Origin) -> None:
-    """While the walk goes on the numbers change on the page, which is loaded anew when it has ended."""
+    """During the walk the numbers change on the page, which reloads at the end."""
     publish_chain(origin, archives=6)
     url = origin.url("/feed")
     with origin.held("/archive/3") as third, origin.held("/archive/1") as first:
@@ -153,7 +151,7 @@ async def test_progress_comes_by_itself_and_then_the_end(proxy: Proxy, origin: O
             third.release()
             await visit.page.get_by_text("12 entries out of 6 documents").last.wait_for()
             assert await sums.inner_text() == "12 entries out of 6 documents"
-            assert await visit.page.get_by_text("out of").count() == 1  # and no older sum beside it
+            assert await visit.page.get_by_text("out of").count() == 1  # without an older sum beside it
             assert await visit.page.locator("progress").get_attribute("max") == "7"
             first.release()
             await visit.page.get_by_text("14 entries out of 7 documents").wait_for()
@@ -165,7 +163,7 @@ async def test_progress_comes_by_itself_and_then_the_end(proxy: Proxy, origin: O
 async def test_the_chart_grows_while_a_feed_loads(
     proxy: Proxy, origin: Origin, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Each month that comes has its bar, on the page that is open; what was opened on it stays open."""
+    """Each new month gets its bar, on the open page; unfolded parts stay so."""
     for number in range(4):
         older = f"/archive/{number - 1}" if number else None
         names = [an_item(f"{number}-{each}", number * MONTH) for each in range(2)]
@@ -194,7 +192,7 @@ async def test_the_chart_grows_while_a_feed_loads(
 async def test_what_has_not_come_yet_comes_by_itself(
     proxy: Proxy, origin: Origin, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The page that waits for a publisher gives way to that of the feed, with script and without."""
+    """With script and without."""
     monkeypatch.setattr(pages, "AGAIN_SECONDS", 1)
     publish_chain(origin, archives=1)
     url = origin.url("/feed")
@@ -210,7 +208,7 @@ async def test_what_has_not_come_yet_comes_by_itself(
 
 
 async def test_a_page_that_nobody_looks_at_follows_nothing(proxy: Proxy, origin: Origin) -> None:
-    """A browser has six connections to a host: leaving the page frees the one that it took."""
+    """A browser has six connections to a host: leaving the page frees its own."""
     publish_chain(origin, archives=1)
     url = origin.url("/feed")
     with origin.held("/archive/1"):
@@ -226,7 +224,7 @@ async def test_a_page_that_nobody_looks_at_follows_nothing(proxy: Proxy, origin:
 
 
 async def test_the_address_is_copied(proxy: Proxy, origin: Origin) -> None:
-    """One click, and the clipboard holds what a reader is given; without script it can be selected."""
+    """One click copies the readers' URL; without script it can be selected."""
     origin.publish("/feed", atom(an_item("a"), complete=True))
     url = origin.url("/feed")
     await proxy.whole(url)
@@ -245,7 +243,7 @@ async def test_the_address_is_copied(proxy: Proxy, origin: Origin) -> None:
 
 
 async def chosen(visit: Visit) -> tuple[str, str]:
-    """The address of a replay, and what is said of it."""
+    """Return the address of a replay, and its description."""
     address = await visit.page.locator("#replayed").input_value()
     return address, await visit.page.locator("#replay-words").inner_text()
 
@@ -264,7 +262,7 @@ async def chosen(visit: Visit) -> tuple[str, str]:
 async def test_script_and_server_make_the_same_of_a_replay(
     proxy: Proxy, origin: Origin, rate: str, days: str, start: str, offset: str, entries: int
 ) -> None:
-    """P8: address and words follow what is chosen; without a script the form is sent, and answered alike."""
+    """P8: without a script, the sent form gives the same."""
     items = [an_item(f"e{n}", n) for n in range(entries, 0, -1)]
     origin.publish("/feed", atom(*items, complete=True))
     url = origin.url("/feed")
@@ -301,7 +299,7 @@ async def test_script_and_server_make_the_same_of_a_replay(
 async def test_a_replay_begins_by_the_clock_of_who_looks(
     proxy: Proxy, origin: Origin, zone: str, expected: str
 ) -> None:
-    """P8: at their last 6:00; of a listed day where days are chosen. What is in the address stays."""
+    """P8: at their last 6:00, on a listed day; values in the address stay."""
     origin.publish("/feed", atom(an_item("a"), complete=True))
     url = origin.url("/feed")
     await proxy.whole(url)

@@ -1,4 +1,4 @@
-"""Every page of a visit in a real browser: what all of them have to hold."""
+"""Common properties of every page of a visit, in a real browser."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tests.origin import Origin
 from tests.running import Proxy
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
-"""The event loop that the browser is driven in."""
+"""The browser's event loop."""
 
 
 LEFT = b"""<opml version="2.0"><body><outline text="A" xmlUrl="https://example.org/feed"/>
@@ -58,9 +58,7 @@ async def pages(visit: Visit, origin: Origin) -> AsyncIterator[str]:
 async def test_every_page_is_accessible_and_fits_its_window(
     filled: Proxy, origin: Origin, width: int
 ) -> None:
-    """axe-core finds nothing, in light and in dark, and nothing scrolls sideways; nothing is asked of anybody
-    else, no script fails, no policy is broken.
-    """
+    """axe-core finds nothing; no other host is asked, no script fails, no policy is broken."""
     found: dict[str, list[str]] = {}
     async with visiting(filled, width=width) as visit:
         async for name in pages(visit, origin):
@@ -75,7 +73,7 @@ async def test_every_page_is_accessible_and_fits_its_window(
 
 
 async def test_the_check_of_pages_sees_what_is_wrong(filled: Proxy) -> None:
-    """Were it blind to faults of a page, it would find none on any."""
+    """A blind check would find no faults on any page."""
     async with visiting(filled, width=390) as visit:
         await visit.open()
         await visit.page.evaluate(
@@ -95,7 +93,7 @@ async def test_the_check_of_pages_sees_what_is_wrong(filled: Proxy) -> None:
 
 
 async def test_without_javascript_everything_can_be_done(filled: Proxy, origin: Origin) -> None:
-    """Log in, choose, filter, sort, refresh, forget, log out: forms and links do it, and say so."""
+    """Forms and links do it, and say so."""
     async with visiting(filled, java_script_enabled=False) as visit:
         page = visit.page
         await visit.open(url=origin.url("/site"))
@@ -126,7 +124,7 @@ async def test_without_javascript_everything_can_be_done(filled: Proxy, origin: 
 
 
 async def test_the_keyboard_reaches_everything(filled: Proxy) -> None:
-    """Tab goes through all that can be used, in its order; also where a feed is forgotten."""
+    """Tab goes through all controls in order; also where a feed is forgotten."""
     async with visiting(filled) as visit:
         await visit.login()
         page = visit.page

@@ -1,4 +1,4 @@
-"""A person's visit in a real browser: logging in, other sites, names that browsers trust less, a prefix."""
+"""A person's visit in a real browser: login, other sites, less trusted names, a prefix."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from tests.origin import Origin
 from tests.running import Proxy
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
-"""The event loop that the browser is driven in."""
+"""The browser's event loop."""
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", LAN_NAME])
 @pytest.mark.sample("nas*")
 async def test_a_visit_from_login_to_logout(filled: Proxy, origin: Origin, host: str) -> None:
-    """Also by http and a name of the network: there a browser says where a form stands by Origin alone."""
+    """Over http and a name of the network, browsers state a form's place by Origin alone."""
     async with visiting(filled, host=host) as visit:
         page = visit.page
         await visit.open(url=origin.url("/partial"))
@@ -48,7 +48,7 @@ async def test_a_visit_from_login_to_logout(filled: Proxy, origin: Origin, host:
 @pytest.mark.parametrize("elsewhere", ["evil.test", "127.0.0.1"])
 @pytest.mark.sample("127*")
 async def test_a_form_of_another_origin_is_refused(filled: Proxy, origin: Origin, elsewhere: str) -> None:
-    """Of another site, to which the browser sends no cookie; and of another port, to which it does."""
+    """For another site's form the browser sends no cookie; for another port's it does."""
     port = origin.url("/").rpartition(":")[2]
     async with visiting(filled) as visit:
         await visit.login()
@@ -83,7 +83,7 @@ async def test_what_is_put_in_front_of_a_url_is_copied(filled: Proxy, host: str)
 
 @asynccontextmanager
 async def behind_prefix(proxy: Proxy, prefix: str) -> AsyncIterator[str]:
-    """A reverse proxy that strips a prefix and says nothing of it; give the URL in front of it."""
+    """Run a reverse proxy that strips a prefix silently; yield the outer URL."""
 
     async def forward(request: web.Request) -> web.StreamResponse:
         target = proxy.client.make_url(str(request.rel_url).removeprefix(prefix))
@@ -104,7 +104,7 @@ async def behind_prefix(proxy: Proxy, prefix: str) -> AsyncIterator[str]:
 
 
 async def test_below_a_prefix_links_forms_and_redirects_stay_there(filled: Proxy, origin: Origin) -> None:
-    """Every link is relative: a reverse proxy that strips a prefix needs to say nothing."""
+    """Links are relative: the reverse proxy need not name the prefix."""
     async with behind_prefix(filled, "/our/feeds") as base, visiting(filled) as visit:
         visit.base = base
         page = visit.page
@@ -124,8 +124,7 @@ async def test_below_a_prefix_links_forms_and_redirects_stay_there(filled: Proxy
 
 
 async def test_a_list_of_subscriptions_is_changed_to_the_proxy_and_back(filled: Proxy) -> None:
-    """From the form on the page: what was changed and what was not is told, and a click brings the file, with
-    script and without; coming back it is the first."""
+    """With script and without; the way back restores the first."""
     given = (
         b'<opml version="2.0"><body><outline text="A" xmlUrl="https://example.org/feed"/>\n'
         b'<outline text="B" xmlUrl="ftp://example.org/feed"/></body></opml>\r\n'

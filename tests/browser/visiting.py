@@ -1,11 +1,11 @@
-"""A real browser that visits the proxy: Debian's Chromium, driven by Playwright; skipped where it is not.
+"""A real browser that visits the proxy: Debian's Chromium, driven by Playwright; skipped if absent.
 
 async with visiting(proxy, theme="dark", width=390) as visit:
     await visit.login()
     ...
 
-One browser is started for all tests of a process (`started`), and another when that one has
-crashed; each visit has a profile of its own.
+All tests of a process share one browser (`started`), restarted after a crash; each visit has its own
+profile.
 """
 
 from __future__ import annotations
@@ -27,13 +27,12 @@ if TYPE_CHECKING:
 
 TOKEN = "a token for readers"
 LAN_NAME = "nas"
-"""A name of this machine that browsers do not trust as they do localhost: by plain http there is no
-Sec-Fetch-Site, and no clipboard."""
+"""A name less trusted than localhost: over http it has no Sec-Fetch-Site and no clipboard."""
 _STATUS = re.compile(r"Failed to load resource: the server responded with a status of 4\d\d")
 
 
 def chromium() -> str:
-    """The browser's program; skips the test where something is lacking."""
+    """Return the browser's program; skip the test if something is missing."""
     pytest.importorskip("playwright.async_api", reason="playwright is not installed")
     found = shutil.which("chromium") or shutil.which("chromium-browser")
     if found is None:
@@ -42,15 +41,15 @@ def chromium() -> str:
 
 
 class Visit:
-    """One person's browser window, which nobody used before."""
+    """One person's browser window with a fresh profile."""
 
     def __init__(self, page: Page, proxy: Proxy, host: str) -> None:
         self.page = page
         self.base = f"http://{host}:{proxy.client.port}/"
         self.hosts: set[str] = set()
-        """Whom it has asked for anything."""
+        """Hosts of all its requests."""
         self.said: list[str] = []
-        """What the console shows, but for the status of a page; scripts that failed too."""
+        """Console messages, without statuses of pages; failed scripts, too."""
         page.on("request", lambda request: self.hosts.add(urlsplit(request.url).netloc))
         page.on("console", lambda message: self._note(message.text))
         page.on("pageerror", lambda error: self.said.append(str(error)))
@@ -71,7 +70,7 @@ class Visit:
         await self.page.get_by_role("button", name="Log in").click()
 
     async def faults(self, *rules: str) -> list[str]:
-        """What axe-core finds on the page, by some of its rules or by all; and if it scrolls sideways."""
+        """Return the findings of axe-core, by some rules or by all, and sideways scrolling."""
         from axe_playwright_python.async_playwright import Axe  # noqa: PLC0415 - skipped where it is not
 
         if not await self.page.evaluate("'axe' in window"):
@@ -90,7 +89,7 @@ async def choose_list(visit: Visit, body: bytes) -> None:
 
 
 class Browsers:
-    """The one browser of a process, started anew after a crash, which says nothing of the proxy."""
+    """The one browser of a process, started anew after a crash."""
 
     def __init__(self, playwright: Playwright, program: str) -> None:
         self._playwright = playwright
@@ -98,7 +97,7 @@ class Browsers:
         self._running: Browser | None = None
 
     async def running(self) -> Browser:
-        """The browser; starts it where none runs."""
+        """Return the browser; start it if none runs."""
         if self._running is None or not self._running.is_connected():
             self._running = await self._playwright.chromium.launch(
                 executable_path=self._program,
@@ -116,12 +115,12 @@ class Browsers:
 
 
 _browsers: list[Browsers] = []
-"""Of this process: one, while its tests run."""
+"""The process's own: one, while its tests run."""
 
 
 @asynccontextmanager
 async def started() -> AsyncIterator[None]:
-    """Start the browser, and stop it at the end: it takes longer than most visits."""
+    """Start the browser once for many visits; stop it at the end."""
     program = chromium()
     from playwright.async_api import async_playwright  # noqa: PLC0415 - skipped where it is not
 

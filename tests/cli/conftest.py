@@ -9,7 +9,7 @@ import pytest
 
 @pytest.fixture(autouse=True)
 def own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """No configuration of the developer's counts, and no database of theirs."""
+    """No configuration or database of the developer's counts."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("WHOLEFEED_STORE_PATH", str(tmp_path / "wholefeed.db"))
     return tmp_path
@@ -17,5 +17,5 @@ def own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def no_server(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No proxy is there to be asked: on the discard port nobody listens."""
+    """On the discard port nobody listens."""
     monkeypatch.setenv("WHOLEFEED_SERVER_PORT", "9")

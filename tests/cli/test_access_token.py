@@ -1,4 +1,4 @@
-"""The access token that a proxy on a public address makes for itself (docs/faults.md row 81)."""
+"""The access token that a public proxy makes for itself (docs/faults.md row 81)."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def mode(path: Path) -> int:
 def test_a_public_address_without_anything_gets_a_token_beside_the_database(
     tmp_path: Path, host: str
 ) -> None:
-    """docs/faults.md row 81: made at the first start, mode 0600."""
+    """docs/faults.md row 81: the first start makes it, mode 0600."""
     found = ensure_token(a_config(tmp_path, host=host))
 
     assert found.path == tmp_path / "feeds.db.token"
@@ -41,8 +41,7 @@ def test_a_public_address_without_anything_gets_a_token_beside_the_database(
 
 
 def test_the_token_is_used_again_and_new_only_once(tmp_path: Path) -> None:
-    """docs/faults.md row 81: printed once; a start that failed has not printed a new one, and leaves one that
-    was shown before."""
+    """docs/faults.md row 81: a failed start prints no new token, and leaves an old one."""
     unseen = ensure_token(a_config(tmp_path))
     forget_unseen(unseen)
     first = ensure_token(a_config(tmp_path))
@@ -55,7 +54,7 @@ def test_the_token_is_used_again_and_new_only_once(tmp_path: Path) -> None:
 
 
 def test_the_notice_has_the_url_to_use_and_the_file(tmp_path: Path) -> None:
-    """Row 81: what is shown once holds a URL with the token, ready to copy, and says where it is kept."""
+    """Row 81: the URL with the token is ready to copy."""
     found = ensure_token(a_config(tmp_path))
     text = notice(found, "https://feeds.example.org")
     assert f"https://feeds.example.org/feed?token={found.token}&url=" in text
@@ -64,7 +63,7 @@ def test_the_notice_has_the_url_to_use_and_the_file(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "127.9.9.9", "::1", "localhost", "a.LOCALHOST."])
 def test_loopback_needs_no_token(tmp_path: Path, host: str) -> None:
-    """Row 81: on a loopback address, however it is written, no token is asked for and no file made."""
+    """Row 81: any spelling of a loopback address makes no file."""
     assert is_loopback(host)
     assert ensure_token(a_config(tmp_path, host=host)).token == ""
     assert list(tmp_path.iterdir()) == []
@@ -80,7 +79,7 @@ def test_a_configured_token_or_key_or_an_open_proxy_needs_no_file(tmp_path: Path
 
 
 def test_a_file_that_others_can_read_is_tightened_and_told(tmp_path: Path) -> None:
-    """Row 81: a token file with mode 0644 becomes 0600, and the operator hears that it was exposed."""
+    """Row 81: mode 0644 becomes 0600, and the operator hears of the exposure."""
     config = a_config(tmp_path)
     first = ensure_token(config)
     assert first.path is not None
@@ -95,7 +94,7 @@ def test_a_file_that_others_can_read_is_tightened_and_told(tmp_path: Path) -> No
 
 @pytest.mark.parametrize("content", [b"", b"\n", b"short", b"blank in the middle of it", b"\xff" * 32])
 def test_a_file_without_a_token_is_refused_and_left_alone(tmp_path: Path, content: bytes) -> None:
-    """Row 81: an empty, short or garbled token file ends the start with its name; it is never overwritten."""
+    """Row 81: the failed start names an empty, short or garbled file, and never overwrites it."""
     path = tmp_path / "feeds.db.token"
     path.write_bytes(content)
     path.chmod(0o600)
@@ -107,7 +106,7 @@ def test_a_file_without_a_token_is_refused_and_left_alone(tmp_path: Path, conten
 
 
 def test_a_token_file_that_is_a_link_and_a_folder_that_is_not_there_are_refused(tmp_path: Path) -> None:
-    """Row 81: nobody can make another file serve as the token; the error says what is missing."""
+    """Row 81: nobody can make another file serve as the token."""
     target = tmp_path / "elsewhere"
     target.write_text("x" * 32)
     (tmp_path / "feeds.db.token").symlink_to(target)

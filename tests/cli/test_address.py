@@ -1,6 +1,6 @@
-"""Commands beside a server whose port its command line alone says: they find it, or say where they looked.
+"""Commands find a server on a port set by its command line alone, or say where they looked.
 
-What it notes beside its database is believed where it can be its own, and forgotten when it ends.
+The server's note beside its database is trusted only where genuine, and removed at its end.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ Run = Callable[..., Awaitable[tuple[int, str, str]]]
 
 @pytest.fixture
 def cli(capfd: pytest.CaptureFixture[str]) -> Run:
-    """Runs a command in the test's folder; returns exit code, output and messages."""
+    """Run a command in the test's folder; return exit code, output and messages."""
 
     async def run(*arguments: str) -> tuple[int, str, str]:
         capfd.readouterr()
@@ -49,7 +49,7 @@ def note_in(folder: Path) -> Path:
 
 @asynccontextmanager
 async def noted(folder: Path, **settings: Any) -> AsyncIterator[tuple[Served, str]]:
-    """Serve on a port that no configuration names until it has been noted; give the server and its URL."""
+    """Serve on a port known from the note only; return the server and its URL."""
     async with serving(folder, **settings) as served:
         async with asyncio.timeout(20):
             while not await asyncio.to_thread(note_in(folder).exists):
@@ -65,8 +65,7 @@ def bases(exported: str) -> list[str]:
 async def test_commands_find_the_server_of_their_folder(
     cli: Run, origin: Origin, own_folder: Path, store_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """`serve --port N`, then `url`, `list`, `opml` and others in the same folder, with nothing set: they ask
-    it, silently, and when it has ended nothing is left of its note."""
+    """After `serve --port N`, commands need no settings; no note stays afterwards."""
     monkeypatch.setenv("WHOLEFEED_STORE_URL", store_url)
     origin.publish("/feed", atom())
     async with noted(own_folder, store_url=store_url) as (served, base):
@@ -85,8 +84,7 @@ async def test_commands_find_the_server_of_their_folder(
 async def test_the_server_of_the_folder_counts_and_not_the_configured_port(
     cli: Run, own_folder: Path, monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    """Two servers: each folder's commands ask their own; where the configuration names another port, a line
-    says which is taken. --base and server.public_url count over both."""
+    """A line names a deviating port. --base and server.public_url outrank both."""
     elsewhere = tmp_path_factory.mktemp("elsewhere")
     async with noted(own_folder) as (served, base), noted(elsewhere) as (other, _):
         monkeypatch.setenv("WHOLEFEED_SERVER_PORT", str(other.port))
@@ -100,7 +98,7 @@ async def test_the_server_of_the_folder_counts_and_not_the_configured_port(
 
 
 async def test_the_token_that_was_made_goes_with_the_address(cli: Run, own_folder: Path) -> None:
-    """Of `serve --host 0.0.0.0` commands know by its note that it wants the token beside its database."""
+    """After `serve --host 0.0.0.0` the note says that the server wants a token."""
     async with noted(own_folder, server_host="0.0.0.0") as (_, base):
         token = (own_folder / "wholefeed.db.token").read_text("ascii").strip()
         assert (await cli("list"))[0] == 0
@@ -114,8 +112,7 @@ async def test_the_token_that_was_made_goes_with_the_address(cli: Run, own_folde
 async def test_a_note_that_outlived_its_server_is_not_believed(
     cli: Run, origin: Origin, own_folder: Path
 ) -> None:
-    """After SIGKILL it stays: the configured address counts again, `url` says that nobody answers there, and
-    `list` reads the database."""
+    """After SIGKILL the configured address counts, and `list` reads the database."""
     origin.publish("/feed", atom())
     async with noted(own_folder) as (served, _):
         await served.whole(origin.url("/feed"))
@@ -131,8 +128,7 @@ async def test_a_note_that_outlived_its_server_is_not_believed(
 async def test_who_is_asked_in_place_of_a_server_that_vanished_is_said(
     cli: Run, own_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The proxy at the configured address has another database, and is asked all the same; without a note
-    nothing is said."""
+    """The proxy at the configured address may have another database."""
     async with noted(own_folder) as (vanished, _):
         vanished.process.kill()
         await vanished.ended()
@@ -161,8 +157,7 @@ async def test_who_is_asked_in_place_of_a_server_that_vanished_is_said(
 async def test_what_cannot_be_the_server_s_own_is_not_believed(
     cli: Run, own_folder: Path, monkeypatch: pytest.MonkeyPatch, changes: dict[str, object]
 ) -> None:
-    """A note of another machine or container, of a process that has ended, of a port where nobody answers, of
-    another user (who would be sent the token), or that says something else; unchanged it is believed."""
+    """A false note could send the token to another user; the original counts."""
     async with noted(own_folder) as (served, base):
         told = json.loads(note_in(own_folder).read_text("utf-8"))
         assert told == {
@@ -209,7 +204,7 @@ def _folder(note: Path) -> None:
 async def test_whatever_stands_in_the_place_of_the_note_holds_nothing_up(
     cli: Run, own_folder: Path, put: Callable[[Path], None]
 ) -> None:
-    """Where others may write to the folder: commands go by their configuration, and the server ends."""
+    """In a folder that others may write, commands use their configuration."""
     async with noted(own_folder):
         note_in(own_folder).unlink()
         put(note_in(own_folder))
@@ -219,8 +214,7 @@ async def test_whatever_stands_in_the_place_of_the_note_holds_nothing_up(
 @pytest.mark.usefixtures("no_server")
 @pytest.mark.skipif(os.geteuid() != 0, reason="gives files away")
 async def test_root_believes_whoever_owns_the_folder_and_nobody_else(cli: Run, own_folder: Path) -> None:
-    """A command of root's sends the token to a service's proxy, and to no program of another user's that may
-    write to the folder, or could once."""
+    """The token never goes to a program of another writer of the folder."""
     async with noted(own_folder) as (_, base):
         os.chown(note_in(own_folder), 12345, -1)
         assert (await cli("url", FEED))[1].startswith("http://127.0.0.1:9/")
@@ -230,7 +224,7 @@ async def test_root_believes_whoever_owns_the_folder_and_nobody_else(cli: Run, o
 
 @pytest.mark.usefixtures("no_server")
 async def test_a_host_that_is_none_is_no_address(cli: Run, own_folder: Path) -> None:
-    """A note that bears this process's number, and a host that no URL can have."""
+    """A note with this process's number has a host that no URL can have."""
     told = {"host": "a\0b", "port": 8, "process": os.getpid(), "machine": socket.gethostname()}
     note_in(own_folder).write_text(json.dumps(told), "utf-8")
     assert (await cli("url", FEED))[1].startswith("http://127.0.0.1:9/")
@@ -238,7 +232,7 @@ async def test_a_host_that_is_none_is_no_address(cli: Run, own_folder: Path) -> 
 
 @pytest.mark.usefixtures("no_server")
 async def test_where_nothing_is_found_it_is_said_where_it_was_looked_for(cli: Run, own_folder: Path) -> None:
-    """Neither a proxy nor a database: the address and the path, each with its key; nothing is made."""
+    """The message has the address and the path, each with its key; no file appears."""
     looked = f"looked on 127.0.0.1, port 9 (server.host, server.port), and for {own_folder / 'wholefeed.db'}"
     for command in (["list"], ["opml", "--export"], ["forget", FEED]):
         assert looked in (await cli(*command))[2]
@@ -252,8 +246,8 @@ async def test_where_nothing_is_found_it_is_said_where_it_was_looked_for(cli: Ru
 async def test_an_export_leads_through_the_proxy_whatever_the_command_is_configured_with(
     cli: Run, origin: Origin, own_folder: Path, settings: dict[str, object], base: str
 ) -> None:
-    """The command knows neither server.public_url nor fetch.allow_networks of the server that it asks: its
-    list leads through the proxy all the same, by the URL that readers know; --undo gives the publisher's."""
+    """The command lacks the server's server.public_url and fetch.allow_networks; --undo gives the
+    publisher's URLs."""
     origin.publish("/feed", atom())
     async with noted(own_folder, **settings) as (served, here):
         await served.whole(origin.url("/feed"))
@@ -266,7 +260,7 @@ async def test_an_export_leads_through_the_proxy_whatever_the_command_is_configu
 
 
 def test_a_note_is_there_whole_or_not_at_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Who reads it while another server writes finds the one before; a disk that is full leaves that, too."""
+    """A reader of the note during a write sees the one before."""
     config = Config(store=StoreConfig(path=str(tmp_path / "wholefeed.db")))
     address.note(config, 8081)
     before = note_in(tmp_path).read_text("utf-8")

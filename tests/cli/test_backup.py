@@ -1,4 +1,4 @@
-"""`wholefeed backup`: a whole copy, also while the server writes; and what it refuses."""
+"""`wholefeed backup`: a whole copy, also while the server writes; and its refusals."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ FEEDS = 12
 
 @pytest.fixture
 def database(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An empty database, as no server uses it."""
+    """An empty database, without a server."""
     path = tmp_path / "store" / "feeds.db"
     path.parent.mkdir()
     monkeypatch.setenv("WHOLEFEED_STORE_PATH", str(path))
@@ -39,7 +39,7 @@ def names(folder: Path) -> set[str]:
 
 
 async def run_backup(database: Path, target: Path, *flags: str) -> tuple[int, str]:
-    """Run the command in a process of its own; return its exit code and what it says."""
+    """Run the command in its own process; return its exit code and messages."""
     process = await asyncio.create_subprocess_exec(
         sys.executable, "-m", "wholefeed", "backup", *flags, str(target),
         cwd=database.parent, env={**os.environ, "WHOLEFEED_STORE_PATH": str(database)},
@@ -51,7 +51,7 @@ async def run_backup(database: Path, target: Path, *flags: str) -> tuple[int, st
 
 
 def publish(origin: Origin, number: int) -> str:
-    """A feed with an archive; returns its URL."""
+    """Publish a feed with an archive; return its URL."""
     old = atom(*[an_item(f"old-{number}-{n}", n, "x" * 2000) for n in range(20, 0, -1)], archive=True)
     new = atom(an_item(f"new-{number}", 30), prev_archive=f"/{number}/1", feed_id=f"urn:{number}")
     origin.publish(f"/{number}/1", old)
@@ -68,8 +68,7 @@ async def answers(served: Served, urls: list[str]) -> list[tuple[str, bytes]]:
 async def test_a_backup_under_writes_is_restored_and_gives_the_same_answers(
     tmp_path: Path, origin: Origin
 ) -> None:
-    """While the server walks new feeds the copy is made; another server that is given it answers the feeds
-    known before byte for byte, and asks no publisher for them."""
+    """Another server with the copy answers byte for byte, and asks no publisher."""
     before = [publish(origin, number) for number in range(3)]
     later = [publish(origin, number) for number in range(3, FEEDS)]
     target = tmp_path / "backup.db"
@@ -98,8 +97,7 @@ async def test_a_backup_under_writes_is_restored_and_gives_the_same_answers(
 
 
 def test_a_backup_is_of_one_moment_and_makes_no_writer_wait(database: Path, tmp_path: Path) -> None:
-    """A writer that changes two rows in each transaction never shows in halves, and none of its transactions
-    waits for the copy."""
+    """Transactions of two rows never show in halves, and none waits for the copy."""
     with closing(sqlite3.connect(database, isolation_level=None, timeout=0)) as db:
         db.execute("PRAGMA journal_mode = WAL")
         db.execute("CREATE TABLE pair (x INTEGER, filler BLOB)")
@@ -131,7 +129,7 @@ def test_a_backup_is_of_one_moment_and_makes_no_writer_wait(database: Path, tmp_
 def test_a_file_that_is_there_is_replaced_only_on_request(
     database: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Without --force an existing file stays as it is; with it the copy takes its place, mode 0600."""
+    """Without --force an existing file stays; with it the copy replaces it, mode 0600."""
     target = tmp_path / "copy.db"
     target.write_text("precious")
     target.chmod(0o644)
@@ -152,7 +150,7 @@ def test_a_file_that_is_there_is_replaced_only_on_request(
 def test_the_database_s_own_files_are_no_place_for_a_copy(
     database: Path, end: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Not even with --force, nor through a link to its folder."""
+    """The refusal holds with --force, and through a link to the folder."""
     (database.parent.parent / "link").symlink_to(database.parent)
     target = database.parent.parent / "link" / f"{database.name}{end}"
     before = database.read_bytes()
@@ -165,7 +163,7 @@ def test_the_database_s_own_files_are_no_place_for_a_copy(
 def test_what_is_no_place_for_a_file_is_refused_in_one_line(
     database: Path, target: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Standard output, a folder, a folder that is not there, a device: also with --force."""
+    """Standard output, a folder, a missing folder, a device: also with --force."""
     assert main(["backup", "--force", target]) == 1
     said = capsys.readouterr()
     assert said.out == ""
@@ -175,7 +173,7 @@ def test_what_is_no_place_for_a_file_is_refused_in_one_line(
 
 
 def test_no_database_no_backup(own_folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Nothing is created for a wrong store.path, neither database nor copy; a foreign file is not copied."""
+    """A wrong store.path creates neither database nor copy; a foreign file is not copied."""
     assert main(["backup", "copy.db"]) == 1
     assert "there is no database" in capsys.readouterr().err
     with closing(sqlite3.connect(own_folder / "wholefeed.db")) as db:
@@ -188,7 +186,7 @@ def test_no_database_no_backup(own_folder: Path, capsys: pytest.CaptureFixture[s
 def test_a_copy_that_is_not_sound_does_not_count(
     database: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A database that is damaged inside gives no backup, and --force keeps the sound one that is there."""
+    """A damaged database gives no backup, and --force keeps the sound one."""
     target = tmp_path / "copy.db"
     assert main(["backup", str(target)]) == 0
     sound = target.read_bytes()
@@ -203,7 +201,7 @@ def test_a_copy_that_is_not_sound_does_not_count(
 
 
 def test_the_copy_of_an_old_schema_keeps_it(tmp_path: Path, database: Path) -> None:
-    """A backup before an update is one of the earlier version's: it is not migrated on the way."""
+    """A backup before an update is not migrated on the way."""
     with closing(sqlite3.connect(database)) as db:
         db.execute("PRAGMA user_version = 3")
     assert main(["backup", str(tmp_path / "copy.db")]) == 0
@@ -214,7 +212,7 @@ def test_the_copy_of_an_old_schema_keeps_it(tmp_path: Path, database: Path) -> N
 def test_a_shared_database_is_copied_by_its_own_programs(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Exit 1, and the command to type, with what was asked for and without the password."""
+    """Exit 1, with the command to type, its arguments, and no password."""
     monkeypatch.setenv("WHOLEFEED_STORE_URL", "postgresql://me:a-secret@db.test:5433/feeds?sslmode=require")
     assert main(["backup", "my feeds.dump"]) == 1
     assert capsys.readouterr().err == (

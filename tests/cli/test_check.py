@@ -1,4 +1,4 @@
-"""`wholefeed check`: what it says of broken publishers, each with the rule, the document and the line."""
+"""`wholefeed check`: findings on broken publishers, each with rule, document and line."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Said(NamedTuple):
 
 @pytest.fixture
 def check(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Check:
-    """Runs the command; returns exit code, output and messages."""
+    """Run the command; return exit code, output and messages."""
     monkeypatch.setenv("WHOLEFEED_FETCH_ALLOW_NETWORKS", "127.0.0.0/8")
     monkeypatch.setenv("WHOLEFEED_FETCH_RETRIES", "0")
     monkeypatch.setenv("WHOLEFEED_SERVER_PORT", str(free_port()))
@@ -50,7 +50,7 @@ def check(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -
 
 
 def feed(**changes: Any) -> bytes:
-    """The subscription document of a sound publisher, but for these changes."""
+    """Return the subscription document of a sound publisher, with these changes."""
     sound: dict[str, Any] = {"self": FEED, "prev_archive": NEWER, "updated": 6}
     items = changes.pop("items", (an_item("e6", 6), an_item("e5", 5)))
     return atom(*items, **(sound | changes))
@@ -81,7 +81,7 @@ def older(**changes: Any) -> bytes:
 
 
 def publish(origin: Origin, **bodies: bytes) -> str:
-    """Publish a sound feed of three documents, but for these; return its URL."""
+    """Publish a sound feed of three documents, with these changes; return its URL."""
     for name, path, make in (("feed", FEED, feed), ("newer", NEWER, newer), ("older", OLDER, older)):
         body = bodies.get(name) or make()
         origin.publish(path, body, etag=f'"{hash(body)}"')
@@ -89,7 +89,7 @@ def publish(origin: Origin, **bodies: bytes) -> str:
 
 
 def changing(origin: Origin, path: str, *answers: bytes | Status) -> None:
-    """Answer a path with one of these after the other, in turn."""
+    """Answer a path with these in turn."""
     count = -1
 
     def next_one(_request: object) -> Answer:
@@ -104,13 +104,13 @@ def changing(origin: Origin, path: str, *answers: bytes | Status) -> None:
 
 
 def spread(body: bytes, tag: str) -> tuple[bytes, int]:
-    """Put the first such tag on a line of its own; return the document and that line."""
+    """Put the first such tag on its own line; return the document and that line."""
     at = body.index(tag.encode())
     return body[:at] + b"\n" + body[at:], body.count(b"\n", 0, at) + 2
 
 
 def findings(told: str) -> list[Said]:
-    """What `--json` says, errors first."""
+    """Return the findings of `--json`, errors first."""
     said = json.loads(told)
     assert list(said) == ["errors", "warnings"]
     for each in (*said["errors"], *said["warnings"]):
@@ -125,7 +125,7 @@ def findings(told: str) -> list[Said]:
 
 
 def in_words(text: str) -> list[Said]:
-    """The same, as people read it."""
+    """Return the same findings from the text for people."""
     rows = re.findall(
         r"^(error|warning): ([a-z-]+): [a-z]+://[^/\s]+/(.*?)(?:, line (\d+))?$", text, re.MULTILINE
     )
@@ -133,7 +133,7 @@ def in_words(text: str) -> list[Said]:
 
 
 async def said_of(check: Check, url: str) -> list[Said]:
-    """What both forms say; they say the same, and exit with 1 exactly where there are errors."""
+    """Return the findings; both forms agree, and exit with 1 exactly for errors."""
     code, told, _ = await check("--json", url)
     found = findings(told)
     code_of_words, text, _ = await check(url)
@@ -152,8 +152,7 @@ def warning(rule: str, path: str, line: int | None = None) -> Said:
 
 
 async def test_a_sound_feed_is_well(check: Check, origin: Origin, tmp_path: Path) -> None:
-    """Of a feed that keeps all rules it says what is there, and that all is well; each document is asked for
-    twice, without conditions, and nothing is kept."""
+    """Each document is asked for twice, without conditions, and none is stored."""
     what = "3 documents, 6 entries (archived): 0 errors, 0 warnings"
     well = "All is well: readers can have the whole history of this feed."
     assert await check(publish(origin)) == (0, f"{what}\n{well}\n", "")
@@ -164,8 +163,7 @@ async def test_a_sound_feed_is_well(check: Check, origin: Origin, tmp_path: Path
 
 
 async def test_what_is_no_feed_ends_in_one_line(check: Check, origin: Origin) -> None:
-    """Where there is no feed to be read it exits with 1, one line on standard error and nothing else; with 2
-    for a URL that is none."""
+    """The command exits with 1 for an unreadable feed, with 2 for a malformed URL."""
     for answer in (Status(404), Document(body=b"<!doctype html><html></html>"), Document(body=b"nothing")):
         origin.fault("/none", answer, times=2)
         for arguments in ([], ["--json"]):
@@ -176,7 +174,7 @@ async def test_what_is_no_feed_ends_in_one_line(check: Check, origin: Origin) ->
 
 
 async def test_an_archive_that_is_missing_is_an_error(check: Check, origin: Origin) -> None:
-    """RFC 5005, section 4.1: it names the document, and the link that leads there."""
+    """RFC 5005, section 4.1: the finding names the document, and the link to it."""
     body, line = spread(newer(), '<link rel="prev-archive"')
     url = publish(origin, newer=body)
     origin.remove(OLDER)
@@ -188,20 +186,20 @@ async def test_an_archive_that_is_missing_is_an_error(check: Check, origin: Orig
 async def test_a_link_that_nobody_can_follow_is_a_document_that_is_missing(
     check: Check, origin: Origin
 ) -> None:
-    """RFC 5005, section 4.1; R2: where the only link to what is older is no address of the web."""
+    """RFC 5005, section 4.1; R2: the only link to older entries is no address of the web."""
     body, line = spread(newer(prev_archive="gopher://example.org/older"), '<link rel="prev-archive"')
     assert await said_of(check, publish(origin, newer=body)) == [error("document-unavailable", NEWER, line)]
 
 
 async def test_an_archive_that_fails_the_second_time_is_an_error(check: Check, origin: Origin) -> None:
-    """RFC 5005, section 4.1: also where it was had a moment before."""
+    """RFC 5005, section 4.1: a first success does not excuse it."""
     url = publish(origin)
     changing(origin, OLDER, older(), Status(500))
     assert await said_of(check, url) == [error("document-unavailable", OLDER)]
 
 
 async def test_an_archive_that_cannot_be_read_is_an_error(check: Check, origin: Origin) -> None:
-    """RFC 4287, section 2: it names the line where reading ends; one that breaks off counts, too."""
+    """RFC 4287, section 2: the finding names the line where reading ends."""
     url = publish(
         origin, older=b'{"version": "https://jsonfeed.org/version/1.1",\n"title": "A feed",\n"items": [}'
     )
@@ -213,8 +211,7 @@ async def test_an_archive_that_cannot_be_read_is_an_error(check: Check, origin: 
 
 
 async def test_a_loop_is_an_error(check: Check, origin: Origin) -> None:
-    """RFC 5005, section 6: the link that leads back is named; so is that of a document to itself, and among
-    pages."""
+    """RFC 5005, section 6: the link back is named."""
     body, line = spread(older(prev_archive=NEWER), '<link rel="prev-archive"')
     url = publish(origin, older=body)
     assert await said_of(check, url) == [error("loop", OLDER, line)]
@@ -240,8 +237,7 @@ async def test_an_archive_that_changes_is_an_error(check: Check, origin: Origin)
 async def test_what_writes_the_time_is_seen_without_waiting_for_luck(
     check: Check, origin: Origin, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """RFC 5005, section 4: a second at least lies between two looks, so that an archive that bears the time
-    of its making is another one."""
+    """RFC 5005, section 4: at least a second between two looks shows a generation time."""
     url = publish(origin)
     monkeypatch.undo()
     monkeypatch.setenv("WHOLEFEED_FETCH_ALLOW_NETWORKS", "127.0.0.0/8")
@@ -251,8 +247,7 @@ async def test_what_writes_the_time_is_seen_without_waiting_for_luck(
 
 
 async def test_a_current_that_leads_elsewhere_is_an_error(check: Check, origin: Origin) -> None:
-    """RFC 5005, section 4: to nothing, or to another feed; a redirect to the feed, and another URL of it,
-    lead back."""
+    """RFC 5005, section 4: a redirect to the feed, and another URL of it, are sound."""
     body, line = spread(older(current="/gone"), '<link rel="current"')
     url = publish(origin, older=body)
     assert await said_of(check, url) == [error("current-elsewhere", OLDER, line)]
@@ -265,7 +260,7 @@ async def test_a_current_that_leads_elsewhere_is_an_error(check: Check, origin: 
 
 
 async def test_ids_that_differ_between_copies_are_an_error(check: Check, origin: Origin) -> None:
-    """RFC 4287, section 4.2.6: of one entry in two documents, and of one document in two looks."""
+    """RFC 4287, section 4.2.6: one entry in two documents, or one document fetched twice."""
     copy = older().replace(b"<id>urn:e2<", b"<id>urn:other<")
     entry = copy[copy.index(b"<entry>") : copy.index(b"</entry>")] + b"</entry>\n"
     body = newer().replace(b"<entry>", entry + b"<entry>", 1)
@@ -278,8 +273,7 @@ async def test_ids_that_differ_between_copies_are_an_error(check: Check, origin:
 
 
 async def test_entries_of_one_link_are_no_copies_of_one(check: Check, origin: Origin) -> None:
-    """RFC 4287, section 4.2.6: entries that link to one page are several by their titles, and also where a
-    document has several of one title."""
+    """RFC 4287, section 4.2.6: titles tell them apart, unless a document repeats a title."""
     bodies = {"newer": newer(), "older": older()}
     for said, instead in (
         (rb"http://site.test/e\d", b"http://site.test/log"),
@@ -290,7 +284,7 @@ async def test_entries_of_one_link_are_no_copies_of_one(check: Check, origin: Or
 
 
 async def test_a_missing_or_future_updated_is_an_error(check: Check, origin: Origin) -> None:
-    """RFC 4287, sections 4.1.1, 4.1.2 and 4.2.15: of an entry and of the feed."""
+    """RFC 4287, sections 4.1.1, 4.1.2 and 4.2.15: in an entry and in the feed."""
     url = publish(origin, older=older(items=(an_item("e2", 2), an_item("e1", None))))
     assert await said_of(check, url) == [error("updated-missing", OLDER, 4)]
     body = re.sub(rb"<updated>[^<]*</updated><author>", b"<author>", older())
@@ -304,7 +298,7 @@ async def test_a_missing_or_future_updated_is_an_error(check: Check, origin: Ori
 
 
 async def test_a_tombstone_without_a_time_is_an_error(check: Check, origin: Origin) -> None:
-    """RFC 6721, section 3: where `when` is absent, or no time; one that has it is well."""
+    """RFC 6721, section 3: `when` is absent, or no time."""
     extra = (
         f'\n<at:deleted-entry xmlns:at="{TOMBSTONE_NS}" ref="urn:a" when="2005-11-29T12:11:12Z"/>'
         f'\n<at:deleted-entry xmlns:at="{TOMBSTONE_NS}" ref="urn:b"/>'
@@ -318,7 +312,7 @@ async def test_a_tombstone_without_a_time_is_an_error(check: Check, origin: Orig
 
 
 async def test_a_feed_without_a_history_is_told_how_to_link_one(check: Check, origin: Origin) -> None:
-    """RFC 5005, sections 2 and 4: no link, no history; fh:complete is an answer, too."""
+    """RFC 5005, sections 2 and 4: fh:complete is an answer, too."""
     url = publish(origin, feed=feed(prev_archive=None))
     assert await said_of(check, url) == [warning("no-history", FEED)]
     assert "prev-archive, or say with fh:complete" in (await check(url))[1]
@@ -327,7 +321,7 @@ async def test_a_feed_without_a_history_is_told_how_to_link_one(check: Check, or
 
 
 async def test_links_of_the_drafts_are_a_warning(check: Check, origin: Origin) -> None:
-    """RFC 5005, section 4: fh:prev is followed, and prev-archive what is meant."""
+    """RFC 5005, section 4: fh:prev is followed, and prev-archive advised."""
     body, line = spread(feed(prev_archive=None, extra=f"<fh:prev>{OLDER}</fh:prev>"), "<fh:prev>")
     url = publish(origin, feed=body, older=older(next_archive=None))
     assert await said_of(check, url) == [warning("old-links", FEED, line)]
@@ -356,7 +350,7 @@ async def test_archives_that_caches_may_not_keep_are_a_warning(check: Check, ori
 
 
 async def test_an_archive_that_is_linked_too_early_is_a_warning(check: Check, origin: Origin) -> None:
-    """RFC 5005, section 4: where all others have more entries, the first one is not complete."""
+    """RFC 5005, section 4: an archive with fewer entries than all others is incomplete."""
     body, line = spread(feed(prev_archive="/archive/3"), '<link rel="prev-archive"')
     url = publish(origin, feed=body, newer=newer(next_archive="/archive/3"))
     third = atom(
@@ -369,7 +363,7 @@ async def test_an_archive_that_is_linked_too_early_is_a_warning(check: Check, or
 
 @pytest.mark.fault("158")
 async def test_archives_that_are_numbered_from_the_newest_are_a_warning(check: Check, origin: Origin) -> None:
-    """R35; RFC 5005, section 4: a new entry moves others from each of them to the next."""
+    """R35; RFC 5005, section 4: a new entry shifts others to the next archive."""
     body, line = spread(feed(prev_archive="/archive/1"), '<link rel="prev-archive"')
     url = publish(
         origin,
@@ -381,9 +375,8 @@ async def test_archives_that_are_numbered_from_the_newest_are_a_warning(check: C
 
 
 async def test_links_that_contradict_each_other_are_a_warning(check: Check, origin: Origin) -> None:
-    """RFC 5005, sections 2 to 4: two of one relation, one of the document and one of HTTP, next-archive and
-    self that name another document, fh:complete beside prev-archive, and fh:archive in the subscription
-    document."""
+    """RFC 5005, sections 2 to 4: such as fh:complete beside prev-archive, and fh:archive in the
+    subscription document."""
     body, line = spread(feed(extra='<link rel="prev-archive" href="/x"/>'), '<link rel="prev-archive"')
     url = publish(origin, feed=body)
     assert await said_of(check, url) == [warning("links-contradict", FEED, line)]
@@ -408,7 +401,7 @@ async def test_links_that_contradict_each_other_are_a_warning(check: Check, orig
 
 
 async def test_entries_that_leave_for_nowhere_are_a_warning(check: Check, origin: Origin) -> None:
-    """RFC 5005, section 4: what leaves the subscription document stands in an archive; a deletion is said."""
+    """RFC 5005, section 4: old entries need an archive or a tombstone."""
     url = publish(origin)
     changing(origin, FEED, feed(), feed(items=(an_item("e7", 7),)))
     assert await said_of(check, url) == [warning("entries-left", FEED, 3), warning("entries-left", FEED, 4)]
@@ -421,15 +414,14 @@ async def test_entries_that_leave_for_nowhere_are_a_warning(check: Check, origin
 
 
 async def test_documents_that_readers_refuse_are_a_warning(check: Check, origin: Origin) -> None:
-    """docs/readers.md: a document larger than a reader takes, with the names of those that refuse it."""
+    """docs/readers.md: a document larger than a reader accepts, with the names of these readers."""
     url = publish(origin, feed=feed(items=(an_item("e6", 6, "x" * 11_000_000),)))
     assert await said_of(check, url) == [warning("readers-refuse", FEED)]
     assert "too many for CommaFeed, Feedbin" in (await check(url))[1]
 
 
 async def test_what_had_to_be_repaired_is_a_warning_and_lines_stay(check: Check, origin: Origin) -> None:
-    """XML 1.0, section 2.1: a bare & is repaired and told; lines of the document are those that it was sent
-    with."""
+    """XML 1.0, section 2.1: line numbers are those of the sent document."""
     body = older(items=(an_item("e2", 2, "this & that"), an_item("e1", None)))
     for sent in (body, body.decode().replace("utf-8", "utf-16").encode("utf-16")):
         assert await said_of(check, publish(origin, older=sent)) == [
@@ -439,7 +431,7 @@ async def test_what_had_to_be_repaired_is_a_warning_and_lines_stay(check: Check,
 
 
 async def test_lines_of_a_document_in_another_encoding(check: Check, origin: Origin) -> None:
-    """They are those of the document as it was sent, in UTF-16, and those of a JSON Feed."""
+    """Line numbers are those of the sent document."""
     body = older(items=(an_item("e2", 2), an_item("e1", None))).decode().replace("utf-8", "utf-16")
     url = publish(origin, older=body.encode("utf-16"))
     assert await said_of(check, url) == [error("updated-missing", OLDER, 4)]
@@ -455,7 +447,7 @@ async def test_lines_of_a_document_in_another_encoding(check: Check, origin: Ori
 
 
 async def test_a_podcast_that_names_a_new_address_is_told_to_redirect(check: Check, origin: Origin) -> None:
-    """R25: apps follow it, and whoever reads by HTTP does not; at the new address it says nothing new."""
+    """R25: apps follow the new address, and HTTP clients do not."""
     url = origin.url("/rss")
     element = '<itunes:new-feed-url xmlns:itunes="http://www.itunes.com/dtds/podcast-1.0.dtd">%s</itunes:new-feed-url>'
     body, line = spread(
@@ -474,7 +466,7 @@ async def test_a_podcast_that_names_a_new_address_is_told_to_redirect(check: Che
 
 
 async def test_rss_is_judged_by_its_own_rules(check: Check, origin: Origin) -> None:
-    """RSS asks for no updated and no self; an item without a guid is a warning."""
+    """RSS needs no updated and no self, but a guid."""
     body = rss(an_item("e2", 2), an_item("e1", 1)).replace(b"<guid isPermaLink='false'>urn:e1</guid>", b"")
     origin.publish("/rss", body, content_type="application/rss+xml", etag='"1"')
     assert await said_of(check, origin.url("/rss")) == [
@@ -484,14 +476,13 @@ async def test_rss_is_judged_by_its_own_rules(check: Check, origin: Origin) -> N
 
 
 async def test_ids_that_unlike_entries_share_are_a_warning(check: Check, origin: Origin) -> None:
-    """RFC 4287, section 4.2.6: two entries of one document with one id, and texts of their own."""
+    """RFC 4287, section 4.2.6: their texts differ."""
     body = older(items=(an_item("e2", 2), an_item("e1", 2))).replace(b"<id>urn:e1<", b"<id>urn:e2<")
     assert await said_of(check, publish(origin, older=body)) == [warning("id-repeated", OLDER)]
 
 
 async def test_what_publishers_write_moves_no_cursor(check: Check, origin: Origin) -> None:
-    """Control characters, and those that turn the direction of text, reach neither a terminal nor
-    `--json`."""
+    """Control and direction characters reach neither a terminal nor `--json`."""
     evil = "&#x9b;2J&#x202e;&#x7f;"
     copy = older().replace(b"<id>urn:e2<", f"<id>urn:{evil}<".encode())
     entry = copy[copy.index(b"<entry>") : copy.index(b"</entry>")] + b"</entry>\n"
@@ -507,7 +498,7 @@ async def test_what_publishers_write_moves_no_cursor(check: Check, origin: Origi
 
 
 async def test_whatever_leads_to_the_feed_will_do(check: Check, origin: Origin) -> None:
-    """R3: a page that announces it, a redirect, and an archive document lead to the same feed."""
+    """R3: a page that announces it, a redirect, and an archive document."""
     publish(origin)
     head = f'<link rel="alternate" type="application/atom+xml" href="{FEED}">'
     origin.publish("/", f"<!doctype html><html><head>{head}</head></html>", content_type="text/html")
@@ -518,21 +509,21 @@ async def test_whatever_leads_to_the_feed_will_do(check: Check, origin: Origin) 
 
 
 async def test_what_was_not_asked_is_no_finding(check: Check, origin: Origin) -> None:
-    """A host that asks to be left alone is left alone, and its other documents are not said to fail."""
+    """Documents of a host that asks to be left alone are not failures."""
     url = publish(origin)
     origin.fault(OLDER, Status(503, (("Retry-After", "60"),)))
     assert await said_of(check, url) == [error("document-unavailable", OLDER)]
 
 
 async def test_of_many_findings_of_a_rule_some_are_told(check: Check, origin: Origin) -> None:
-    """A feed of thousands of entries without a date fills no screen: twenty, and how many more there are."""
+    """Twenty are shown, and the number of the rest."""
     url = publish(origin, feed=feed(items=tuple(an_item(f"x{n}", None) for n in range(50))))
     assert await said_of(check, url) == [error("updated-missing", FEED, 3 + n) for n in range(20)]
     assert "[and 30 more]" in (await check(url))[1]
 
 
 async def test_nothing_is_asked_for_but_what_is_linked(check: Check, origin: Origin) -> None:
-    """Neither an archive's next number nor the pages of a WordPress: a check costs what is there."""
+    """Neither an archive's next number nor the pages of a WordPress."""
     body = rss(an_item("a", 1), extra="<generator>https://wordpress.org/?v=6.5</generator>")
     origin.publish("/wp/feed/", body, content_type="application/rss+xml", etag='"1"')
     await check(origin.url("/wp/feed/"))

@@ -1,4 +1,4 @@
-"""Shell completion: what is printed, and what a real bash makes of it."""
+"""Shell completion: the printed script, and its effect in a real bash."""
 
 from __future__ import annotations
 
@@ -22,8 +22,7 @@ def printed(shell: str, capsys: pytest.CaptureFixture[str]) -> str:
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "tcsh"])
 def test_every_command_is_in_it(shell: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """It is made from the parser: each command stands in it, whatever the shell; another shell is told those
-    that there are."""
+    """An unknown shell gets the list of known ones."""
     text = printed(shell, capsys)
     assert [command.name for command in COMMANDS if command.name not in text] == []
     with pytest.raises(SystemExit) as end:
@@ -49,7 +48,7 @@ def test_every_command_is_in_it(shell: str, capsys: pytest.CaptureFixture[str]) 
 def test_a_real_bash_completes(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], words: list[str], expected: set[str]
 ) -> None:
-    """bash reads it without complaint, and completes commands, flags and the names of files."""
+    """bash completes commands, flags and file names without complaint."""
     (tmp_path / "subscriptions.opml").touch()
     script = tmp_path / "completion.bash"
     script.write_text(printed("bash", capsys))

@@ -1,4 +1,4 @@
-"""`wholefeed doctor`: each of its findings beside what is good, and the whole command."""
+"""`wholefeed doctor`: each finding beside its healthy case, and the whole command."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ CHECKS = {
 
 
 def verdicts(found: Iterable[CheckFinding]) -> dict[str, CheckVerdict]:
-    """The gravest verdict of each check; what is not good says what to do."""
+    """Return the gravest verdict of each check; bad ones give advice."""
     gravest: dict[str, CheckVerdict] = {}
     for each in found:
         assert each.advice or each.verdict in (GOOD, SKIPPED)
@@ -72,7 +72,7 @@ def verdicts(found: Iterable[CheckFinding]) -> dict[str, CheckVerdict]:
 
 
 def gravest(found: Iterable[CheckFinding], check: str) -> CheckFinding:
-    """The gravest finding of one check."""
+    """Return the gravest finding of one check."""
     return max(
         (each for each in found if each.check == check),
         key=lambda each: list(CheckVerdict).index(each.verdict),
@@ -92,7 +92,7 @@ pytestmark = pytest.mark.usefixtures("no_server")
 
 
 def test_offline_everything_else_is_looked_at(own_folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Exit 0; nothing is made: no database, no token, no lock."""
+    """Exit 0, without a new database, token or lock."""
     assert main(["doctor", "--offline"]) == 0
     shown = capsys.readouterr().out
     assert "skipped  dns          not asked: --offline" in shown
@@ -103,7 +103,7 @@ def test_offline_everything_else_is_looked_at(own_folder: Path, capsys: pytest.C
 def test_what_is_wrong_is_exit_1_and_a_warning_is_not(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """As JSON, for whoever watches many: the gravest verdict, and each finding with all its parts."""
+    """JSON for monitoring has the gravest verdict, and each finding with all its parts."""
     monkeypatch.setenv("WHOLEFEED_LIMITS_WORKERS", "0")
     assert main(["doctor", "--offline", "--json"]) == 0
     told = json.loads(capsys.readouterr().out)
@@ -116,8 +116,7 @@ def test_what_is_wrong_is_exit_1_and_a_warning_is_not(
 
 
 def test_nothing_is_printed_but_what_was_found(capfd: pytest.CaptureFixture[str]) -> None:
-    """What a fetch logs is said in the finding already: exit 1, since the guard refuses. What is no URL is
-    exit 2 and one line."""
+    """A refusal of the guard is exit 1 without its log line; a malformed URL is exit 2."""
     assert main(["doctor", "http://127.0.0.1:22/feed"]) == 1
     shown = capfd.readouterr()
     assert "wrong    fetch" in shown.out
@@ -127,7 +126,7 @@ def test_nothing_is_printed_but_what_was_found(capfd: pytest.CaptureFixture[str]
 
 
 def test_the_text_has_a_line_each_and_what_to_do_below() -> None:
-    """As a person reads it, with the sum at the end."""
+    """The sum comes last."""
     fine, odd, broken = good("a", "all is well"), warning("c", "odd", "do that"), wrong("d", "no", "mend it")
     assert as_text([fine, odd, broken, broken]).splitlines() == [
         "good     a            all is well",
@@ -145,7 +144,7 @@ def test_the_text_has_a_line_each_and_what_to_do_below() -> None:
 
 
 async def test_a_document_is_fetched_as_the_proxy_does(origin: Origin, tmp_path: Path) -> None:
-    """With a URL: its name, itself, and the clock by it."""
+    """With a URL: its name, the document, and the clock by it."""
     origin.publish("/feed", atom(an_item("a")))
     config = a_config(tmp_path, server={"port": 9})
     found = await run_checks(config, origin.url("/feed"), MACHINE, is_offline=False)
@@ -155,7 +154,7 @@ async def test_a_document_is_fetched_as_the_proxy_does(origin: Origin, tmp_path:
 
 
 async def test_no_check_holds_the_others_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """One that does not come back is told so, one that fails too; the rest is worth having."""
+    """A check that hangs or fails is reported, and the others still give results."""
 
     async def hangs(*_: object) -> list[object]:
         await asyncio.Event().wait()
@@ -176,7 +175,7 @@ async def test_no_check_holds_the_others_up(tmp_path: Path, monkeypatch: pytest.
 
 
 async def test_a_thread_that_is_stuck_is_not_waited_for() -> None:
-    """A dead disk may keep it for ever: neither the command nor its end waits."""
+    """A dead disk may block a thread for ever."""
     stuck = threading.Event()
     with pytest.raises(TimeoutError):
         async with asyncio.timeout(0.05):
@@ -216,7 +215,7 @@ INSTALLED = {"aiohttp": "3.14.5", "backports-zstd": "1.3.0", "idna": "3.10"}
 def test_versions_are_held_against_their_bounds(
     python: str, installed: dict[str, str | None], of_python: CheckVerdict, of_libraries: CheckVerdict
 ) -> None:
-    """By numbers, not by letters; what is an extra's, or another Python's, need not be there."""
+    """Comparison goes by numbers, not by letters; extras may be absent."""
     found = judge_versions(python, ">=3.11", REQUIRED, {**INSTALLED, **installed}.get)
     assert verdicts(found) == {"python": of_python, "libraries": of_libraries}
 
@@ -228,7 +227,7 @@ def test_the_tests_run_with_libraries_within_their_bounds() -> None:
 
 @pytest.mark.parametrize(("open_files", "verdict"), [(1024, WARNING), (4096, GOOD), (-1, GOOD)])
 def test_few_open_files_are_a_warning_and_uvloop_is_advised(open_files: int, verdict: CheckVerdict) -> None:
-    """2,048 readers at once need as many and more; the loop is faster, and not needed."""
+    """2,048 readers at once need as many files and more; uvloop is optional."""
     machine = replace(MACHINE, open_files=open_files)
     for has_uvloop in (True, False):
         loop, files = judge_machine(machine, has_uvloop=has_uvloop, loop="some.Loop")
@@ -238,7 +237,7 @@ def test_few_open_files_are_a_warning_and_uvloop_is_advised(open_files: int, ver
 
 
 def test_a_container_s_own_memory_counts(tmp_path: Path) -> None:
-    """What its cgroup allows, where that is less than the machine has; `max` is no bound."""
+    """The lower limit counts, the cgroup's or the machine's; `max` is no bound."""
     group = tmp_path / "sys" / "fs" / "cgroup"
     group.mkdir(parents=True)
     (group / "memory.max").write_text("268435456\n", "ascii")
@@ -316,7 +315,7 @@ def test_what_fits_is_not_complained_of(server: dict[str, Any]) -> None:
     ],
 )
 def test_what_does_not_fit_is_a_warning(sections: dict[str, Any], words: str) -> None:
-    """One each, with what to type; nothing else is complained of."""
+    """Each setting has one warning, with a command to type, and no other."""
     found = judge_settings(a_config_with(**sections), MACHINE)
     (said,) = [each for each in found if each.verdict is not GOOD]
     assert said.verdict is WARNING
@@ -337,14 +336,14 @@ def test_what_does_not_fit_is_a_warning(sections: dict[str, Any], words: str) ->
     ],
 )
 def test_what_cannot_be_meant_is_wrong(sections: dict[str, Any], words: str) -> None:
-    """It does harm, or nothing of what it says."""
+    """A wrong setting does harm, or has no effect."""
     (said,) = [each for each in judge_settings(a_config_with(**sections), MACHINE) if each.verdict is WRONG]
     assert words in said.text
     assert said.advice
 
 
 def test_what_depends_on_more_than_the_settings() -> None:
-    """A token that will be made is told; a wildcard is read as the guard does; Docker kills after 10 s."""
+    """The wildcard is read as the guard does; Docker kills after 10 s."""
     (told,) = judge_settings(a_config_with(server=PUBLIC), MACHINE)
     assert (told.verdict, "wholefeed.db.token" in told.text) == (GOOD, True)
     archive = a_config_with(history={"memento": True}, fetch={"allow_hosts": ("*.archive.org",)})
@@ -353,7 +352,7 @@ def test_what_depends_on_more_than_the_settings() -> None:
     assert [each.verdict for each in judge_settings(patient, CONTAINER)] == [WARNING]
 
 
-# Files that secrets come from
+# Files with secrets
 
 VARIABLE = "WHOLEFEED_SERVER_ACCESS_TOKEN_FILE"
 SECRET = "t" * 20
@@ -361,7 +360,7 @@ SECRET = "t" * 20
 
 @pytest.fixture
 def folder() -> Iterator[Path]:
-    """One that others may enter; pytest's own lie below a folder that they may not."""
+    """A folder that others may enter; pytest's own are closed."""
     with TemporaryDirectory() as name:
         path = Path(name)
         path.chmod(0o755)
@@ -369,8 +368,7 @@ def folder() -> Iterator[Path]:
 
 
 def test_a_secret_that_others_can_read_is_none(folder: Path) -> None:
-    """Neither its own mode nor a folder keeps them out; in a container nobody else is; nor is what has gone
-    a fault. Other variables name no secrets."""
+    """Mode and folder count; a container has no others, and a missing file is no fault."""
     token = folder / "token"
     token.write_text(SECRET)
 
@@ -395,7 +393,7 @@ def test_a_secret_that_others_can_read_is_none(folder: Path) -> None:
 def test_the_token_that_was_made_is_looked_at(
     own_folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """By the whole command, with nothing of the secret."""
+    """The whole command looks at it, and prints nothing of the secret."""
     made, named = own_folder / "wholefeed.db.token", own_folder / "named"
     for path in (made, named):
         path.touch(0o600)
@@ -428,7 +426,7 @@ async def test_a_name_is_looked_up_as_the_proxy_does(
     verdict: CheckVerdict,
     words: str,
 ) -> None:
-    """With its addresses, or what the name server said; each new publisher waits for a slow one."""
+    """Each new publisher waits for a slow name server."""
     for name, seconds in patience.items():
         monkeypatch.setattr(doctor, name, seconds)
     found = await check_names("a.example", Config(), names)
@@ -437,7 +435,7 @@ async def test_a_name_is_looked_up_as_the_proxy_does(
 
 
 async def test_behind_a_proxy_no_name_is_looked_up() -> None:
-    """That is the proxy's job."""
+    """The outgoing proxy looks names up."""
     names, config = Names(), a_config_with(fetch={"proxy": "http://127.0.0.1:3128"})
     own = config_of({"publisher": [{"host": "b.example", "proxy": "http://127.0.0.1:3128"}]}).publisher
     assert (await check_names("a.example", config, names)).verdict is SKIPPED
@@ -448,8 +446,7 @@ async def test_behind_a_proxy_no_name_is_looked_up() -> None:
 
 
 async def test_one_document_is_fetched_and_judged(origin: Origin, tmp_path: Path) -> None:
-    """Status, size, type, redirects, entries; a page was fetched, so the way out is good; RFC 9110, 6.6.1:
-    the clock agrees with the answer's Date where it tells one."""
+    """A page proves the way out, too; RFC 9110, 6.6.1: the clock agrees with the response's Date."""
     origin.publish("/feed", atom(an_item("a"), an_item("b")))
     origin.redirect("/old", "/feed")
     document, clock = await check_fetch(origin.url("/old"), a_config(tmp_path))
@@ -467,8 +464,7 @@ async def test_one_document_is_fetched_and_judged(origin: Origin, tmp_path: Path
 async def test_what_cannot_be_fetched_is_wrong_and_says_why(
     origin: Origin, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The guard, a closed port, a status: each with its slug and something to do. It takes seconds, whatever
-    fetch.document_timeout_seconds says."""
+    """Each failure has its slug and advice, within seconds, despite fetch.document_timeout_seconds."""
     origin.answer("/gone", Status(404))
     config = a_config(tmp_path)
     guarded = a_config(tmp_path, fetch={"allow_networks": ()})
@@ -486,7 +482,7 @@ async def test_what_cannot_be_fetched_is_wrong_and_says_why(
 
 
 async def test_no_secret_of_a_url_is_shown(origin: Origin, tmp_path: Path) -> None:
-    """Feeds of podcasts bear tokens in their query: what is printed is pasted into reports."""
+    """Podcast feeds have tokens in their query, and people paste the output into reports."""
     origin.publish("/feed", atom(an_item("a")))
     origin.redirect("/moved", "/gone?token=secret")
     for path in ("/feed?token=secret", "/moved?token=secret", "/gone?token=secret"):
@@ -532,15 +528,13 @@ def test_what_answers_is_judged_by_where_it_does(
     check: str,
     expected: CheckVerdict | None,
 ) -> None:
-    """Whoever looks before the first start has nothing wrong; nothing is said of readers where another
-    address, a socket or a firewall decides it."""
+    """Before the first start nothing is wrong; a socket or a firewall leaves the reach of readers open."""
     found = judge_server(a_config_with(server=server), own, is_container=False, **others)
     assert verdicts(found).get(check) is expected
 
 
 def test_what_a_reader_elsewhere_needs_is_told() -> None:
-    """From 127.0.0.1 only this machine is reached; in a container only what shares its network, or the
-    folder of a socket."""
+    """127.0.0.1 reaches this machine only, or its container's network."""
     (_, found) = judge_server(Config(), RUNS, is_container=False)
     assert "WHOLEFEED_SERVER_HOST=0.0.0.0" in found.advice
     for server, expected in (({}, WARNING), (SOCKET, None), (NAMED, None)):
@@ -549,7 +543,7 @@ def test_what_a_reader_elsewhere_needs_is_told() -> None:
 
 
 def test_whether_a_socket_can_be_made_is_told_before_the_first_start(tmp_path: Path) -> None:
-    """The folder must be there, and nothing else may bear the name; what a killed server left may."""
+    """The folder must exist; the socket of a killed server may stay."""
     (tmp_path / "file").touch()
     with closing(socket.socket(socket.AF_UNIX)) as left:
         left.bind(str(tmp_path / "left"))
@@ -560,7 +554,7 @@ def test_whether_a_socket_can_be_made_is_told_before_the_first_start(tmp_path: P
 
 
 async def test_a_running_server_is_found_by_each_of_its_addresses(tmp_path: Path) -> None:
-    """Its port, its socket, and its public URL with a path, which --offline leaves alone."""
+    """The port, the socket, and the public URL with a path, unless --offline."""
     path = tmp_path / "wholefeed.sock"
     named = "https://feeds.example.org/feeds"
     async with serving(tmp_path, server_socket=path, server_public_url=named) as served:
@@ -575,7 +569,7 @@ async def test_a_running_server_is_found_by_each_of_its_addresses(tmp_path: Path
 
 
 async def test_a_stranger_and_nobody_are_told_apart(origin: Origin, tmp_path: Path) -> None:
-    """Another program at the port answers something else than our health, or speaks no HTTP."""
+    """Another program at the port answers without our health, or speaks no HTTP."""
     server = {"port": origin.port, "public_url": "http://127.0.0.1:9"}
     config = a_config(tmp_path, server=server)
     own, public = await check_server(config, is_container=False, is_offline=False)
@@ -591,7 +585,7 @@ async def test_a_stranger_and_nobody_are_told_apart(origin: Origin, tmp_path: Pa
 async def test_a_public_url_that_leads_on_is_told_where_to(
     proxy: Proxy, origin: Origin, tmp_path: Path
 ) -> None:
-    """The reverse proxy sends http to https, and public_url says http."""
+    """The reverse proxy redirects http to https, and public_url says http."""
     origin.redirect("/healthz", "https://feeds.example.org/healthz", status=301)
     server = {"port": proxy.client.port, "public_url": f"http://127.0.0.1:{origin.port}"}
     own, public = await check_server(a_config(tmp_path, server=server), is_container=False, is_offline=False)
@@ -600,7 +594,7 @@ async def test_a_public_url_that_leads_on_is_told_where_to(
 
 
 def test_the_doctor_says_which_publisher_counts_and_what_it_wants(folder: Path) -> None:
-    """A1, A6: by names alone; by http its secrets stay here, mostly; and that the server would not start."""
+    """A1, A6: names alone, the secrets withheld over http, and an error of the server's start."""
     secret = folder / "credentials"
     secret.write_text("reader:canary")
     tables: list[dict[str, object]] = [
@@ -635,7 +629,7 @@ def test_the_doctor_says_which_publisher_counts_and_what_it_wants(folder: Path) 
 
 
 async def test_the_doctor_fetches_as_the_proxy_does(origin: Origin, tmp_path: Path) -> None:
-    """A2: with what the publisher of the document wants."""
+    """A2: the doctor sends the header fields configured for the document's publisher."""
     origin.publish("/feed", atom(an_item("a")))
     tables = [{"host": origin.host, "headers": {"X-Key": "canary"}, "user_agent": "Reader/1"}]
     config = replace(a_config(tmp_path), publisher=config_of({"publisher": tables}).publisher)

@@ -1,4 +1,4 @@
-"""`wholefeed doctor`: what it says of a database, a file or the one that replicas share."""
+"""`wholefeed doctor`: findings on a database, as a file or shared by replicas."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def path(tmp_path: Path) -> Path:
 
 
 def a_store(path: Path) -> Path:
-    """An empty database in the mode that the server uses."""
+    """An empty database in the server's mode."""
     empty_store.put_at(path)
     with closing(sqlite3.connect(path)) as db:
         db.execute("PRAGMA journal_mode = WAL")
@@ -86,7 +86,7 @@ def add_aliases(path: Path, number: int) -> None:
 def test_what_keeps_the_server_from_starting_is_wrong(
     path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, denied: str, words: str
 ) -> None:
-    """The folder must take new files, and the database be read and written; else nothing is said."""
+    """The folder must accept new files, and the database reads and writes."""
     assert list(check_place(path, tmp_path)) == []
     wanted = {"folder": (tmp_path, os.W_OK | os.X_OK), "read": (path, os.R_OK), "write": (path, os.W_OK)}
     monkeypatch.setattr(os, "access", lambda *asked: asked != wanted[denied])
@@ -117,7 +117,7 @@ def test_what_others_can_read_is_a_warning(path: Path, tmp_path: Path) -> None:
 def test_room_on_the_volume(
     path: Path, size: int, log_size: int, free: int, max_bytes: int, expected: CheckVerdict, words: str
 ) -> None:
-    """Before it is full, not after; a bound that the volume cannot hold is none."""
+    """The warning precedes a full disk; a bound beyond the volume is useless."""
     log = Path(f"{path}-wal")
     log.touch()
     os.truncate(path, size)
@@ -143,7 +143,7 @@ def test_what_is_in_it(path: Path, changes: dict[str, Any], expected: CheckVerdi
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="gives a file away")
 def test_root_is_told_of_files_that_the_service_cannot_open(tmp_path: Path) -> None:
-    """What was restored as root, in a folder of the service's user: root itself can open it."""
+    """After a restore as root, the service's user cannot open them; root itself can."""
     path, service = tmp_path / "feeds.db", 10001
     os.chown(tmp_path, service, service)
     for name in ("feeds.db", "feeds.db-wal", "feeds.db.lock"):
@@ -154,12 +154,12 @@ def test_root_is_told_of_files_that_the_service_cannot_open(tmp_path: Path) -> N
     found = gravest(check_place(path, tmp_path), "database")
     assert found.verdict is WRONG
     assert found.text.endswith(f"(uid {service}): {path}")
-    os.chown(tmp_path, 0, 0)  # of a root that runs it itself: it can open everything
+    os.chown(tmp_path, 0, 0)  # root itself can open everything
     assert list(check_place(path, tmp_path)) == []
 
 
 def test_a_database_that_nobody_uses_is_looked_at_and_left_alone(tmp_path: Path) -> None:
-    """Nothing is created beside it, and no byte of it changes; where there is none, none is made."""
+    """No byte of it changes, and a missing one is not made."""
     path = tmp_path / "feeds.db"
     found, content = check_database(path, 0)
     assert (verdicts(found)["database"], content, list(tmp_path.iterdir())) == (GOOD, None, [])
@@ -173,7 +173,7 @@ def test_a_database_that_nobody_uses_is_looked_at_and_left_alone(tmp_path: Path)
 
 
 async def test_a_database_in_use_is_looked_at_beside_the_server(proxy: Proxy, origin: Origin) -> None:
-    """Its newest feed, when a publisher was asked, and which process has it."""
+    """The doctor shows the newest feed, the last fetch, and the process with the database."""
     origin.publish("/feed", atom(an_item("a")))
     await proxy.whole(origin.url("/feed"))
     found, content = await asyncio.to_thread(check_database, proxy.database, 0)
@@ -185,7 +185,7 @@ async def test_a_database_in_use_is_looked_at_beside_the_server(proxy: Proxy, or
 
 @pytest.mark.parametrize("body", [None, b"", b"no database at all" * 100])
 def test_a_file_that_is_none_of_ours_is_wrong(tmp_path: Path, body: bytes | None) -> None:
-    """As serve would say at its start; so is a folder that is not there."""
+    """serve would refuse it at its start; so is a missing folder."""
     path = tmp_path / "feeds.db" if body is not None else tmp_path / "none" / "feeds.db"
     if body is not None:
         path.write_bytes(body)
@@ -193,7 +193,7 @@ def test_a_file_that_is_none_of_ours_is_wrong(tmp_path: Path, body: bytes | None
 
 
 def test_damage_is_found(tmp_path: Path) -> None:
-    """In the middle of a file whose header is good."""
+    """The damage lies in the middle, behind a good header."""
     path = a_store(tmp_path / "feeds.db")
     add_aliases(path, 500)
     body = bytearray(path.read_bytes())
@@ -208,7 +208,7 @@ def test_damage_is_found(tmp_path: Path) -> None:
 
 
 def test_a_large_database_is_looked_at_no_longer_than_there_is_time(tmp_path: Path) -> None:
-    """What was not looked at is not called damaged."""
+    """Unread parts are not called damaged."""
     path = a_store(tmp_path / "feeds.db")
     add_aliases(path, 20_000)
     assert examine(path, seconds=-1).damage is None
@@ -216,7 +216,7 @@ def test_a_large_database_is_looked_at_no_longer_than_there_is_time(tmp_path: Pa
 
 
 def test_who_holds_the_lock_is_told(tmp_path: Path) -> None:
-    """By the kernel's own list; where there is none, nobody is named."""
+    """The kernel's own list counts; without it, nobody is named."""
     path = tmp_path / "feeds.db"
     assert lock_holder(path) is None
     with lock_database(path):
@@ -226,7 +226,7 @@ def test_who_holds_the_lock_is_told(tmp_path: Path) -> None:
 
 
 def test_the_nearest_mount_says_the_file_system(tmp_path: Path) -> None:
-    """A share that is mounted below a local disk is a share."""
+    """A share mounted below a local disk is a share."""
     mounts = tmp_path / "mounts"
     mounts.write_text(
         f"/dev/a / ext4 rw 0 0\nnas:/x {tmp_path} nfs4 rw 0 0\nb {tmp_path}/deeper xfs rw 0 0\n"
@@ -256,7 +256,7 @@ def test_the_nearest_mount_says_the_file_system(tmp_path: Path) -> None:
 def test_a_clock_is_held_against_what_is_stored_and_a_publisher_s(
     found: CheckFinding, expected: CheckVerdict
 ) -> None:
-    """docs/faults.md row 73: nobody can have been asked in the future; a minute may be the publisher's."""
+    """docs/faults.md row 73: no fetch lies in the future; a minute is tolerated."""
     assert found.verdict is expected
 
 
@@ -272,7 +272,7 @@ PGBOUNCER = shutil.which("pgbouncer") or shutil.which("pgbouncer", path="/usr/sb
 
 
 def test_a_database_as_it_should_be() -> None:
-    """Its version, size and schema, how many replicas use it, and how far away it is."""
+    """The doctor shows version, size, schema, number of replicas, and round-trip time."""
     found = judge_shared(SOUND, connections=8)
     assert {each.verdict for each in found} == {GOOD}
     assert [each.text for each in found] == [
@@ -304,7 +304,7 @@ def test_a_database_as_it_should_be() -> None:
 def test_what_is_not_as_it_should_be(
     facts: dict[str, Any], verdict: CheckVerdict, text: str, advice: str
 ) -> None:
-    """Each has a line of its own, and says what to do."""
+    """Each fault has its own line, with advice."""
     found = judge_shared(replace(SOUND, **facts), connections=8)
     assert {each.verdict for each in found} <= {GOOD, SKIPPED, verdict}
     (said,) = [each for each in found if text in each.text]
@@ -315,8 +315,7 @@ def test_what_is_not_as_it_should_be(
 def test_a_real_database_is_looked_at(
     postgres_url: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """In place of the file: nothing is missing; the tests' server runs without fsync, and they as its
-    superuser."""
+    """The tests run it without fsync, as its superuser."""
     seen = examine_shared(postgres_url)
     assert seen.version == seen.newest
     assert (seen.encoding, seen.lacking, seen.is_pooled, seen.is_standby) == ("UTF8", (), False, False)
@@ -333,8 +332,7 @@ def test_a_real_database_is_looked_at(
 
 
 def test_a_database_that_cannot_be_used_is_told(empty_postgres_url: str, shared_postgres: Cluster) -> None:
-    """One of another program's, and one that nobody answers for; in a new one no table is made, and no
-    password is shown."""
+    """No table is made, and no password shown."""
     assert (
         max(verdicts(check_shared(empty_postgres_url, 8)[0]).values(), key=list(CheckVerdict).index)
         is WARNING
@@ -352,7 +350,7 @@ def test_a_database_that_cannot_be_used_is_told(empty_postgres_url: str, shared_
 
 @contextmanager
 def pooled(url: str, folder: Path, mode: str) -> Iterator[str]:
-    """Give the database's URL through PgBouncer."""
+    """Yield the database's URL through PgBouncer."""
     assert PGBOUNCER is not None
     parts, port = urlsplit(url), free_port(0)
     settings = folder / "pgbouncer.ini"
@@ -383,6 +381,6 @@ def pooled(url: str, folder: Path, mode: str) -> Iterator[str]:
 def test_a_pooler_is_found_in_the_mode_that_does_not_work(
     mode: str, postgres_url: str, tmp_path: Path
 ) -> None:
-    """In transaction mode two connections are one to the server; in session mode each is its own."""
+    """In transaction mode two connections share one at the server; in session mode each has its own."""
     with pooled(postgres_url, tmp_path, mode) as url:
         assert examine_shared(url).is_pooled is (mode == "transaction")

@@ -1,4 +1,4 @@
-"""`wholefeed explain`, `list`, `refresh` and `forget`: of a running proxy, and without one."""
+"""`wholefeed explain`, `list`, `refresh` and `forget`, with a running proxy and without one."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ Run = Callable[..., Awaitable[tuple[int, str, str]]]
 
 @pytest.fixture(params=["running", "stored"])
 def is_running(request: pytest.FixtureRequest) -> bool:
-    """Whether a proxy runs while the commands do, or has stored its feeds and ended."""
+    """Whether the proxy still runs during the commands."""
     return bool(request.param == "running")
 
 
 @pytest.fixture
 def cli(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
-    """Runs a command in a folder of its own; returns exit code, output and messages."""
+    """Run a command in its own folder; return exit code, output and messages."""
     monkeypatch.setenv("WHOLEFEED_FETCH_ALLOW_NETWORKS", "127.0.0.0/8")
     monkeypatch.setenv("WHOLEFEED_FETCH_RETRIES", "0")
     monkeypatch.setenv("WHOLEFEED_SERVER_PORT", str(free_port()))
@@ -50,7 +50,7 @@ def cli(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> 
 
 
 async def known(cli: Run, tmp_path: Path, url: str, is_running: bool, *commands: list[str]) -> list[str]:
-    """Let a proxy know a feed, run commands beside it or after it, and return what they print."""
+    """Store a feed, run commands beside the proxy or after it; return their output."""
     said: list[str] = []
     async with running(a_config(tmp_path)) as proxy:
         await proxy.whole(url)
@@ -62,8 +62,7 @@ async def known(cli: Run, tmp_path: Path, url: str, is_running: bool, *commands:
 async def test_list_tells_each_feed_and_what_it_is(
     cli: Run, origin: Origin, tmp_path: Path, is_running: bool
 ) -> None:
-    """`list` gives URL, title, state, counts and kind of every feed, as text and as JSON, of a running proxy
-    and of a file."""
+    """As text and as JSON, from a running proxy and a file."""
     publish_chain(origin, archives=2)
     text, told = await known(cli, tmp_path, origin.url("/feed"), is_running, ["list"], ["list", "--json"])
     summary = "complete: 6 entries out of 3 documents (archived, atom)"
@@ -74,7 +73,7 @@ async def test_list_tells_each_feed_and_what_it_is(
 async def test_a_feed_without_a_title_has_no_line_for_it(
     cli: Run, origin: Origin, tmp_path: Path, is_running: bool
 ) -> None:
-    """`list` shows the title below the URL where there is one."""
+    """`list` shows a title below the URL, if any."""
     origin.publish("/a", atom())
     origin.publish("/b", atom().replace(b"<title>A feed</title>", b"", 1))
     async with running(a_config(tmp_path)) as proxy:
@@ -87,13 +86,13 @@ async def test_a_feed_without_a_title_has_no_line_for_it(
 
 
 HARM = "\u202ebad\u202c \u2066\u200f\x9b2J \u2028 \U000e0041"
-"""What turns text around, moves a cursor, or breaks a line."""
+"""Text that changes direction, moves a cursor, or breaks a line."""
 
 
 async def test_nothing_that_strangers_wrote_moves_a_cursor_or_turns_text(
     cli: Run, origin: Origin, tmp_path: Path, is_running: bool
 ) -> None:
-    """In no command, neither for people nor, unescaped, for programs, whose text is the same all the same."""
+    """Programs get such text escaped."""
     title = f"<title>A {HARM}\u3000\U0001f469\u200d\U0001f680 feed</title>"
     origin.publish("/feed", atom(an_item("a")).decode().replace("<title>A feed</title>", title))
     url = origin.url("/feed")
@@ -106,7 +105,7 @@ async def test_nothing_that_strangers_wrote_moves_a_cursor_or_turns_text(
 
 
 async def test_list_of_nothing_makes_no_database(cli: Run, tmp_path: Path) -> None:
-    """`list` where nothing was ever stored prints nothing, exits 0 and leaves no file behind."""
+    """`list` without a database prints nothing, exits 0 and leaves no file."""
     assert (await cli("list"))[:2] == (0, "")
     assert list(tmp_path.iterdir()) == []
 
@@ -114,8 +113,7 @@ async def test_list_of_nothing_makes_no_database(cli: Run, tmp_path: Path) -> No
 async def test_explain_tells_the_chain_and_why_it_ended(
     cli: Run, origin: Origin, tmp_path: Path, is_running: bool
 ) -> None:
-    """R2, R16: `explain` shows each document of the chain, which one is missing, why, and when it is tried
-    again."""
+    """R2, R16: `explain` shows each document, the reason of a missing one, and its next try."""
     publish_chain(origin, archives=2)
     origin.remove("/archive/1")
     url = origin.url("/feed")
@@ -145,7 +143,7 @@ async def test_explain_tells_the_chain_and_why_it_ended(
 async def test_explain_tells_the_pages_that_list_entries(
     cli: Run, origin: Origin, tmp_path: Path, is_running: bool
 ) -> None:
-    """H7: they stand behind the feed's documents, by their own URLs; `list` names the state."""
+    """H7: pages follow the feed's documents, by their own URLs; `list` names the state."""
     ArchivePage(origin, posts=40, per_page=20).publish()
     url = origin.url("/feed")
     commands = [["explain", url], ["list"]]
@@ -168,7 +166,7 @@ async def test_explain_tells_the_pages_that_list_entries(
 
 
 async def test_explain_tells_where_no_list_was_found(cli: Run, origin: Origin, tmp_path: Path) -> None:
-    """H7: each page that was looked at, and why it did not count."""
+    """H7: each page looked at, and why it did not count."""
     ArchivePage(origin, posts=30).publish()
     origin.fault("/archive/", Status(404))
     url = origin.url("/feed")
@@ -184,7 +182,7 @@ async def test_explain_tells_where_no_list_was_found(cli: Run, origin: Origin, t
 async def test_explain_fetches_a_feed_that_is_not_known_and_keeps_nothing(
     cli: Run, origin: Origin, tmp_path: Path
 ) -> None:
-    """`explain` of an unknown feed reads it from the publisher, says so, and makes no database."""
+    """`explain` reads an unknown feed from the publisher, says so, and makes no database."""
     publish_chain(origin, archives=1)
     code, text, said = await cli("explain", origin.url("/feed"))
     assert (code, text.count("prev-archive")) == (0, 1)
@@ -193,7 +191,7 @@ async def test_explain_fetches_a_feed_that_is_not_known_and_keeps_nothing(
 
 
 async def test_explain_ends_with_the_error_of_what_is_no_feed(cli: Run, origin: Origin) -> None:
-    """Row 38: for an HTML page `explain` exits 1, names the URL on stderr, and prints nothing to stdout."""
+    """Row 38: for an HTML page `explain` exits 1, with the URL on stderr alone."""
     origin.fault("/page", Document(body=b"<!doctype html><html><body>no</body></html>"))
     code, text, said = await cli("explain", origin.url("/page"))
     assert (code, text) == (1, "")
@@ -203,8 +201,7 @@ async def test_explain_ends_with_the_error_of_what_is_no_feed(cli: Run, origin: 
 async def test_refresh_asks_the_publisher_and_waits_for_the_end(
     cli: Run, origin: Origin, tmp_path: Path, is_running: bool
 ) -> None:
-    """R14: after `refresh` has ended, the entries of a new archive are stored and the next answer has
-    them."""
+    """R14: after `refresh`, the entries of a new archive are in the next answer."""
     publish_chain(origin, archives=2)
     url = origin.url("/feed")
     async with running(a_config(tmp_path)) as proxy:
@@ -236,7 +233,7 @@ async def test_full_refresh_takes_the_chain_of_the_publisher_for_the_truth(
 async def test_refresh_of_a_feed_whose_publisher_fails_says_so(
     cli: Run, origin: Origin, tmp_path: Path, is_running: bool
 ) -> None:
-    """Row 75: a refresh that fails keeps the feed, exits 0, prints its state as stale, and says why."""
+    """Row 75: the feed stays, and `refresh` exits 0."""
     origin.publish("/feed", atom(an_item("a"), complete=True))
     url = origin.url("/feed")
     async with running(a_config(tmp_path)) as proxy:
@@ -250,7 +247,7 @@ async def test_refresh_of_a_feed_whose_publisher_fails_says_so(
 
 
 async def test_forget_deletes_the_feed(cli: Run, origin: Origin, tmp_path: Path, is_running: bool) -> None:
-    """R25: `forget` deletes: the list is empty afterwards, and forgetting again is exit 1 with one line."""
+    """R25: forgetting again is exit 1 with one line."""
     publish_chain(origin, archives=1)
     url = origin.url("/feed")
     assert await known(cli, tmp_path, url, is_running, ["forget", url], ["list"]) == ["", ""]
@@ -264,7 +261,7 @@ async def test_forget_deletes_the_feed(cli: Run, origin: Origin, tmp_path: Path,
 async def test_an_entry_with_a_long_id_is_removed(
     cli: Run, origin: Origin, tmp_path: Path, is_running: bool
 ) -> None:
-    """I2: one that no line of a request has room for."""
+    """I2: the id has no room in a line of a request."""
     long = "x" * 9000
     origin.publish("/feed", atom(an_item(long, 2), an_item("b", 1)))
     url = origin.url("/feed")
@@ -273,7 +270,7 @@ async def test_an_entry_with_a_long_id_is_removed(
 
 
 async def test_one_entry_is_removed(cli: Run, origin: Origin, tmp_path: Path, is_running: bool) -> None:
-    """I2: `forget --entry` removes one entry; one that is not there is exit 1, and an empty id exit 2."""
+    """I2: an unknown entry is exit 1, and an empty id exit 2."""
     origin.publish("/feed", atom(an_item("a", 2), an_item("b", 1)))
     url = origin.url("/feed")
     removal = ["forget", url, "--entry", "urn:a"]
@@ -290,7 +287,7 @@ async def test_one_entry_is_removed(cli: Run, origin: Origin, tmp_path: Path, is
 
 
 async def test_a_feed_that_is_not_known_is_exit_1_and_one_line(cli: Run) -> None:
-    """Nothing is done in silence."""
+    """No command passes over it in silence."""
     for command in ("refresh", "forget"):
         code, text, said = await cli(command, "http://a.example/feed")
         assert (code, text, said.count("\n")) == (1, "", 1)
@@ -312,7 +309,7 @@ async def test_commands_know_the_token_of_the_proxy(
 async def test_what_is_not_wholefeed_is_told(
     cli: Run, origin: Origin, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A command that finds another server on the configured port says so, rather than misread its answer."""
+    """A command does not misread the answer of another server on the port."""
     monkeypatch.setenv("WHOLEFEED_SERVER_PORT", origin.url("").rpartition(":")[2].strip("/"))
     code, _, said = await cli("list")
     assert code == 1
@@ -320,7 +317,7 @@ async def test_what_is_not_wholefeed_is_told(
 
 
 def test_durations_of_a_clock_that_was_put_back_are_not_negative() -> None:
-    """Row 73: an age that would be below zero, since the clock went back, is printed as 0 s."""
+    """Row 73: a negative age is printed as 0 s."""
     document: dict[str, object] = {
         "url": "u", "role": "subscription", "relation": None, "standing": "kept", "entries": 1,
         "duplicates": 0, "fetched": "2026-01-01T00:00:00Z", "notes": [], "failure": None,
@@ -340,7 +337,7 @@ def test_durations_of_a_clock_that_was_put_back_are_not_negative() -> None:
 async def test_what_is_no_url_of_a_feed_is_a_mistake_of_the_command_line(
     cli: Run, tmp_path: Path, is_running: bool, command: str
 ) -> None:
-    """A word that is no URL is exit 2 with one line, with a running proxy and without one."""
+    """The command exits with 2 and one line."""
     async with running(a_config(tmp_path)) as proxy:
         code, _, said = await cli(command, "notaurl", proxy=proxy if is_running else None)
     assert (code, said) == (2, "wholefeed: expected an http(s) URL, got 'notaurl'\n")

@@ -1,4 +1,4 @@
-"""`wholefeed fetch`: from the running proxy, from the configured store, else without keeping anything."""
+"""`wholefeed fetch`: from the running proxy, from the configured store, else without storing."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ from tests.running import Proxy, a_config, running
 
 @dataclass(frozen=True)
 class Done:
-    """How a command has ended."""
+    """The result of a command."""
 
     code: int
     output: bytes
     said: str
     shown: str
-    """What stood on standard error where that was a terminal."""
+    """Standard error, if a terminal."""
 
 
 Fetch = Callable[..., Awaitable[Done]]
@@ -37,7 +37,7 @@ Fetch = Callable[..., Awaitable[Done]]
 
 @pytest.fixture
 def fetch(tmp_path: Path) -> Fetch:
-    """Runs `wholefeed fetch` in the folder of the test's store, in a process of its own."""
+    """Run `wholefeed fetch` in the folder of the test's store, in its own process."""
     nowhere = free_port()
 
     async def run(
@@ -70,7 +70,7 @@ WAYS = ["running", "stored", "neither"]
 
 
 async def fetched(way: str, fetch: Fetch, tmp_path: Path, url: str, *arguments: str, **options: bool) -> Done:
-    """Fetch a feed that a running proxy knows, that an ended one has stored, or that nobody knows."""
+    """Fetch a feed from a running proxy, from the store of an ended one, or unknown."""
     if way == "neither":
         return await fetch(url, *arguments, **options)
     async with running(a_config(tmp_path)) as proxy:
@@ -82,8 +82,7 @@ async def fetched(way: str, fetch: Fetch, tmp_path: Path, url: str, *arguments: 
 
 @pytest.mark.parametrize("way", WAYS)
 async def test_each_way_gives_the_whole_feed(fetch: Fetch, origin: Origin, tmp_path: Path, way: str) -> None:
-    """Exit 0, the document alone on standard output, nothing on standard error; what is stored and fresh
-    costs the publisher nothing, and no database is made."""
+    """Exit 0; a fresh stored feed costs the publisher nothing, and no database is made."""
     names = publish_chain(origin, archives=2)
     done = await fetched(way, fetch, tmp_path, origin.url("/feed"))
     assert (done.code, done.said) == (0, "")
@@ -97,7 +96,7 @@ async def test_each_way_gives_the_whole_feed(fetch: Fetch, origin: Origin, tmp_p
 async def test_each_way_gives_a_history_that_nothing_links(
     fetch: Fetch, origin: Origin, tmp_path: Path, way: str
 ) -> None:
-    """R31: exit 0, for every page was read; what it is stands in the state, not in the exit code."""
+    """R31: exit 0, for every page was read; the state tells of the uncertainty."""
     blog = WordPress(origin, posts=25)
     done = await fetched(way, fetch, tmp_path, blog.feed_url())
     assert (done.code, done.said) == (0, "")
@@ -109,7 +108,7 @@ async def test_each_way_gives_a_history_that_nothing_links(
 async def test_each_way_tells_by_its_exit_code_that_something_is_missing(
     fetch: Fetch, origin: Origin, tmp_path: Path, way: str
 ) -> None:
-    """3: a partial feed; what there is of it is written, to a file too."""
+    """3: a partial feed; the present part is written, to a file too."""
     publish_chain(origin, archives=2)
     origin.remove("/archive/1")
     done = await fetched(way, fetch, tmp_path, origin.url("/feed"), "-o", "whole.atom")
@@ -122,7 +121,7 @@ async def test_each_way_tells_by_its_exit_code_that_something_is_missing(
 async def test_each_way_shows_its_progress_on_a_terminal(
     fetch: Fetch, origin: Origin, tmp_path: Path, way: str
 ) -> None:
-    """The last line says what the feed is."""
+    """The last line names the state."""
     publish_chain(origin, archives=1)
     done = await fetched(way, fetch, tmp_path, origin.url("/feed"), is_terminal=True)
     assert "complete: 2 documents, 4 entries" in done.shown
@@ -132,7 +131,7 @@ async def test_each_way_shows_its_progress_on_a_terminal(
 @pytest.mark.parametrize("way", ["running", "stored"])
 @pytest.mark.sample("stored")
 async def test_what_is_due_is_asked_for_again(fetch: Fetch, origin: Origin, tmp_path: Path, way: str) -> None:
-    """As a reader would have it: the subscription document, and what is new behind it."""
+    """`fetch` asks for the subscription document, and new ones behind it."""
     publish_chain(origin, archives=1)
     url, config = origin.url("/feed"), a_config(tmp_path)
     async with running(config) as proxy:
@@ -168,7 +167,7 @@ async def test_a_feed_that_is_not_known_is_fetched_without_keeping_it(
 async def test_a_walk_that_is_not_waited_for_is_exit_3(
     fetch: Fetch, origin: Origin, tmp_path: Path, way: str
 ) -> None:
-    """What there is by then is written."""
+    """The part so far is written."""
     publish_chain(origin, archives=1)
     url = origin.url("/feed")
     if way == "stored":
@@ -183,7 +182,7 @@ async def test_a_walk_that_is_not_waited_for_is_exit_3(
 
 
 async def test_a_proxy_that_is_still_loading_is_exit_3(fetch: Fetch, origin: Origin, tmp_path: Path) -> None:
-    """What it has by then is written."""
+    """The part so far is written."""
     publish_chain(origin, archives=2)
     with origin.held("/archive/1"):
         async with running(a_config(tmp_path)) as proxy:
@@ -196,7 +195,7 @@ async def test_a_proxy_that_is_still_loading_is_exit_3(fetch: Fetch, origin: Ori
 async def test_a_stored_feed_whose_publisher_fails_is_given_as_it_is(
     fetch: Fetch, origin: Origin, tmp_path: Path
 ) -> None:
-    """Stale, and complete."""
+    """The feed is stale, and complete."""
     origin.publish("/feed", atom(an_item("a"), complete=True))
     async with running(a_config(tmp_path)) as proxy:
         await proxy.whole(origin.url("/feed"))
@@ -207,7 +206,7 @@ async def test_a_stored_feed_whose_publisher_fails_is_given_as_it_is(
 
 
 async def test_what_is_not_wholefeed_is_gone_on_without(fetch: Fetch, origin: Origin) -> None:
-    """Something else has the port; the feed can be had all the same."""
+    """Another program has the port; the feed can still be fetched."""
     publish_chain(origin, archives=1)
     port = int(origin.url("").rpartition(":")[2].strip("/"))
     done = await fetch(origin.url("/feed"), port=port)
@@ -219,7 +218,7 @@ async def test_what_is_not_wholefeed_is_gone_on_without(fetch: Fetch, origin: Or
 async def test_a_proxy_that_does_not_let_it_in_is_gone_on_without(
     fetch: Fetch, origin: Origin, tmp_path: Path
 ) -> None:
-    """Another's proxy, with a token that this command does not know, and a store of its own."""
+    """Another's proxy wants an unknown token, and the command has its own store."""
     publish_chain(origin, archives=1)
     (tmp_path / "another").mkdir()
     config = a_config(tmp_path / "another", server={"access_token": "a-token-of-the-test"})
@@ -231,7 +230,7 @@ async def test_a_proxy_that_does_not_let_it_in_is_gone_on_without(
 
 
 async def test_a_store_that_cannot_be_used_is_exit_1_and_one_line(fetch: Fetch, tmp_path: Path) -> None:
-    """It might hold the feed; it is not passed over in silence."""
+    """The store might hold the feed; its failure is not passed over in silence."""
     (tmp_path / "wholefeed.db").write_bytes(b"something else")
     done = await fetch("http://a.example/feed")
     assert (done.code, done.output, done.said.count("\n")) == (1, b"", 1)
@@ -240,7 +239,7 @@ async def test_a_store_that_cannot_be_used_is_exit_1_and_one_line(fetch: Fetch, 
 
 @pytest.fixture
 async def false_proxy() -> AsyncIterator[Origin]:
-    """Answers as a proxy does that knows every feed; what it answers for /feed is the test's."""
+    """Answers as a proxy with every feed; the test supplies the answer for /feed."""
     async with Origin() as origin:
         origin.publish("/healthz", json.dumps({"status": "ok"}).encode())
         origin.answer("/status", Document(body=json.dumps({"refreshing": False}).encode()))
@@ -248,7 +247,6 @@ async def false_proxy() -> AsyncIterator[Origin]:
 
 
 def port_of(origin: Origin) -> int:
-    """Where it listens."""
     return int(origin.url("").rpartition(":")[2].strip("/"))
 
 
@@ -267,7 +265,7 @@ UNUSABLE: dict[str, Answer] = {
 async def test_an_answer_that_is_not_whole_is_gone_on_without(
     fetch: Fetch, origin: Origin, false_proxy: Origin, answer: Answer
 ) -> None:
-    """Nothing of it is on standard output; the feed is reconstructed without the proxy."""
+    """Nothing of it reaches standard output; the feed is reconstructed without the proxy."""
     names = publish_chain(origin, archives=1)
     false_proxy.answer("/feed", answer)
     done = await fetch(origin.url("/feed"), port=port_of(false_proxy))
@@ -277,7 +275,7 @@ async def test_an_answer_that_is_not_whole_is_gone_on_without(
 
 
 async def test_an_answer_in_chunks_is_taken(fetch: Fetch, origin: Origin, false_proxy: Origin) -> None:
-    """As reverse proxies send it."""
+    """Reverse proxies send chunks."""
     false_proxy.answer("/feed", Document(body=b"<feed/>", chunked=True, headers=(COMPLETE,)))
     done = await fetch(origin.url("/feed"), port=port_of(false_proxy))
     assert (done.code, done.output, done.said) == (0, b"<feed/>", "")
@@ -286,7 +284,7 @@ async def test_an_answer_in_chunks_is_taken(fetch: Fetch, origin: Origin, false_
 async def test_a_feed_that_the_proxy_cuts_is_exit_3_and_one_line(
     fetch: Fetch, origin: Origin, tmp_path: Path
 ) -> None:
-    """What the proxy gives is written; the line names the setting."""
+    """The answer is written; the line names the setting."""
     names = publish_chain(origin, archives=6)
     async with running(a_config(tmp_path, limits={"answer_bytes": 2500})) as proxy:
         await proxy.get(origin.url("/feed"))
@@ -301,7 +299,7 @@ async def test_a_feed_that_the_proxy_cuts_is_exit_3_and_one_line(
 async def test_sigterm_ends_it_while_the_proxy_hangs(
     origin: Origin, false_proxy: Origin, tmp_path: Path
 ) -> None:
-    """Exit 143 at once; not when the proxy's answer is given up."""
+    """Exit 143 at once, before the timeout of the proxy's answer."""
     false_proxy.answer("/feed", Silence())
     process = await asyncio.create_subprocess_exec(
         sys.executable, "-m", "wholefeed", "fetch", origin.url("/feed"),

@@ -1,4 +1,4 @@
-"""`wholefeed import`: files and archives that people have kept, of a running proxy and without one (I1)."""
+"""`wholefeed import`: files and archives that people have kept (I1)."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ __all__ = ["cli", "is_running"]  # fixtures
 
 @asynccontextmanager
 async def beside(tmp_path: Path, url: str, is_running: bool) -> AsyncIterator[Proxy | None]:
-    """Let a proxy know a feed; give it while it runs, None where it has ended."""
+    """Let a proxy know a feed; yield it, or None after its end."""
     async with running(a_config(tmp_path)) as proxy:
         await proxy.whole(url)
         if is_running:
@@ -32,7 +32,7 @@ async def beside(tmp_path: Path, url: str, is_running: bool) -> AsyncIterator[Pr
 
 
 async def entries_of(cli: Run, proxy: Proxy | None = None) -> int:
-    """How many entries the only feed has."""
+    """Count the entries of the only feed."""
     (told,) = json.loads((await cli("list", "--json", proxy=proxy))[1])
     return int(told["entries"])
 
@@ -40,7 +40,7 @@ async def entries_of(cli: Run, proxy: Proxy | None = None) -> int:
 async def test_files_are_put_into_a_feed_one_after_the_other(
     cli: Run, origin: Origin, tmp_path: Path, is_running: bool
 ) -> None:
-    """I1: exit 0 when all were taken, or were there; each is told on a line, and explain shows it."""
+    """I1: exit 0 if all were imported or present; explain shows them."""
     url = origin.url("/feed")
     origin.publish("/feed", atom(an_item("d", 9)))
     (tmp_path / "new.xml").write_bytes(atom(an_item("d", 9), an_item("c", 3), an_item("b", 2)))
@@ -70,7 +70,7 @@ async def test_files_are_put_into_a_feed_one_after_the_other(
 async def test_what_is_refused_is_named_and_the_rest_taken(
     cli: Run, origin: Origin, tmp_path: Path, is_running: bool
 ) -> None:
-    """I1: exit 1, each with its reason; --force takes what is of the format."""
+    """I1: exit 1, each with its reason; --force imports any of the format."""
     url = origin.url("/feed")
     origin.publish("/feed", atom(an_item("d", 9)))
     foreign = atom(an_item("x", 1), feed_id="urn:another")
@@ -97,7 +97,7 @@ async def test_what_is_refused_is_named_and_the_rest_taken(
 
 
 async def test_an_archive_gives_its_files(cli: Run, origin: Origin, tmp_path: Path, is_running: bool) -> None:
-    """I1: each by its own name and of its own time."""
+    """I1: each by its own name and time."""
     url = origin.url("/feed")
     origin.publish("/feed", rss(an_item("d", 9)))
     with zipfile.ZipFile(tmp_path / "kept.zip", "w", zipfile.ZIP_DEFLATED) as archive:
@@ -120,7 +120,7 @@ async def test_an_archive_gives_its_files(cli: Run, origin: Origin, tmp_path: Pa
 async def test_the_time_of_a_file_is_said_or_its_own(
     cli: Run, origin: Origin, tmp_path: Path, is_running: bool
 ) -> None:
-    """I1: --at, else the newest date in it, else when it was changed."""
+    """I1: --at, else its newest date, else its modification time."""
     url = origin.url("/feed")
     origin.publish("/feed", rss(an_item("d", 9)))
     for name in ("a", "b"):
@@ -148,7 +148,7 @@ async def test_a_complete_feed_keeps_it_and_says_so(
 
 
 async def test_a_feed_that_is_not_known_is_fetched_first(cli: Run, origin: Origin, tmp_path: Path) -> None:
-    """I1: also where there is no database yet; one that cannot be had is an error."""
+    """I1: also without a database; an unreachable feed is an error."""
     url = origin.url("/feed")
     origin.publish("/feed", atom(an_item("d", 9)))
     (tmp_path / "a.xml").write_bytes(atom(an_item("a", 1)))
@@ -166,7 +166,7 @@ async def test_a_feed_that_is_not_known_is_fetched_first(cli: Run, origin: Origi
     ids=["nothing", "nothing to remove", "no instant", "no flag"],
 )
 async def test_a_wrong_command_line_exits_2(cli: Run, arguments: list[str]) -> None:
-    """I1: before anything is asked."""
+    """I1: before any request."""
     try:
         code = (await cli("import", "http://o.test/feed", *arguments))[0]
     except SystemExit as exc:
@@ -185,7 +185,7 @@ def an_archive(path: Path, *members: tuple[str, bytes]) -> None:
 
 @pytest.mark.fault("127")
 async def test_row_127_a_bomb_is_refused(cli: Run, origin: Origin, tmp_path: Path) -> None:
-    """docs/faults.md row 127: what unpacks to far more than it is; whatever its archive says."""
+    """docs/faults.md row 127: the archive may lie about the size."""
     url = origin.url("/feed")
     origin.publish("/feed", atom(an_item("d", 9)))
     bomb = atom(an_item("a", 1), extra=" " * (8 << 20))
@@ -224,7 +224,7 @@ async def test_row_127_a_file_is_as_large_as_a_document_may_be(
 
 
 async def test_a_feed_continues_another(cli: Run, origin: Origin, tmp_path: Path, is_running: bool) -> None:
-    """I3: `continue OLD NEW` says what came of it; what cannot be continued is exit 1 and one line."""
+    """I3: an impossible `continue OLD NEW` is exit 1 and one line."""
     old, new = origin.url("/old"), origin.url("/new")
     origin.publish("/old", atom(an_item("b", 2), an_item("a", 1)))
     origin.publish("/new", atom(an_item("c", 3)))

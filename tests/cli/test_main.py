@@ -1,4 +1,4 @@
-"""The command line: commands, exit codes, one clear line for what went wrong."""
+"""The command line: commands, exit codes, one clear line for each error."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ FEED = "http://a.example/feed"
 
 
 class FakeApp:
-    """Stands in for what `serve` and `fetch` call, with results and errors as a test wants them."""
+    """Replaces the calls of `serve` and `fetch`, with results of the test's choice."""
 
     def __init__(self) -> None:
         self.error: BaseException | None = None
@@ -87,7 +87,6 @@ class FakeApp:
 
 @pytest.fixture
 def app(monkeypatch: pytest.MonkeyPatch) -> FakeApp:
-    """The application that `serve` and `fetch` find."""
     fake = FakeApp()
     monkeypatch.setitem(sys.modules, "wholefeed.app", SimpleNamespace(serve=fake.serve))
     monkeypatch.setattr(backend, "fetch_once", fake.fetch_once)
@@ -98,8 +97,7 @@ def app(monkeypatch: pytest.MonkeyPatch) -> FakeApp:
 
 
 def test_version_and_help_do_not_load_the_server() -> None:
-    """They answer at once: no library, no configuration and no error is imported for them, nor what makes a
-    shell's completion."""
+    """Both import no library, configuration, error or completion."""
     script = (
         "import sys\nfrom wholefeed.cli.main import main\n"
         "for arguments in (['--version'], ['--help'], ['serve', '--help']):\n"
@@ -118,7 +116,7 @@ def test_version_and_help_do_not_load_the_server() -> None:
 
 @pytest.mark.parametrize("command", [command.name for command in COMMANDS])
 def test_each_command_has_help_with_examples(command: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """`--help` of every command shows its usage, an example, and that it takes --config."""
+    """`--help` of every command shows its usage, an example, and --config."""
     with pytest.raises(SystemExit) as end:
         main([command, "--help"])
     text = capsys.readouterr().out
@@ -143,7 +141,7 @@ def test_each_command_has_help_with_examples(command: str, capsys: pytest.Captur
 def test_a_wrong_command_line_is_exit_2_and_says_what_is_expected(
     arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A missing or bad argument ends with usage and the value that was expected, never with a traceback."""
+    """A missing or bad argument never gives a traceback."""
     with pytest.raises(SystemExit) as end:
         main(arguments)
     assert end.value.code == 2
@@ -156,7 +154,7 @@ def test_a_wrong_command_line_is_exit_2_and_says_what_is_expected(
 def test_a_bad_configuration_is_exit_2_and_one_line(
     command: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A misspelt variable stops every command that reads the configuration, and the right name is offered."""
+    """A misspelt variable stops every such command, and the right name is offered."""
     monkeypatch.setenv("WHOLEFEED_SERVER_PROT", "80")
     assert main([command]) == 2
     expected = "unknown environment variable WHOLEFEED_SERVER_PROT; did you mean WHOLEFEED_SERVER_PORT?"
@@ -167,7 +165,7 @@ def test_a_bad_configuration_is_exit_2_and_one_line(
 
 
 async def test_a_first_start_tells_its_migrations_in_one_line(own_folder: Path) -> None:
-    """The log names the last of them and how many there were; a later start has nothing to tell."""
+    """The log names the last migration and their number; a later start names none."""
     async with serving(own_folder) as served:
         migrations = await asyncio.to_thread(read_migrations)
         (line,) = (each for each in served.lines if each["event"] == "migration.applied")
@@ -177,7 +175,7 @@ async def test_a_first_start_tells_its_migrations_in_one_line(own_folder: Path) 
 
 
 def test_serve_takes_its_flags_over_the_environment(app: FakeApp, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The later source counts. The collector is off while the program is imported, and no longer."""
+    """The collector is off only during the import of the program."""
     monkeypatch.setenv("WHOLEFEED_SERVER_PORT", "1001")
     assert main(["serve", "--host", "::1", "--port", "1002"]) == 0
     (config,) = app.configs
@@ -201,7 +199,7 @@ def test_serve_takes_its_flags_over_the_environment(app: FakeApp, monkeypatch: p
 def test_a_server_that_cannot_start_is_exit_1_and_one_line(
     app: FakeApp, capsys: pytest.CaptureFixture[str], error: Exception, line: str
 ) -> None:
-    """Row 70: a port that is taken or forbidden, or a file that is no database, is told in one line."""
+    """Row 70: a used or forbidden port, or a file that is no database."""
     app.error = error
     assert main(["serve", "--port", "1003"]) == 1
     told = capsys.readouterr().err
@@ -212,7 +210,7 @@ def test_a_server_that_cannot_start_is_exit_1_and_one_line(
 def test_an_error_after_the_start_is_not_told_as_one_of_the_start(
     app: FakeApp, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """An I/O error of a server that was listening is not reported as a port that cannot be had."""
+    """An I/O error of a listening server is not reported as an unavailable port."""
     app.is_listening = True
     app.error = OSError(errno.EIO, "Input/output error")
     assert main(["serve"]) == 1
@@ -226,7 +224,7 @@ def test_an_error_after_the_start_is_not_told_as_one_of_the_start(
 def test_people_are_told_what_to_open(
     app: FakeApp, monkeypatch: pytest.MonkeyPatch, log_format: str, is_terminal: bool, is_told: bool
 ) -> None:
-    """One line on standard error names the address to open; where programs read the log there is none."""
+    """Standard error names the address to open, unless programs read the log."""
     stream = io.StringIO()
     monkeypatch.setattr(stream, "isatty", lambda: is_terminal)
     monkeypatch.setattr(sys, "stderr", stream)
@@ -238,7 +236,7 @@ def test_people_are_told_what_to_open(
 
 
 def test_the_server_tells_where_it_listens(tmp_path: Path) -> None:
-    """`on_started` is told the address once the socket is open, with the real number for port 0."""
+    """`on_started` gets the real number for port 0."""
     told: list[tuple[str, int]] = []
 
     def on_started(host: str, port: int) -> None:
@@ -257,7 +255,7 @@ def test_the_server_tells_where_it_listens(tmp_path: Path) -> None:
 def test_a_public_address_shows_its_new_token_once_and_never_logs_it(
     app: FakeApp, own_folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """docs/faults.md row 81: with the port that was taken; a start that failed shows none and keeps none."""
+    """docs/faults.md row 81: a failed start shows no token and makes none."""
     arguments = ["serve", "--host", "0.0.0.0", "--port", "0"]
     app.port, app.error = 43210, OSError(errno.EADDRINUSE, "in use")
     assert main(arguments) == 1
@@ -282,7 +280,7 @@ def test_a_public_address_shows_its_new_token_once_and_never_logs_it(
 def test_a_log_that_cannot_be_written_stops_neither_the_start_nor_answers(
     tmp_path: Path, output: str
 ) -> None:
-    """With stdout full or closed the server starts, answers /healthz, and ends on SIGTERM with exit 0."""
+    """With stdout full or closed, it ends on SIGTERM with exit 0."""
     port = free_port(0)
     if output == "full":
         sink = os.open("/dev/full", os.O_WRONLY)
@@ -307,7 +305,7 @@ def test_a_log_that_cannot_be_written_stops_neither_the_start_nor_answers(
 
 
 def health(process: subprocess.Popen[bytes], port: int) -> int:
-    """The status of /healthz once the process listens."""
+    """Return the status of /healthz once the process listens."""
     deadline = time.monotonic() + 30
     while process.poll() is None and time.monotonic() < deadline:
         try:
@@ -345,7 +343,7 @@ def test_fetch_tells_the_state_by_its_exit_code(
 def test_fetch_tells_an_error_in_one_line_and_leaves_the_old_file(
     app: FakeApp, own_folder: Path, capsys: pytest.CaptureFixture[str], error: Exception, code: int, line: str
 ) -> None:
-    """A fetch that fails keeps the file of an earlier run byte for byte, and leaves no temporary file."""
+    """The old file stays byte for byte, and no temporary file remains."""
     app.error = error
     old = own_folder / "out.atom"
     old.write_text("old")
@@ -357,7 +355,7 @@ def test_fetch_tells_an_error_in_one_line_and_leaves_the_old_file(
 
 @pytest.mark.usefixtures("app")
 def test_fetch_writes_a_file_with_the_usual_mode_and_what_a_link_leads_to(own_folder: Path) -> None:
-    """Its mode is that of any new file, not the 0600 of a temporary one; a symbolic link stays."""
+    """The mode is not the 0600 of a temporary file; a symbolic link stays."""
     usual, target, link = own_folder / "usual", own_folder / "folder" / "target.atom", own_folder / "link"
     usual.touch()
     target.parent.mkdir()
@@ -374,8 +372,7 @@ def test_fetch_writes_a_file_with_the_usual_mode_and_what_a_link_leads_to(own_fo
 def test_fetch_writes_what_is_no_file_as_it_is(
     own_folder: Path, capfdbinary: pytest.CaptureFixture[bytes]
 ) -> None:
-    """A pipe; a terminal, by a link to it, whose folder lets nobody replace one; standard output by its
-    path, which is a file here."""
+    """A pipe; a link to a terminal in a read-only folder; standard output by its path."""
     pipe = own_folder / "pipe"
     os.mkfifo(pipe)
     read: list[bytes] = []
@@ -401,7 +398,7 @@ def test_fetch_writes_what_is_no_file_as_it_is(
 
 
 def shown(terminal: int, size: int) -> bytes:
-    """So many bytes of a terminal, which hands them on as it likes."""
+    """Read this many bytes of a terminal, in pieces of any size."""
     data = b""
     while len(data) < size and select.select([terminal], [], [], 30)[0]:
         data += os.read(terminal, size)
@@ -421,7 +418,7 @@ def shown(terminal: int, size: int) -> bytes:
 def test_an_output_that_cannot_be_written_is_exit_1_and_one_line(
     own_folder: Path, capsys: pytest.CaptureFixture[str], output: str, reason: str
 ) -> None:
-    """A folder, or a link that names itself, as the output is told by its name and reason."""
+    """A folder, or a link to itself, is named with the reason."""
     (own_folder / "loop").symlink_to("loop")
     assert main(["fetch", FEED, "-o", output]) == 1
     told = capsys.readouterr().err
@@ -430,7 +427,7 @@ def test_an_output_that_cannot_be_written_is_exit_1_and_one_line(
 
 
 def test_a_pipe_that_does_not_block_is_waited_for() -> None:
-    """A pipe with O_NONBLOCK gets the whole feed; a full pipe is no error and cuts nothing."""
+    """A pipe with O_NONBLOCK gets the whole feed; a full pipe is no error."""
     reading, writing = os.pipe()
     os.set_blocking(writing, False)
     read: list[bytes] = []
@@ -461,7 +458,7 @@ async def fetched_through(
 
 
 async def test_sigterm_ends_a_fetch_and_leaves_nothing_behind(origin: Origin, tmp_path: Path) -> None:
-    """SIGTERM while the publisher is awaited: exit 143, no message, no half file, no temporary store."""
+    """Before the publisher's response: exit 143, and no message."""
     with origin.held("/feed") as gate:
         process = await fetched_through(origin, tmp_path, "-o", "out.atom")
         await asyncio.wait_for(gate.reached(), 30)
@@ -473,7 +470,7 @@ async def test_sigterm_ends_a_fetch_and_leaves_nothing_behind(origin: Origin, tm
 
 
 async def test_sigterm_does_not_wait_for_a_reader_that_stalls(origin: Origin, tmp_path: Path) -> None:
-    """Where whoever reads the pipe takes nothing, SIGTERM still ends the command at once."""
+    """SIGTERM ends the command at once even if nobody reads the pipe."""
     origin.publish("/feed", atom(an_item("one", text="x" * 1_000_000)))
     reading, writing = os.pipe()
     process = await fetched_through(origin, tmp_path, stdout=writing)
@@ -489,7 +486,7 @@ async def test_sigterm_does_not_wait_for_a_reader_that_stalls(origin: Origin, tm
 
 
 def test_sigterm_before_the_work_removes_the_half_made_file(own_folder: Path) -> None:
-    """A signal that comes before anything was fetched leaves no empty file in the place of the result."""
+    """A signal before the fetch leaves no empty file."""
     with pytest.raises(SystemExit) as end, Termination(), opened_output(own_folder / "out.atom"):
         signal.raise_signal(signal.SIGTERM)
     assert end.value.code == 143
@@ -498,7 +495,7 @@ def test_sigterm_before_the_work_removes_the_half_made_file(own_folder: Path) ->
 
 
 def test_sigterm_twice_lets_the_work_clean_up() -> None:
-    """A supervisor that signals a process and its group comes twice; the handler is put back."""
+    """A supervisor that signals a process and its group does so twice."""
     has_ended = False
 
     async def work() -> None:
@@ -520,8 +517,7 @@ def test_sigterm_twice_lets_the_work_clean_up() -> None:
 
 
 def test_progress_is_one_line_that_is_written_over() -> None:
-    """The progress line counts documents, entries and what is missing; a shorter text leaves no rest
-    behind."""
+    """The line counts documents, entries and missing documents."""
     stream = io.StringIO()
     progress = ProgressLine(stream)
     progress({"state": None, "documents": None})
@@ -538,7 +534,7 @@ def test_progress_is_one_line_that_is_written_over() -> None:
 
 
 def test_a_terminal_that_has_gone_does_not_end_the_work() -> None:
-    """A terminal that was closed, so that progress cannot be shown, does not make the fetch fail."""
+    """A closed terminal stops progress, and not the fetch."""
     with Path("/dev/full").open("w", encoding="utf-8", buffering=1) as gone:
         progress = ProgressLine(gone)
         progress({"state": "loading"})
@@ -559,8 +555,7 @@ def run_with(*arguments: str, **streams: Any) -> subprocess.CompletedProcess[str
 
 
 def test_a_result_that_cannot_be_written_is_exit_1_and_a_message_that_cannot_is_nothing() -> None:
-    """Standard output on a full volume is no silent success; where stderr takes nothing, a bad configuration
-    is still exit 2."""
+    """A full volume is exit 1; without a writable stderr, a bad configuration is still exit 2."""
     with Path("/dev/full").open("wb") as full:
         done = run_with("config", stdout=full, stderr=subprocess.PIPE)
         told = "wholefeed: cannot write standard output: No space left on device\n"
@@ -572,7 +567,7 @@ def test_a_result_that_cannot_be_written_is_exit_1_and_a_message_that_cannot_is_
 def test_config_prints_what_is_in_force_with_secrets_masked(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Row 80: `config` can be pasted into a report: the access token from the environment is shown as ***."""
+    """Row 80: people paste `config` into reports: the access token shows as ***."""
     monkeypatch.setenv("WHOLEFEED_SERVER_ACCESS_TOKEN", "hidden-but-long-enough")
     assert main(["config"]) == 0
     text = capsys.readouterr().out
@@ -583,8 +578,7 @@ def test_config_prints_what_is_in_force_with_secrets_masked(
 def test_migrate_says_what_it_applied_and_then_that_nothing_is_left(
     own_folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """It names the migrations it ran; a second run says that the file is up to date. docs/faults.md row 70:
-    a file that is not its own is exit 1, a clear message, and left as it was."""
+    """docs/faults.md row 70: a foreign file is exit 1, and unchanged."""
     database = own_folder / "wholefeed.db"
     assert main(["migrate"]) == 0
     assert "applied 0001_" in capsys.readouterr().out
@@ -609,7 +603,7 @@ class _Health(http.server.BaseHTTPRequestHandler):
 
 @pytest.fixture
 def health_port() -> Iterator[int]:
-    """A server on loopback that answers /healthz with `_Health.status`."""
+    """Port of a server on loopback that answers /healthz with `_Health.status`."""
     server = http.server.HTTPServer(("127.0.0.1", 0), _Health)
     thread = threading.Thread(target=server.serve_forever)
     thread.start()
@@ -625,7 +619,7 @@ def health_port() -> Iterator[int]:
 def test_healthcheck_asks_the_configured_address(
     health_port: int, monkeypatch: pytest.MonkeyPatch, host: str, status: int, code: int
 ) -> None:
-    """`healthcheck` asks loopback where the server listens everywhere; its exit code follows the status."""
+    """`healthcheck` asks loopback if the server listens everywhere; its exit code follows the status."""
     monkeypatch.setattr(_Health, "status", status)
     monkeypatch.setenv("WHOLEFEED_SERVER_HOST", host)
     monkeypatch.setenv("WHOLEFEED_SERVER_PORT", str(health_port))
@@ -634,7 +628,7 @@ def test_healthcheck_asks_the_configured_address(
 
 @pytest.mark.usefixtures("no_server")
 def test_healthcheck_without_a_server_is_exit_1(capsys: pytest.CaptureFixture[str]) -> None:
-    """With nothing listening, `healthcheck` fails and names the address that it asked."""
+    """`healthcheck` fails and names the address."""
     assert main(["healthcheck"]) == 1
     assert "no answer from 127.0.0.1, port 9" in capsys.readouterr().err
 
@@ -651,7 +645,7 @@ def test_healthcheck_without_a_server_is_exit_1(capsys: pytest.CaptureFixture[st
 def test_a_publisher_that_is_refused_is_named_in_one_line(
     own_folder: Path, command: str, table: str, said: str
 ) -> None:
-    """A4, A6: exit 2, without the secret, before anything is made or listened on."""
+    """A4, A6: exit 2, without the secret, before any file or socket exists."""
     (own_folder / "config.toml").write_text(f'[[publisher]]\nhost = "a.example"\n{table}\n')
     done = run_with(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     assert (done.returncode, done.stdout, len(done.stderr.splitlines())) == (2, "", 1)

@@ -1,4 +1,4 @@
-"""`wholefeed migrate --to URL`: a SQLite store moves into PostgreSQL, whatever stops it on the way."""
+"""`wholefeed migrate --to URL`: a SQLite store moves into PostgreSQL, despite interruptions."""
 
 from __future__ import annotations
 
@@ -40,8 +40,7 @@ def begin(database: Path, url: str) -> subprocess.Popen[str]:
 
 
 def test_a_move_that_is_killed_in_the_middle_goes_on(tmp_path: Path, empty_postgres_url: str) -> None:
-    """SIGKILL while rows of a table arrive, some tables being whole already: no server opens what is there,
-    and the same command goes on behind what arrived. Row counts and digests are compared at the end."""
+    """After SIGKILL no server opens the rest; row counts and digests agree at the end."""
     import psycopg  # noqa: PLC0415 - an extra
 
     url, database = empty_postgres_url, a_database(tmp_path / "a.db", feeds=5, entries=4)
@@ -49,7 +48,7 @@ def test_a_move_that_is_killed_in_the_middle_goes_on(tmp_path: Path, empty_postg
     stopped = begin(database, url)
     with psycopg.connect(url) as holder:
         until = time.monotonic() + WAIT_SECONDS
-        while time.monotonic() < until:  # as soon as it begins to copy, no table can be behind `document`
+        while time.monotonic() < until:  # no table can be behind `document` when the copying begins
             try:
                 holder.execute("SELECT name FROM moving")
                 holder.execute("LOCK TABLE entry IN SHARE MODE NOWAIT")
@@ -87,7 +86,7 @@ def test_a_move_that_is_killed_in_the_middle_goes_on(tmp_path: Path, empty_postg
 async def test_a_moved_store_answers_as_it_did(
     tmp_path: Path, origin: Origin, empty_postgres_url: str
 ) -> None:
-    """Byte for byte, with the same ETag, and without asking a publisher for anything. So do lists."""
+    """Byte for byte, with the same ETag, and without a fetch. So do lists."""
     old = atom(*[an_item(f"old-{n}", n, "x\x7f😀" * 500) for n in range(20, 0, -1)], archive=True)
     origin.publish("/1", old)
     origin.publish("/", atom(an_item("new", 30), prev_archive="/1"))
@@ -111,9 +110,7 @@ async def test_a_moved_store_answers_as_it_did(
     async with serving(tmp_path, store_url=empty_postgres_url, **settings) as served:
         assert (await served.ask("/opml")).body == exported
         found = [await served.whole(url) for url in urls]
-        matched = [
-            await served.ask("/feed", url=url) for url in urls
-        ]  # from memory, the first time from the database
+        matched = [await served.ask("/feed", url=url) for url in urls]  # later answers come from memory
     for before, after in zip(expected * 2, found + matched, strict=True):
         assert (after.status, after.body, after.headers["ETag"]) == (200, before.body, before.headers["ETag"])
         assert after.headers["Last-Modified"] == before.headers["Last-Modified"]
@@ -123,7 +120,7 @@ async def test_a_moved_store_answers_as_it_did(
 def test_what_cannot_be_moved_is_told_in_a_line(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """No database to copy, none that can be reached, no URL: exit 1 or 2, and the password is not shown."""
+    """No database, an unreachable one, no URL: exit 1 or 2, without the password."""
     monkeypatch.setenv("WHOLEFEED_STORE_PATH", str(tmp_path / "a.db"))
     url = "postgresql://someone:a-secret@127.0.0.1:1/name"
     assert main(["migrate", "--to", url]) == 1
@@ -142,7 +139,7 @@ def test_what_cannot_be_moved_is_told_in_a_line(
 def test_a_store_is_not_moved_without_the_driver(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """psycopg is an extra: exit 1, and how to get it."""
+    """psycopg is an extra: exit 1, with its installation."""
     monkeypatch.setenv("WHOLEFEED_STORE_PATH", str(tmp_path / "a.db"))
     for name in [
         each for each in sys.modules if each.startswith(("wholefeed.store.database_transfer", "psycopg"))

@@ -1,4 +1,4 @@
-"""`wholefeed opml`: lists moved in and out, on the command line."""
+"""`wholefeed opml`: subscription lists rewritten to the proxy and back, on the command line."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def urls(document: bytes) -> list[str]:
 def test_a_list_moves_in_and_back_in_the_same_file(
     own_folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """-o may name FILE itself; --undo gives the very bytes; standard error says how many."""
+    """-o may name FILE itself; --undo gives the same bytes."""
     file = own_folder / "mine.opml"
     file.write_bytes(SAMPLE.read_bytes())
     assert main(["opml", "mine.opml", "-o", "mine.opml", "--for", "CommaFeed"]) == 0
@@ -65,7 +65,7 @@ def test_a_list_moves_in_and_back_in_the_same_file(
 def test_what_is_chosen_for_a_list_is_in_each_url_and_goes_again(
     own_folder: Path, flags: list[str], expected: dict[str, list[str]]
 ) -> None:
-    """P8, H1: each URL says all of it; --undo takes it away with the rest."""
+    """P8, H1: each URL has all options; --undo removes them."""
     file = own_folder / "mine.opml"
     file.write_bytes(SAMPLE.read_bytes())
     assert main(["opml", "mine.opml", "-o", "mine.opml", *flags]) == 0
@@ -80,7 +80,7 @@ def test_what_is_chosen_for_a_list_is_in_each_url_and_goes_again(
 def test_standard_input_and_output(
     capfdbinary: pytest.CaptureFixture[bytes], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """`-` reads standard input; without -o, and with `-o -`, the list goes to standard output, alone."""
+    """`-` reads standard input; without -o, or with `-o -`, standard output has the list alone."""
     for arguments in (["-"], ["-", "-o", "-"]):
         monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=io.BytesIO(SAMPLE.read_bytes())))
         assert main(["opml", "--base", "http://nas:8080/w", *arguments]) == 0
@@ -91,7 +91,7 @@ def test_standard_input_and_output(
 def test_what_stays_is_named_with_its_line_and_why(
     own_folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Each subscription that is left alone is told, and no password of it; beyond twenty their number."""
+    """Each unchanged subscription is named without its password; beyond twenty, only their number."""
     (own_folder / "a.opml").write_text(
         '<opml>\n<outline xmlUrl="https://ann:secret@example.org/"/>\n<outline xmlUrl="exec:x"/>\n'
         f'<outline xmlUrl="{BASE}/feed?url=http%3A%2F%2Fa.test%2F"/>'
@@ -110,7 +110,7 @@ def test_what_stays_is_named_with_its_line_and_why(
 
 
 def test_a_list_that_had_to_be_repaired_is_told(own_folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    """A bare ampersand is put right, and standard error says so."""
+    """A bare ampersand is repaired, and standard error says so."""
     (own_folder / "a.opml").write_text('<opml><outline text="R&D" xmlUrl="https://example.org/"/></opml>')
     assert main(["opml", "a.opml"]) == 0
     said = capfd.readouterr()
@@ -132,7 +132,7 @@ def test_a_list_that_had_to_be_repaired_is_told(own_folder: Path, capfd: pytest.
 def test_a_list_that_cannot_be_read_leaves_all_as_it_was(
     own_folder: Path, capsys: pytest.CaptureFixture[str], content: str | None, told: str
 ) -> None:
-    """Exit 1, one line with the place, and the output that stood there before is untouched."""
+    """Exit 1, one line with the place, and an unchanged output file."""
     if content is not None:
         (own_folder / "a.opml").write_text(content)
     (own_folder / "b.opml").write_text("before")
@@ -142,8 +142,7 @@ def test_a_list_that_cannot_be_read_leaves_all_as_it_was(
 
 
 def test_other_addresses_of_the_proxy_can_be_named(own_folder: Path) -> None:
-    """The first --base is written; what goes through one of the others is the proxy's already, and comes
-    back with --undo."""
+    """The first --base is written; URLs at the others come back with --undo."""
     old = "http://old.example/feed?url=https%3A%2F%2Fa.test%2F"
     (own_folder / "a.opml").write_text(
         f'<opml><outline xmlUrl="{old}"/><outline xmlUrl="http://b.test/"/></opml>'
@@ -159,8 +158,7 @@ def test_other_addresses_of_the_proxy_can_be_named(own_folder: Path) -> None:
 def test_the_token_of_the_first_start_goes_into_each_url(
     own_folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Moved in without the token that readers need, a list would be of dead URLs: exit 2 where there is none
-    yet; --undo needs none."""
+    """Without a token the URLs would be dead: exit 2; --undo needs none."""
     monkeypatch.setenv("WHOLEFEED_SERVER_HOST", "0.0.0.0")
     arguments = ["opml", str(SAMPLE), "--base", "http://nas:8080", "-o", "b.opml"]
     assert main(arguments) == 2
@@ -177,7 +175,7 @@ async def test_the_known_feeds_are_exported(
     monkeypatch: pytest.MonkeyPatch,
     capfdbinary: pytest.CaptureFixture[bytes],
 ) -> None:
-    """--export asks the running proxy, and the database where none runs; with --undo at the publishers'."""
+    """--export asks the running proxy, else the database; --undo gives the publishers' URLs."""
     origin.publish("/feed", atom())
     config = a_config(own_folder)
     monkeypatch.setenv("WHOLEFEED_FETCH_ALLOW_NETWORKS", "127.0.0.0/8")
@@ -198,7 +196,7 @@ async def test_the_known_feeds_are_exported(
 
 @pytest.mark.usefixtures("no_server")
 def test_an_export_of_nothing_is_a_list(capfd: pytest.CaptureFixture[str]) -> None:
-    """Where there is no database, none is made, and the list is empty."""
+    """No database is made, and the list is empty."""
     assert main(["opml", "--export"]) == 0
     assert "no feed is known yet" in capfd.readouterr().err
     assert not Path("wholefeed.db").exists()
@@ -206,7 +204,7 @@ def test_an_export_of_nothing_is_a_list(capfd: pytest.CaptureFixture[str]) -> No
 
 @pytest.mark.skipif(shutil.which("newsboat") is None, reason="no newsboat")
 def test_newsboat_s_subscriptions_move_in_and_back(own_folder: Path) -> None:
-    """What newsboat itself exports and imports: and the list is the same in the end."""
+    """newsboat itself exports and imports the list, and finds it unchanged at the end."""
 
     def newsboat(urls: str, *arguments: str) -> str:
         command = ["newsboat", "-u", urls, "-c", f"{urls}.db", "-C", "/dev/null", *arguments]

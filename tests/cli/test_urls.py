@@ -1,4 +1,4 @@
-"""`wholefeed url` and `wholefeed sign`: the URLs they print, and what they say when they cannot."""
+"""`wholefeed url` and `wholefeed sign`: the printed URLs, and the messages on failure."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ KEYS = ("the-key-that-signs", "the-key-before-it")
 
 @pytest.fixture
 def signing(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whoever has a signature may read."""
+    """A configuration with signing keys."""
     monkeypatch.setenv("WHOLEFEED_SERVER_SIGNING_KEYS", ",".join(KEYS))
 
 
@@ -36,7 +36,7 @@ def query_of(capsys: pytest.CaptureFixture[str], *arguments: str) -> dict[str, l
 
 
 def test_url_prints_one_line_that_can_be_pasted(capsys: pytest.CaptureFixture[str]) -> None:
-    """The feed's URL may be written as people write it; nothing but the URL stands on standard output."""
+    """Any spelling of the feed's URL works; standard output has the URL alone."""
     assert main(["url", " feed://EXAMPLE.org/feed?a=1&b=2 ", "--base", "http://nas:8080"]) == 0
     said = capsys.readouterr()
     encoded = "https%3A%2F%2Fexample.org%2Ffeed%3Fa%3D1%26b%3D2"
@@ -47,7 +47,7 @@ def test_url_prints_one_line_that_can_be_pasted(capsys: pytest.CaptureFixture[st
 def test_a_url_of_a_proxy_that_does_not_run_comes_with_where_it_was_looked_for(
     capsys: pytest.CaptureFixture[str], own_folder: Path
 ) -> None:
-    """Nobody said --base, and where the configuration says nobody answers: one line of standard error."""
+    """Without --base, and with nobody at the configured address: one line of standard error."""
     assert main(["url", FEED]) == 0
     said = capsys.readouterr()
     assert said.out.startswith("http://127.0.0.1:9/feed?url=")
@@ -60,7 +60,7 @@ def test_a_url_of_a_proxy_that_does_not_run_comes_with_where_it_was_looked_for(
 def test_the_token_of_the_first_start_stands_in_it(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A token that `serve` made is taken from its file; before there is one, the message says what to do."""
+    """`serve` writes the token to a file; before, the message gives advice."""
     monkeypatch.setenv("WHOLEFEED_SERVER_HOST", "0.0.0.0")
     assert main(["url", FEED, "--base", "http://nas:8080"]) == 2
     assert "run `wholefeed serve` once" in capsys.readouterr().err
@@ -78,12 +78,12 @@ def test_the_token_of_the_first_start_stands_in_it(
     ],
 )
 def test_a_url_of_the_proxy_s_own_is_made_anew(capsys: pytest.CaptureFixture[str], proxied: str) -> None:
-    """Pasted from a reader it leads to the feed behind it, not through the proxy twice."""
+    """A URL pasted from a reader does not lead through the proxy twice."""
     assert query_of(capsys, "url", proxied) == {"url": [FEED]}
 
 
 def test_views_and_readers_add_their_parameters(capsys: pytest.CaptureFixture[str]) -> None:
-    """`--for` adds what that reader wants and says what its user should know; flags count over it."""
+    """`--for` adds the reader's parameters and advice; flags outrank it."""
     assert main(["url", FEED, "--for", "miniflux"]) == 0
     said = capsys.readouterr()
     assert parse_qs(urlsplit(said.out.strip()).query) == {"url": [FEED], "answer_bytes": ["15000000"]}
@@ -100,7 +100,7 @@ def test_views_and_readers_add_their_parameters(capsys: pytest.CaptureFixture[st
 
 @pytest.mark.usefixtures("signing")
 def test_the_url_that_is_signed_is_good_for_the_canonical_feed(capsys: pytest.CaptureFixture[str]) -> None:
-    """Row 80: `sign` signs the canonical spelling; `--days 2` is valid for two days to the second."""
+    """Row 80: `--days 2` is valid for two days to the second."""
     parts = urlsplit(printed(capsys, "sign", "HTTPS://Example.org:443/feed?a=1&b=2#top"))
     query = parse_qs(parts.query)
     assert (parts.scheme, parts.netloc, parts.path) == ("http", "127.0.0.1:8080", "/feed")
@@ -143,7 +143,7 @@ def test_what_is_missing_is_named(
     feed: str,
     told: str,
 ) -> None:
-    """`sign` without a key, a base or a feed URL is exit 2 and names which; no key is ever printed."""
+    """`sign` without a key, a base or a feed URL is exit 2; no key is printed."""
     monkeypatch.setenv(f"WHOLEFEED_SERVER_{variable}", value)
     assert main(["sign", feed]) == 2
     error = capsys.readouterr().err
@@ -173,7 +173,7 @@ def test_what_is_missing_is_named(
 def test_what_makes_no_sense_is_refused(
     capsys: pytest.CaptureFixture[str], arguments: list[str], told: str
 ) -> None:
-    """A bad value is exit 2 and says what is allowed, so that no dead URL is handed out."""
+    """Otherwise a dead URL would be printed."""
     with pytest.raises(SystemExit) as end:
         raise SystemExit(main(arguments))
     assert end.value.code == 2
@@ -182,7 +182,7 @@ def test_what_makes_no_sense_is_refused(
 
 @pytest.fixture
 def in_berlin(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """The clock of this machine is one that is changed twice a year."""
+    """Set a clock with summer time."""
     monkeypatch.setenv("TZ", "Europe/Berlin")
     time.tzset()
     yield
@@ -208,7 +208,7 @@ def test_a_replay_begins_at_the_last_six_of_the_local_clock(
     arguments: tuple[str, ...],
     expected: str,
 ) -> None:
-    """P8: of a listed day, with the offset that holds then; unless it is said when."""
+    """P8: on a listed day, with the offset of that day; unless given."""
     now_at = datetime.fromisoformat(now).timestamp()
     monkeypatch.setattr(time, "time", lambda: now_at)
     found = query_of(capsys, "url", FEED, "--replay", "1/day", *arguments)
@@ -221,7 +221,7 @@ def test_a_replay_begins_at_the_last_six_of_the_local_clock(
 
 
 def test_a_replay_says_all_that_was_chosen(capsys: pytest.CaptureFixture[str]) -> None:
-    """Beside it stands what a reader wants, but no `since`: what is out of it is its beginning."""
+    """The options of a reader stand beside it, except `since`, which contradicts the beginning."""
     chosen = ("--replay", "3/week", "--from", "2026-11-02T07:30:00+01:00", "--no-original")
     found = query_of(capsys, "url", FEED, *chosen, "--for", "CommaFeed")
     assert found == {
@@ -256,7 +256,7 @@ def test_a_replay_that_cannot_be_is_refused(
     arguments: tuple[str, ...],
     expected: str,
 ) -> None:
-    """It is a mistake of usage, and says what was expected; nothing is printed as a result."""
+    """A mistake of usage names the expected value, and prints no result."""
     (own_folder / "a.opml").write_text("<opml/>")
     try:
         code = main([command, FEED if command == "url" else "a.opml", *arguments])

@@ -1,4 +1,4 @@
-"""The configuration: keys, defaults, sources and what is refused."""
+"""The configuration: keys, defaults, sources and refusals."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ ROOT = Path(__file__).parents[2]
 
 @pytest.fixture(autouse=True)
 def empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """No ./config.toml of the developer's counts."""
+    """The developer's ./config.toml does not count."""
     monkeypatch.chdir(tmp_path)
     return tmp_path
 
@@ -39,12 +39,12 @@ def a_file(folder: Path, text: str, name: str = "some.toml") -> Path:
 
 
 def test_nothing_given_gives_the_defaults() -> None:
-    """Without file, variables and flags the configuration is the defaults: wholefeed runs with none set."""
+    """wholefeed runs without file, variables and flags."""
     assert load_config(None, {}, {}) == Config()
 
 
 def test_every_default_is_allowed_by_its_own_rule() -> None:
-    """A default copied into a file is accepted as it is: each passes the check of its own key."""
+    """A default copied into a file passes the check of its key."""
     for key in KEYS:
         assert key.rule.check(key.default) == key.default, key.name
 
@@ -60,7 +60,7 @@ def test_later_sources_win(tmp_path: Path) -> None:
 
 
 def test_the_file_is_the_flag_s_else_the_variable_s_else_config_toml(tmp_path: Path) -> None:
-    """--config goes before WHOLEFEED_CONFIG, and that before config.toml in the working directory."""
+    """--config outranks WHOLEFEED_CONFIG, and that config.toml in the working directory."""
     a_file(tmp_path, "[server]\nport = 1", "config.toml")
     by_variable = a_file(tmp_path, "[server]\nport = 2", "variable.toml")
     by_flag = a_file(tmp_path, "[server]\nport = 3", "flag.toml")
@@ -72,7 +72,7 @@ def test_the_file_is_the_flag_s_else_the_variable_s_else_config_toml(tmp_path: P
 
 
 def test_a_byte_order_mark_before_the_file_is_no_error(tmp_path: Path) -> None:
-    """A configuration saved by an editor that writes a UTF-8 mark is read."""
+    """Some editors write a UTF-8 mark."""
     file = tmp_path / "bom.toml"
     file.write_bytes(b"\xef\xbb\xbf[server]\nport = 4")
     assert load_config(file, {}, {}).server.port == 4
@@ -105,7 +105,7 @@ def test_a_byte_order_mark_before_the_file_is_no_error(tmp_path: Path) -> None:
     ],
 )  # fmt: skip
 def test_variables_become_values(variable: str, text: str, section: str, key: str, value: object) -> None:
-    """Texts from the environment turn into lists, networks, hosts, numbers and booleans, in one spelling."""
+    """Texts from the environment become lists, networks, hosts, numbers and booleans."""
     config = load_config(None, {variable: text}, {})
     assert getattr(getattr(config, section), key) == value
 
@@ -174,7 +174,7 @@ def test_variables_become_values(variable: str, text: str, section: str, key: st
 def test_a_refused_file_is_told_with_key_value_place_and_what_is_allowed(
     tmp_path: Path, text: str, message: str
 ) -> None:
-    """An unknown key or a bad value ends the start with a message that says what to change, and where."""
+    """An unknown key or a bad value ends the start."""
     with pytest.raises(ConfigError, match=message):
         load_config(a_file(tmp_path, text), {}, {})
 
@@ -194,14 +194,13 @@ def test_a_refused_file_is_told_with_key_value_place_and_what_is_allowed(
     ],
 )
 def test_a_refused_variable_is_told_by_its_name(environ: dict[str, str], message: str) -> None:
-    """A bad or misspelt variable is an error that names the variable, never ignored."""
+    """A bad or misspelt variable is named, never ignored."""
     with pytest.raises(ConfigError, match=message):
         load_config(None, environ, {})
 
 
 def test_a_refused_flag_is_told(tmp_path: Path) -> None:
-    """A bad value of a flag, or a --config file that is not there, is told as coming from the command
-    line."""
+    """A bad flag, or a missing --config file, is attributed to the command line."""
     with pytest.raises(ConfigError, match=r"server\.port = -1 on the command line"):
         load_config(None, {}, {"server.port": -1})
     with pytest.raises(ConfigError, match=r"missing.toml \(--config\): No such file"):
@@ -210,14 +209,14 @@ def test_a_refused_flag_is_told(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("key", ["server.access_token", "server.signing_keys", "fetch.proxy", "store.url"])
 def test_a_refused_secret_is_not_shown(key: str) -> None:
-    """Row 80: an error about a token, a signing key or a proxy's password does not print the value."""
+    """Row 80: a token, a signing key or a proxy's password."""
     with pytest.raises(ConfigError) as caught:
         load_config(None, {}, {key: "top secret\n"})
     assert "secret" not in str(caught.value)
 
 
 def test_variables_that_an_orchestrator_sets_for_a_service_named_wholefeed_are_not_ours() -> None:
-    """What Kubernetes sets for a service of this name is no unknown key; WHOLEFEED_PORT=8080 still is."""
+    """Kubernetes sets some for a service of this name; WHOLEFEED_PORT=8080 remains an unknown key."""
     environ = {
         "WHOLEFEED_SERVICE_HOST": "10.0.0.1",
         "WHOLEFEED_SERVICE_PORT": "8080",
@@ -232,8 +231,7 @@ def test_variables_that_an_orchestrator_sets_for_a_service_named_wholefeed_are_n
 
 
 def test_the_printed_configuration_hides_secrets_and_reads_back(tmp_path: Path) -> None:
-    """Row 80: `config` masks the passwords of fetch.proxy and store.url, and its output is a valid file with
-    the same values."""
+    """Row 80: `config` masks the passwords of fetch.proxy and store.url."""
     config = Config(
         store=StoreConfig(url="postgresql://me:hidden-6@db/feeds?sslmode=require&password=hidden-7"),
         fetch=FetchConfig(proxy="http://hidden-4:hidden-5@p.example:3128", user_agent='quote " and \\'),
@@ -257,7 +255,7 @@ def test_the_printed_configuration_hides_secrets_and_reads_back(tmp_path: Path) 
     ],
 )
 def test_a_masked_secret_does_not_become_the_secret(tmp_path: Path, key: str, value: object) -> None:
-    """A copied configuration must not let in whoever knows what a mask looks like."""
+    """A copied configuration must not let in people who know the mask."""
     text = mask(Config(server=ServerConfig(**{key: value})))  # type: ignore[arg-type]
     assert "hidden" not in text
     with pytest.raises(ConfigError, match=rf"server\.{key} = \*\*\* in .* is not allowed"):
@@ -277,7 +275,7 @@ def test_a_masked_secret_does_not_become_the_secret(tmp_path: Path, key: str, va
     ],
 )
 def test_a_database_that_replicas_share_is_a_url_as_libpq_takes_it(url: str) -> None:
-    """With a socket, several hosts, TLS; empty: none, the file of store.path counts."""
+    """With a socket, several hosts, TLS; if empty, the file of store.path counts."""
     assert load_config(None, {"WHOLEFEED_STORE_URL": url}, {}).store.url == url
 
 
@@ -295,21 +293,21 @@ def test_a_database_that_replicas_share_is_a_url_as_libpq_takes_it(url: str) -> 
     ],
 )
 def test_another_text_is_no_database_and_is_not_shown(url: str, why: str) -> None:
-    """A password that is not percent-encoded would be read as something else, and the something be shown."""
+    """A password without percent-encoding would appear as another part of the URL."""
     with pytest.raises(ConfigError, match=why) as caught:
         load_config(None, {}, {"store.url": url})
     assert "hid" not in str(caught.value)
 
 
 def test_an_access_token_of_sixteen_characters_is_long_enough() -> None:
-    """The shortest token that is allowed has 16 characters, and an empty one means none."""
+    """An empty token means none."""
     config = load_config(None, {"WHOLEFEED_SERVER_ACCESS_TOKEN": "sixteen-letters!"}, {})
     assert config.server.access_token == "sixteen-letters!"
     assert load_config(None, {"WHOLEFEED_SERVER_ACCESS_TOKEN": ""}, {}).server.access_token == ""
 
 
 def test_config_example_toml_holds_every_key_with_its_default_and_why() -> None:
-    """The example file is what the code generates, loads as the defaults, and misses no key."""
+    """The code generates the example file, which loads as the defaults."""
     text = (ROOT / "config.example.toml").read_text("utf-8")
     assert text == example(), "run: wholefeed config --example > config.example.toml"
     assert load_config(ROOT / "config.example.toml", {}, {}) == Config()
@@ -322,7 +320,7 @@ def test_config_example_toml_holds_every_key_with_its_default_and_why() -> None:
 def test_a_mapping_says_what_the_file_would_and_nothing_else_counts(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A program that hands its settings over must not get those of the folder or of the environment."""
+    """A program's settings do not mix with those of the folder or the environment."""
     a_file(tmp_path, "[fetch]\nretries = 5", "config.toml")
     monkeypatch.setenv("WHOLEFEED_FETCH_RETRIES", "6")
     assert config_of({}) == Config()
@@ -340,13 +338,13 @@ def test_a_mapping_says_what_the_file_would_and_nothing_else_counts(
     ],
 )
 def test_a_mapping_is_refused_in_the_words_of_the_file(tables: dict[str, object], message: str) -> None:
-    """The message names the key, the value, the place and what is allowed."""
+    """The message names the key, the value, the place and the allowed values."""
     with pytest.raises(ConfigError) as refused:
         config_of(tables)
     assert str(refused.value).startswith(message)
 
 
-# Secrets that stand in files of their own
+# Secrets in files of their own
 
 TOKEN = "a-token-of-good-length"
 SIGNING = ("first-key-of-good-length", "second-key-of-good-length")
@@ -362,14 +360,14 @@ def a_secret(folder: Path, content: bytes) -> Path:
 
 @pytest.mark.parametrize("end", ["", "\n", "\r\n", "\n\n", " \n"])
 def test_a_token_is_read_from_the_file_that_the_variable_names(tmp_path: Path, end: str) -> None:
-    """WHOLEFEED_SERVER_ACCESS_TOKEN_FILE: the file's line is the token, however the file ends."""
+    """WHOLEFEED_SERVER_ACCESS_TOKEN_FILE: the file's line is the token, with any line ending."""
     path = a_secret(tmp_path, f"{TOKEN}{end}".encode())
     assert load_config(None, {TOKEN_FILE: str(path)}, {}).server.access_token == TOKEN
 
 
 def test_signing_keys_stand_one_a_line(tmp_path: Path) -> None:
-    """WHOLEFEED_SERVER_SIGNING_KEYS_FILE: each line is a key, in order; empty lines and a comma are no
-    separators of their own."""
+    """WHOLEFEED_SERVER_SIGNING_KEYS_FILE: each line is a key, in order; empty lines and commas separate
+    nothing."""
     path = a_secret(tmp_path, f"{SIGNING[0]}\n\n{SIGNING[1]},x\r\n".encode())
     assert load_config(None, {KEYS_FILE: str(path)}, {}).server.signing_keys == (
         SIGNING[0],
@@ -378,7 +376,7 @@ def test_signing_keys_stand_one_a_line(tmp_path: Path) -> None:
 
 
 def test_every_secret_key_has_its_file_and_it_wins_over_the_configuration_file(tmp_path: Path) -> None:
-    """The environment goes over the file, also where it names files: URLs may hold a password, too."""
+    """The environment outranks the file, also by naming files."""
     config = tmp_path / "some.toml"
     config.write_text(f'[server]\naccess_token = "{TOKEN}-of-the-file"\n')
     token, proxy = a_secret(tmp_path, TOKEN.encode()), tmp_path / "proxy"
@@ -399,7 +397,7 @@ def test_every_secret_key_has_its_file_and_it_wins_over_the_configuration_file(t
 
 
 def test_the_variable_and_its_file_together_are_an_error(tmp_path: Path) -> None:
-    """Which of the two is meant is not guessed, not even when the variable is empty."""
+    """The proxy does not guess between them, even if the variable is empty."""
     path = a_secret(tmp_path, TOKEN.encode())
     environ = {TOKEN_FILE: str(path), "WHOLEFEED_SERVER_ACCESS_TOKEN": ""}
     with pytest.raises(ConfigError, match=r"WHOLEFEED_SERVER_ACCESS_TOKEN and .*_FILE are both set"):
@@ -423,8 +421,7 @@ def test_the_variable_and_its_file_together_are_an_error(tmp_path: Path) -> None
 def test_a_file_without_a_good_secret_is_refused_and_not_shown(
     tmp_path: Path, variable: str, content: bytes, message: str
 ) -> None:
-    """The message names file and variable and says what is wrong; nothing of the content is in it, nor in
-    what caused it."""
+    """Neither the message nor its cause has any of the content."""
     path = a_secret(tmp_path, content)
     with pytest.raises(ConfigError, match=message) as caught:
         load_config(None, {variable: str(path)}, {})
@@ -437,8 +434,7 @@ def test_a_file_without_a_good_secret_is_refused_and_not_shown(
 
 
 def test_a_file_that_cannot_be_read_is_told_by_its_name(tmp_path: Path) -> None:
-    """A missing file, a folder and an empty name are errors of the configuration: the server does not start
-    without the secret."""
+    """A missing file, a folder and an empty name are errors."""
     missing = tmp_path / "missing"
     with pytest.raises(ConfigError, match=rf"cannot read the file {missing} \({TOKEN_FILE}\): No such file"):
         load_config(None, {TOKEN_FILE: str(missing)}, {})
@@ -449,24 +445,23 @@ def test_a_file_that_cannot_be_read_is_told_by_its_name(tmp_path: Path) -> None:
 
 
 def test_only_secrets_are_read_from_files() -> None:
-    """WHOLEFEED_SERVER_HOST_FILE is unknown, and the message lists those that there are."""
+    """WHOLEFEED_SERVER_HOST_FILE is unknown, and the message lists the known ones."""
     with pytest.raises(ConfigError, match=f"only secrets are read from files: .*{TOKEN_FILE}, {KEYS_FILE}"):
         load_config(None, {"WHOLEFEED_SERVER_HOST_FILE": "/some/file"}, {})
 
 
-# [[publisher]]: what one publisher wants
+# [[publisher]]: settings for one publisher
 
 
 @pytest.fixture
 def credentials(tmp_path: Path) -> Path:
-    """A file with credentials."""
     path = tmp_path / "credentials"
     path.write_text("reader:pässword with: hidden\r\n", "utf-8")
     return path
 
 
 def test_publishers_stand_in_the_file_in_their_order(tmp_path: Path, credentials: Path) -> None:
-    """A1: every key, in the spelling that hosts are compared in; a program's mapping says the same."""
+    """A1: hosts have their comparable spelling; a program's mapping says the same."""
     text = f"""
         [[publisher]]
         host = " *.Bücher.Example. "
@@ -490,7 +485,7 @@ def test_publishers_stand_in_the_file_in_their_order(tmp_path: Path, credentials
 
 
 def test_what_publishers_want_is_shown_without_secrets(tmp_path: Path, credentials: Path) -> None:
-    """A6: `wholefeed config` masks header values and passwords; a copy with masks for keys is refused."""
+    """A6: `wholefeed config` masks them; a copy with masks for keys is refused."""
     table = {
         "host": "a.example",
         "proxy": "http://me:hidden@p.example:1",
@@ -507,14 +502,14 @@ def test_what_publishers_want_is_shown_without_secrets(tmp_path: Path, credentia
 
 @pytest.mark.parametrize("userinfo", ["me:one@two", "me:@two", "me@example.org:two", "me:one%40two"])
 def test_no_part_of_a_proxy_s_password_is_shown(userinfo: str) -> None:
-    """A6, row 80: what stands before the host reaches to the last "@", so a password may hold others."""
+    """A6, row 80: the user part ends at the last "@"."""
     proxy = f"http://{userinfo}@p.example:1"
     config = config_of({"fetch": {"proxy": proxy}, "publisher": [{"host": "a.example", "proxy": proxy}]})
     assert mask(config).count('proxy = "http://***@p.example:1"') == 2
 
 
 def test_the_table_of_the_example_loads_when_it_is_uncommented() -> None:
-    """config.example.toml: each line of the table is one that may be used."""
+    """config.example.toml: each line of the table can be used."""
     commented = example().partition("# [[publisher]]")
     lines = [line.removeprefix("# ") for line in (commented[1] + commented[2]).splitlines()]
     (publisher,) = config_of(tomllib.loads("\n".join(lines))).publisher
@@ -532,7 +527,7 @@ FIELDS = [
 @pytest.mark.fault("140")
 @pytest.mark.parametrize("field", FIELDS)
 def test_header_fields_that_are_the_proxy_s_own_are_refused(field: str) -> None:
-    """A6: what says where a request goes and ends, under which conditions, and who asks."""
+    """A6: fields for the request's target, its end, its conditions, and its sender."""
     with pytest.raises(ConfigError, match=rf"{field} is not for a configuration to set"):
         config_of({"publisher": [{"host": "a.example", "headers": {field: "hidden"}}]})
 
@@ -572,7 +567,7 @@ def test_header_fields_that_are_the_proxy_s_own_are_refused(field: str) -> None:
     ],
 )
 def test_what_publishers_cannot_want_is_refused_by_name(table: dict[str, object], message: str) -> None:
-    """A6: which key of which table, why, what is allowed; and never the secret."""
+    """A6: the message has key, table, reason and allowed values, and never the secret."""
     host = {} if "host" in table or not table else {"host": "a.example"}
     with pytest.raises(ConfigError, match=message) as refused:
         config_of({"publisher": [{**host, **table}]})
@@ -604,7 +599,7 @@ def test_a_file_without_credentials_is_refused_and_not_shown(
 
 
 def test_two_ways_to_authorise_are_one_too_many(credentials: Path) -> None:
-    """Which of the two is meant is not guessed."""
+    """The proxy does not guess between them."""
     table = {
         "host": "a.example",
         "credentials_file": str(credentials),
@@ -615,7 +610,7 @@ def test_two_ways_to_authorise_are_one_too_many(credentials: Path) -> None:
 
 
 def test_a_publisher_is_a_table_of_the_file_alone(tmp_path: Path) -> None:
-    """Neither a section, nor the environment, nor a value says what one wants."""
+    """No section, environment variable or value defines one."""
     for text in ("[publisher]\nhost = 'a.example'", "publisher = 1", "publisher = ['a.example']"):
         with pytest.raises(
             ConfigError, match=r"publisher in .* must be tables, each below \[\[publisher\]\]"

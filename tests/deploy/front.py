@@ -1,4 +1,4 @@
-"""A real nginx or Caddy in front, with the example configuration: ports and paths of files are substituted.
+"""A real nginx or Caddy in front, with the example configuration and substituted ports and paths.
 
 async with in_front("nginx", folder, port=8080, socket=path) as front:
     status, body = await front.get("kept", "/feeds/feed")
@@ -47,7 +47,7 @@ class Front:
         form: str = "",
         **headers: str,
     ) -> AsyncIterator[aiohttp.ClientResponse]:
-        """GET a target of one server block, from an address of loopback; POST where there is a form."""
+        """GET a target of one server block from loopback; POST with a form."""
         name = f"{variant}.example.org"
         connector = aiohttp.TCPConnector(local_addr=(client, 0))
         url = URL(f"{self.scheme}://127.0.0.1:{self.port}{target}", encoded=True)
@@ -69,14 +69,14 @@ class Front:
             yield answer
 
     async def get(self, variant: str, target: str, **options: str) -> tuple[int, bytes]:
-        """The same, read to its end."""
+        """GET a target and read it to its end."""
         async with self.asked(variant, target, **options) as answer:
             return answer.status, await answer.read()
 
 
 @asynccontextmanager
 async def in_front(kind: str, folder: Path, *, port: int, socket: Path) -> AsyncIterator[Front]:
-    """Start it, with what it passes requests on to; stop it at the end."""
+    """Start the reverse proxy in front of an upstream; stop it at the end."""
     listening, tls = free_port(0), None
     if kind == "nginx":
         tls = _certificates(folder)
@@ -130,7 +130,7 @@ def _nginx(folder: Path, listening: int, port: int, socket: Path) -> list[str]:
     (folder / "wholefeed.conf").write_text(text)
     kinds = ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")
     temporary = " ".join(f"{kind}_temp_path {folder}/{kind};" for kind in kinds)
-    user = "user root;" if os.geteuid() == 0 else ""  # the test's socket belongs to whoever runs the test
+    user = "user root;" if os.geteuid() == 0 else ""  # the test's socket belongs to its user
     (folder / "nginx.conf").write_text(
         f"{user} daemon off; worker_processes 1; pid {folder}/nginx.pid; error_log stderr warn;\n"
         "events { worker_connections 64; }\n"

@@ -1,7 +1,8 @@
-"""Reads the part of YAML that deploy/compose.yaml keeps to, and refuses the rest.
+"""Reads the part of YAML used in deploy/compose.yaml, and refuses the rest.
 
-Mappings and lists in blocks of two blanks, lists in one line, plain and double-quoted scalars, comments. What
-other programs read otherwise (an unquoted `yes`, `8080:80`, a tab, a second key of one name) is an error.
+Mappings and lists in blocks of two blanks, lists in one line, plain and double-quoted scalars, comments.
+Text that other programs read differently (an unquoted `yes`, `8080:80`, a tab, a repeated key) is an
+error.
 """
 
 from __future__ import annotations
@@ -16,10 +17,9 @@ _AMBIGUOUS = re.compile(r"(?i)y|n|yes|no|on|off|null")
 
 
 def load(text: str) -> Any:
-    """Return what the text says: mappings, lists, texts and truth values.
+    """Return mappings, lists, texts and truth values.
 
-    Raises:
-        ValueError: It is no YAML of this kind; the message says in which line.
+    Raises: ValueError: Not YAML of this kind; the message names the line.
     """
     lines = []
     for number, line in enumerate(text.split("\n"), 1):

@@ -1,6 +1,6 @@
 """The Debian package (`make deb`) on a bare Debian: it installs, serves, upgrades and purges.
 
-systemd does not run there: the server is started with the command, the user and the variables of the unit.
+systemd does not run there: the server is started with the command, user and variables of the unit.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ START_SECONDS = 30
 
 
 def run(*command: str | Path) -> str:
-    """What a command prints on standard output; it must end well."""
+    """Run a command; return its standard output. It must succeed."""
     done = subprocess.run(command, capture_output=True, text=True, timeout=400, check=False, cwd="/")
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
@@ -56,7 +56,7 @@ def package(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
 
 @pytest.fixture(scope="module")
 def debian(package: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A bare Debian of this machine's release, with what the package depends on and nothing else."""
+    """A bare Debian of this machine's release, with the package's dependencies alone."""
     root = tmp_path_factory.mktemp("debian")
     wanted = [each.split()[0] for each in run("dpkg-deb", "-f", package, "Depends").strip().split(", ")]
     run("debootstrap", "--variant=minbase", f"--include={','.join(sorted({*wanted}))}",
@@ -71,12 +71,12 @@ def dpkg(root: Path, *arguments: str | Path) -> None:
 
 
 def mode(path: Path) -> tuple[str, str]:
-    """Rights and owners, by the names that the Debian knows."""
+    """Return mode and owners, by the Debian's names."""
     return oct(path.stat().st_mode & 0o7777), f"{path.stat().st_uid}:{path.stat().st_gid}"
 
 
 def settings(root: Path) -> dict[str, list[str]]:
-    """The unit's settings, with the folders that systemd puts for its specifiers."""
+    """Return the unit's settings, with systemd's folders for its specifiers."""
     found: dict[str, list[str]] = {}
     for line in (root / UNIT).read_text().splitlines():
         name, _, value = line.partition("=")
@@ -88,7 +88,7 @@ def settings(root: Path) -> dict[str, list[str]]:
 
 @contextmanager
 def serving(root: Path, port: int) -> Iterator[str]:
-    """Do what systemd does with the unit; yield the server's URL."""
+    """Run the unit's command as systemd does; yield the server's URL."""
     unit = settings(root)
     user = unit["User"][0]
     run("chroot", root, "install", "-d", "-o", user, "-m", "750", "/run/wholefeed", "/run/credentials")
@@ -119,15 +119,14 @@ def _is_ready(base: str) -> bool:
 
 
 def whole(url: str) -> Answer:
-    """The last answer, once a feed is there."""
+    """Return the last answer, once a feed is there."""
     *_, answer = ask_until_settled(url)
     return answer
 
 
 @pytest.mark.timeout(900)
 def test_the_package_installs_serves_upgrades_and_purges(package: Path, debian: Path) -> None:
-    """Without a network; the database, the token and an edited configuration survive upgrade and removal,
-    and nothing but the user survives a purge."""
+    """Without a network; database, token and an edited configuration survive upgrade and removal."""
     inside = debian / "tmp" / "wholefeed.deb"
     shutil.copy(package, inside)
     dpkg(debian, "--install", "/tmp/wholefeed.deb")

@@ -1,4 +1,4 @@
-"""deploy/compose.yaml and deploy/wholefeed.service, held against the program without Docker."""
+"""deploy/compose.yaml and deploy/wholefeed.service, checked against the program without Docker."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ SERVICE_KEYS = {
     "build", "cap_drop", "depends_on", "environment", "healthcheck", "image", "ports", "profiles",
     "read_only", "restart", "secrets", "security_opt", "stop_grace_period", "tmpfs", "volumes",
 }  # fmt: skip
-"""Of the Compose specification, those that are used."""
+"""Used keys of the Compose specification."""
 
 needs_systemd = pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="systemd is not installed")
 
 
 def own_variables(values: dict[str, str], tmp_path: Path) -> dict[str, str]:
-    """The variables of wholefeed; where one names the file of a secret, a file of the test's."""
+    """Return the variables of wholefeed; a secret's file is replaced by the test's."""
     secret = tmp_path / "secret"
     secret.write_text("a-token-for-the-readers\n")
     return {
@@ -38,7 +38,7 @@ def own_variables(values: dict[str, str], tmp_path: Path) -> dict[str, str]:
 
 
 def test_compose_holds_nothing_but_what_the_specification_knows() -> None:
-    """A key that is misspelt is ignored by nobody and works for nobody: each is one that Compose has."""
+    """A misspelt key would have no effect."""
     assert set(COMPOSE) == {"name", "services", "volumes", "secrets"}
     for name, service in SERVICES.items():
         assert set(service) <= SERVICE_KEYS, name
@@ -46,7 +46,7 @@ def test_compose_holds_nothing_but_what_the_specification_knows() -> None:
 
 
 def test_what_a_service_of_compose_names_is_there() -> None:
-    """Volumes, secrets and services that one refers to are declared, and none is declared for nothing."""
+    """Referenced volumes, secrets and services are declared, and none is unused."""
     volumes = {each.split(":")[0] for service in SERVICES.values() for each in service.get("volumes", [])}
     secrets = {each for service in SERVICES.values() for each in service.get("secrets", [])}
     assert volumes == set(COMPOSE["volumes"])
@@ -63,13 +63,13 @@ def test_what_a_service_of_compose_names_is_there() -> None:
 
 
 def test_compose_configures_wholefeed_with_keys_that_it_has(tmp_path: Path) -> None:
-    """The variables are accepted by the program, and the token comes from the secret."""
+    """The program accepts the variables, and the token comes from the secret."""
     environ = own_variables(SERVICES["wholefeed"]["environment"], tmp_path)
     assert load_config(None, environ, {}).server.access_token == "a-token-for-the-readers"
 
 
 def test_the_container_can_write_its_volume_alone() -> None:
-    """A read-only root, no capabilities, no new privileges; /data is a volume, as the Dockerfile says."""
+    """A read-only root, no capabilities, no new privileges; /data is a volume."""
     wholefeed = SERVICES["wholefeed"]
     assert wholefeed["read_only"] is True
     assert (wholefeed["cap_drop"], wholefeed["security_opt"]) == (["ALL"], ["no-new-privileges:true"])
@@ -78,7 +78,7 @@ def test_the_container_can_write_its_volume_alone() -> None:
 
 
 def test_each_reader_is_let_reach_the_proxy() -> None:
-    """Both refuse private addresses unless told otherwise, and start when the proxy answers."""
+    """Both readers refuse private addresses by default, and start when the proxy answers."""
     for reader, name, value in (
         ("miniflux", "FETCHER_ALLOW_PRIVATE_NETWORKS", "1"),
         ("freshrss", "INTERNAL_HOST_ALLOWLIST", "wholefeed:8080"),
@@ -92,7 +92,7 @@ def test_each_reader_is_let_reach_the_proxy() -> None:
     "text", ["a: yes", "a: 8080:80", "a:\n\tb: c", "a: b\na: c", "a:\n   b: c", "a: b: c"]
 )
 def test_what_programs_read_differently_is_refused(text: str) -> None:
-    """The reader of these tests is strict: what it takes, every YAML reader takes alike."""
+    """Every YAML reader reads an accepted text alike."""
     with pytest.raises(ValueError, match="line"):
         load(text)
 
@@ -108,7 +108,7 @@ def unit() -> dict[str, list[str]]:
 
 
 def test_the_unit_configures_wholefeed_with_keys_that_it_has(tmp_path: Path) -> None:
-    """Its variables are accepted by the program; database and socket are in folders that the unit makes."""
+    """Database and socket are in folders that the unit makes."""
     given = dict(each.split("=", 1) for each in unit()["Environment"])
     config = load_config(None, own_variables(given, tmp_path), {})
     assert config.store.path.startswith(f"%S/{unit()['StateDirectory'][0]}/")
@@ -118,7 +118,7 @@ def test_the_unit_configures_wholefeed_with_keys_that_it_has(tmp_path: Path) -> 
 
 
 def test_the_unit_waits_long_enough_for_a_stop_and_hears_a_hang() -> None:
-    """systemd kills after TimeoutStopSec: answers have finished by then; the watchdog is Type=notify's."""
+    """systemd kills after TimeoutStopSec, when answers have finished; the watchdog is Type=notify's."""
     settings = unit()
     assert settings["Type"] == ["notify"]
     assert (
@@ -130,7 +130,7 @@ def test_the_unit_waits_long_enough_for_a_stop_and_hears_a_hang() -> None:
 
 @needs_systemd
 def test_systemd_finds_nothing_wrong_with_the_unit(tmp_path: Path) -> None:
-    """`systemd-analyze verify` says nothing, and `security` rates it at most 1.5 of 10, where 0 is best."""
+    """`systemd-analyze security` rates it at most 1.5 of 10, where 0 is best."""
     copy = tmp_path / "wholefeed.service"
     copy.write_text(UNIT.read_text("utf-8").replace("/opt/wholefeed/bin/wholefeed", "/bin/true"))
     verified = subprocess.run(

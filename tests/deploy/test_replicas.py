@@ -1,4 +1,4 @@
-"""deploy/replicas: its roles on a real PostgreSQL, backups that are restored, a real Caddy before two."""
+"""deploy/replicas: its roles on a real PostgreSQL, restored backups, a real Caddy before two."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ SETTINGS: dict[str, Any] = {
 
 @pytest.fixture
 def is_wanted(request: pytest.FixtureRequest) -> None:
-    """Skip what takes a minute of both cores, and measures out what a busy machine does not keep."""
+    """Skip tests of a minute on both cores with exact timings."""
     if not request.config.getoption("--deploy"):
         pytest.skip("restores backups and stops servers: make check-deploy")
 
@@ -75,7 +75,7 @@ async def whole(served: Served, urls: list[str]) -> list[tuple[int, str, bytes]]
 
 
 def as_server(cluster: Cluster, *command: str) -> None:
-    """Run one of PostgreSQL's programs, as the user that runs the server."""
+    """Run one of PostgreSQL's programs, as the server's user."""
     name, *arguments = command
     program = Path(programs(), "initdb").resolve().with_name(name)
     done = subprocess.run(
@@ -89,8 +89,7 @@ def as_server(cluster: Cluster, *command: str) -> None:
 async def test_each_role_can_do_its_work_and_no_more(
     cluster: Cluster, tmp_path: Path, origin: Origin
 ) -> None:
-    """The owner migrates; the user that serves walks, answers, refreshes, forgets and looks after its house,
-    and can neither make, change, empty nor drop a table, nor give rights on; nobody else is let in."""
+    """The owner migrates; the serving user cannot change tables or grant rights; others have no access."""
     owner, server = url_of(cluster, "wholefeed_owner"), url_of(cluster, "wholefeed")
     refused = wholefeed("migrate", url=server, folder=tmp_path)
     is_said = "the role wholefeed may not change its tables" in refused.stderr
@@ -128,7 +127,7 @@ async def test_each_role_can_do_its_work_and_no_more(
 
 
 def denied(cluster: Cluster, statement: str, url: str) -> str:
-    """Return why a statement is refused; empty where it is not."""
+    """Return the reason for a refused statement; empty if accepted."""
     import psycopg  # noqa: PLC0415 - an extra
 
     try:
@@ -143,8 +142,7 @@ def denied(cluster: Cluster, statement: str, url: str) -> str:
 async def test_a_dump_is_restored_and_serves_the_same(
     cluster: Cluster, tmp_path: Path, origin: Origin
 ) -> None:
-    """pg_dump by the role that backs up, while a replica runs; pg_restore into a new database. Every answer
-    is what it was, and no publisher is asked."""
+    """pg_dump runs beside a replica. Every answer is the same, without a fetch."""
     urls = published(origin, 3)
     wholefeed("migrate", url=url_of(cluster, "wholefeed_owner"), folder=tmp_path)
     file = f"{cluster.folder}/wholefeed.dump"
@@ -165,8 +163,7 @@ async def test_a_dump_is_restored_and_serves_the_same(
 @needs_own_server
 @pytest.mark.timeout(180)
 async def test_a_base_backup_and_the_log_bring_back_the_last_commit(tmp_path: Path, origin: Origin) -> None:
-    """pg_basebackup, then more feeds, then the server's disk is lost: the backup and the archived log give
-    all that was archived, also what came after the backup."""
+    """The server's disk is lost: backup and archived log restore also later feeds."""
     urls = published(origin, 4)
     with a_cluster() as lost, a_folder_of_its_own(lost) as folder:
         archive = folder / "archive"
@@ -209,7 +206,7 @@ async def test_a_base_backup_and_the_log_bring_back_the_last_commit(tmp_path: Pa
 
 @contextmanager
 def a_folder_of_its_own(cluster: Cluster) -> Iterator[Path]:
-    """A folder beside a server's, which the server's user may write."""
+    """A folder beside a server's, writable for the server's user."""
     assert cluster.folder is not None
     folder = Path(f"{cluster.folder}-restored")
     make_folder(folder)
@@ -236,7 +233,7 @@ def published(origin: Origin, count: int) -> list[str]:
 
 @asynccontextmanager
 async def balanced(folder: Path, ports: list[int]) -> AsyncIterator[int]:
-    """Run the Caddyfile in front of these; give the port that it listens on."""
+    """Run the Caddyfile in front of these; yield its port."""
     listening = free_port(0)
     text = (FOLDER / "Caddyfile").read_text("utf-8")
     for number, port in enumerate(ports, 1):
@@ -270,8 +267,7 @@ async def answered(port: int, target: str, **query: str) -> Reply:
 async def test_the_balancer_hides_that_a_replica_dies_and_that_the_database_is_away(
     tmp_path: Path, origin: Origin
 ) -> None:
-    """Both replicas are asked; when one is killed every answer still is 200; while the database is away
-    nobody is ready, and what is in memory is answered all the same."""
+    """After a kill every answer is 200; without the database memory answers, though nobody is ready."""
     (url,) = published(origin, 1)
     async with AsyncExitStack() as stack:
         cluster = stack.enter_context(a_cluster())
@@ -319,8 +315,7 @@ async def test_the_balancer_hides_that_a_replica_dies_and_that_the_database_is_a
 
 
 def test_compose_of_the_replicas_holds_what_the_specification_knows() -> None:
-    """Each key is one that Compose has; volumes, secrets and services that one refers to are declared; what a
-    service mounts from here is there; nobody but this machine is let in."""
+    """Compose knows each key; references are declared; mounted files exist; only this machine has access."""
     assert set(COMPOSE) == {"name", "services", "volumes", "secrets"}
     mounted = [each.split(":") for service in SERVICES.values() for each in service.get("volumes", [])]
     assert {source for source, *_ in mounted if not source.startswith("./")} == set(COMPOSE["volumes"])
@@ -341,7 +336,7 @@ def test_compose_of_the_replicas_holds_what_the_specification_knows() -> None:
 
 @pytest.mark.parametrize("service", ["wholefeed-1", "wholefeed-2", "migrate"])
 def test_the_replicas_are_configured_with_keys_that_there_are(service: str, tmp_path: Path) -> None:
-    """URL and token come from secrets; a token for all of them, or each would make its own."""
+    """URL and token come from secrets; otherwise each replica would make its own token."""
     secret = tmp_path / "secret"
     environ = {}
     for name, value in SERVICES[service]["environment"].items():

@@ -1,4 +1,4 @@
-"""deploy/nginx.conf and deploy/Caddyfile, run as they stand: by a real nginx and a real Caddy on loopback."""
+"""deploy/nginx.conf and deploy/Caddyfile, unchanged, in a real nginx and a real Caddy on loopback."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ VARIANTS = {
     "stripped": ("/feeds", {"server_allowed_hosts": "stripped.example.org"}),
     "socket": ("", {"server_public_url": "https://socket.example.org", "server_trusted_proxies": "unix:"}),
 }
-"""What stands in front of the proxy's paths, and how the comment of each block says that it is configured."""
+"""Prefix of the proxy's paths, and the configuration in each block's comment."""
 
 each_server = pytest.mark.parametrize(
     "kind",
@@ -47,7 +47,7 @@ each_variant_once = pytest.mark.parametrize(
 
 @asynccontextmanager
 async def behind(kind: str, variant: str, folder: Path) -> AsyncIterator[tuple[Front, Served]]:
-    """wholefeed behind the reverse proxy, with the configuration that the block's comment names."""
+    """wholefeed behind the reverse proxy, configured by the block's comment."""
     _, settings = VARIANTS[variant]
     socket = folder / "wholefeed.sock"
     chosen = {"server_trusted_proxies": "127.0.0.1", **settings, "server_socket": socket}
@@ -64,8 +64,7 @@ async def behind(kind: str, variant: str, folder: Path) -> AsyncIterator[tuple[F
 async def test_a_feed_comes_through_with_links_that_lead_back(
     tmp_path: Path, origin: Origin, kind: str, variant: str
 ) -> None:
-    """Both forms of a feed's URL, with the token and not without; the self link is the URL that the reader
-    used; clients are told apart by their own address, whatever they claim."""
+    """Both forms of the URL need the token; clients are told apart by their real address."""
     origin.publish("/a/feed?x=1&y=2", atom(an_item("the-entry", 1)))
     url = origin.url("/a/feed?x=1&y=2")
     prefix, _ = VARIANTS[variant]
@@ -98,7 +97,7 @@ async def test_a_feed_comes_through_with_links_that_lead_back(
 async def test_the_path_without_a_slash_leads_to_the_one_with(
     tmp_path: Path, kind: str, variant: str
 ) -> None:
-    """Pages link relatively, so what is below /feeds is asked for below /feeds/."""
+    """Pages link relatively: links on /feeds must lead below /feeds/."""
     async with (
         in_front(kind, tmp_path, port=free_port(0), socket=tmp_path / "s") as front,
         front.asked(variant, "/feeds") as answer,
@@ -115,7 +114,7 @@ PERSON = {"Accept": "text/html", "Sec-Fetch-Dest": "document", "Sec-Fetch-Site":
 async def test_a_person_logs_in_and_watches_a_walk(
     tmp_path: Path, origin: Origin, kind: str, variant: str
 ) -> None:
-    """Every link, redirect and cookie leads back below the same path; events come while the walk goes on."""
+    """Links, redirects and cookie stay below the same path; events come during the walk."""
     publish_chain(origin, archives=2)
     feed = quote(origin.url("/feed"), safe="")
     prefix, _ = VARIANTS[variant]
@@ -135,7 +134,7 @@ async def test_a_person_logs_in_and_watches_a_walk(
             assert urljoin(f"{prefix}/login", entered.headers["Location"]) == f"{prefix}/?url={feed}"
             cookie = entered.headers["Set-Cookie"].split("; ")
         assert not [each for each in cookie if each.lower().startswith("path=")]
-        # the example of Caddy is run by http here, that of nginx by https
+        # the example of Caddy runs over http here, that of nginx over https
         assert "Secure" in cookie or (variant == "stripped" and front.scheme == "http")
         person = {**PERSON, "Cookie": cookie[0]}
         with origin.held("/archive/1"):
@@ -156,7 +155,7 @@ async def test_a_person_logs_in_and_watches_a_walk(
 async def slow_upstream(
     variant: str, port: int, socket: Path, go_on: asyncio.Event
 ) -> AsyncIterator[list[str]]:
-    """Stands in for wholefeed: sends one event, and the next when told to. Yields the paths asked for."""
+    """Replaces wholefeed: sends one event, and the next on command. Yields the requested paths."""
     asked: list[str] = []
 
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -182,7 +181,7 @@ async def slow_upstream(
 @each_server
 @each_variant
 async def test_events_are_passed_on_as_they_come(tmp_path: Path, kind: str, variant: str) -> None:
-    """/events: the first event is there before the second is sent; a buffer would have kept it."""
+    """/events: the first event arrives before the second is sent, without a buffer."""
     prefix, _ = VARIANTS[variant]
     port, socket, go_on = free_port(0), tmp_path / "s", asyncio.Event()
     async with (

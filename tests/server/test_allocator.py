@@ -1,4 +1,4 @@
-"""wholefeed.server.allocator: memory that documents took is not kept."""
+"""wholefeed.server.allocator: memory of freed documents returns to the system."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 
 from wholefeed.server.allocator import give_large_blocks_back
 
-# Large blocks come and go while a small one stays behind each: those that come from a heap stay resident.
+# Large blocks come and go while a small one stays behind each: those of a heap stay resident.
 _SCRIPT = """
 import sys
 from pathlib import Path
@@ -34,7 +34,7 @@ print(resident_bytes() - before)
 
 
 def kept_bytes(*, asked: bool) -> int:
-    """How much stays resident of 40 MB that were used four times, in a process of its own."""
+    """Return the resident part of 40 MB after four uses, in its own process."""
     answer = "yes" if asked else "no"
     done = subprocess.run(
         [sys.executable, "-c", _SCRIPT, answer], capture_output=True, text=True, timeout=60, check=True
@@ -44,12 +44,12 @@ def kept_bytes(*, asked: bool) -> int:
 
 @pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="mallopt is glibc's")
 def test_large_blocks_go_back_to_the_system() -> None:
-    """Of 40 MB that were given back next to nothing stays, where most of it did."""
+    """Most of 40 MB stays resident without the setting, and almost nothing with it."""
     assert kept_bytes(asked=True) < 8 << 20
     assert kept_bytes(asked=False) > 20 << 20
 
 
 @pytest.mark.parametrize("name", ["MALLOC_ARENA_MAX", "GLIBC_TUNABLES"])
 def test_what_an_operator_has_set_stays(name: str) -> None:
-    """Whoever tunes the C library knows why."""
+    """An operator may tune the C library."""
     assert not give_large_blocks_back({name: "1"})

@@ -1,4 +1,4 @@
-"""wholefeed.server.clients: who asks, how often, and by which session or signature."""
+"""wholefeed.server.clients: client addresses, rates, sessions and signatures."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ TRUSTED = TrustedProxies(("10.0.0.0/8", "fd00::/8"))
 def test_a_client_is_the_last_address_that_nobody_vouches_for(
     peer: str | None, forwarded_for: list[str], client: str
 ) -> None:
-    """Row 80: a client cannot choose its address by a forged X-Forwarded-For; IPv6 counts by its /64."""
+    """Row 80: a forged X-Forwarded-For changes no client's address; IPv6 counts by its /64."""
     assert TRUSTED.client(peer, forwarded_for) == client
 
 
@@ -71,7 +71,7 @@ def test_a_client_is_the_last_address_that_nobody_vouches_for(
 def test_who_connects_to_the_unix_socket_is_believed_only_on_request(
     believed: tuple[str, ...], forwarded_for: list[str], client: str
 ) -> None:
-    """Row 80: who may open the socket is no reverse proxy yet; "unix:" says that all who do are."""
+    """Row 80: "unix:" declares all users of the socket reverse proxies."""
     trusted = TrustedProxies(believed)
     assert trusted.client(UNIX, forwarded_for) == client
     assert trusted.peer(UNIX).is_believed is ("unix:" in believed)
@@ -80,7 +80,7 @@ def test_who_connects_to_the_unix_socket_is_believed_only_on_request(
 
 
 def test_a_minute_s_worth_may_be_asked_at_once_and_then_evenly() -> None:
-    """Row 80: a client may use its minute at once; then it is told how long to wait."""
+    """Row 80: after its minute's worth, a client is told how long to wait."""
     buckets = Buckets(per_minute=4)
     assert [buckets.take("a", 100.0) for _ in range(4)] == [0.0] * 4
     assert buckets.take("a", 100.0) == pytest.approx(15)
@@ -90,7 +90,7 @@ def test_a_minute_s_worth_may_be_asked_at_once_and_then_evenly() -> None:
 
 
 def test_those_who_asked_longest_ago_are_forgotten() -> None:
-    """Row 80: the clients that are counted are bounded, and those who ask just now stay counted."""
+    """Row 80: the number of counted clients is bounded, and recent ones stay."""
     buckets = Buckets(per_minute=1, max_clients=2)
     for client in "abc":
         buckets.take(client, 0.0)
@@ -100,7 +100,7 @@ def test_those_who_asked_longest_ago_are_forgotten() -> None:
 
 @given(st.integers(1, 1000), st.lists(st.floats(0, 30), max_size=300))
 def test_no_minute_sees_more_than_twice_the_rate(per_minute: int, pauses: list[float]) -> None:
-    """A full bucket, and what flows into it meanwhile; and who waits as told is let in."""
+    """A full bucket and its refill are twice the rate."""
     buckets, now, granted = Buckets(per_minute), 0.0, []
     for pause in pauses:
         now += pause
@@ -119,7 +119,7 @@ NOW = 1_700_000_000
 
 
 def test_a_session_is_an_instant_and_its_mac_and_not_the_token() -> None:
-    """What stands in a cookie file opens nothing else: the token cannot be read out of it."""
+    """A stolen cookie file does not reveal the token."""
     mac = hmac.new(TOKEN.encode(), b"wholefeed session 1\n1700000060", hashlib.sha256).digest()
     session = issue_session(TOKEN, expires_at=NOW + 60)
     assert session == f"1700000060.{base64.urlsafe_b64encode(mac).decode().rstrip('=')}"
@@ -127,20 +127,20 @@ def test_a_session_is_an_instant_and_its_mac_and_not_the_token() -> None:
 
 
 def test_nobody_makes_a_login_last_longer() -> None:
-    """The instant is part of what is signed."""
+    """The signature covers the instant."""
     _, _, mac = issue_session(TOKEN, expires_at=NOW + 60).partition(".")
     assert not is_good_session(f"{NOW + 999}.{mac}", TOKEN, NOW)
 
 
 @given(st.text(max_size=80))
 def test_no_text_is_a_session_or_a_proof(text: str) -> None:
-    """Whatever is sent is judged, and nothing raises."""
+    """Any text is judged, and nothing raises."""
     assert not is_good_session(text, TOKEN, NOW)
     assert not is_form_proof(text, "1.a", TOKEN)
 
 
 def test_the_proof_of_a_form_belongs_to_one_session_and_is_no_session() -> None:
-    """A form made for one login is worth nothing with another, and no cookie can be made of it."""
+    """No cookie can be made of it."""
     mine, other = issue_session(TOKEN, expires_at=NOW + 60), issue_session(TOKEN, expires_at=NOW + 61)
     proof = form_proof(mine, TOKEN)
     assert is_form_proof(proof, mine, TOKEN)
@@ -161,7 +161,7 @@ def test_a_mark_is_what_the_documentation_says() -> None:
 
 
 def test_the_expiry_cannot_be_changed_or_taken_away() -> None:
-    """Row 80: whoever holds a signed URL cannot make it last longer."""
+    """Row 80: the holder of a signed URL cannot make it last longer."""
     mark = sign(URL, KEYS, expires_at=NOW)
     mac = mark.partition(".")[0]
     for forged in (mac, f"{mac}.{NOW + 1000}", f"{mac}.0{NOW}", f"{mac}.", f"{mac}.{NOW}.", f" {mark}"):
@@ -170,7 +170,7 @@ def test_the_expiry_cannot_be_changed_or_taken_away() -> None:
 
 
 def test_every_character_of_a_mark_counts() -> None:
-    """The last character of 43 has two bits to spare: another one with the same bits is another mark."""
+    """The last character of 43 has two spare bits."""
     mark = sign(URL, KEYS)
     for place, character in enumerate(mark):
         for other in "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_":
@@ -181,20 +181,20 @@ def test_every_character_of_a_mark_counts() -> None:
 
 @given(st.text())
 def test_nothing_else_is_a_mark_and_nothing_raises(mark: str) -> None:
-    """Row 80: no other text passes for a signature or makes the check fail with an error."""
+    """Row 80: no other text passes for a signature."""
     assert verify(URL, mark, KEYS, NOW) is AccessVerdict.BAD
 
 
 @given(st.tuples(st.text("/a1", min_size=1), st.none() | st.integers(1, 10**12 - 1)), st.data())
 def test_two_grants_have_two_marks(grant: tuple[str, int | None], data: st.DataObject) -> None:
-    """Nothing that belongs to the instant can be read as the URL's, nor the other way round."""
+    """The instant cannot be read as part of the URL, nor the other way round."""
     other = data.draw(st.tuples(st.text("/a1", min_size=1), st.none() | st.integers(1, 10**12 - 1)))
     marks = {sign(url, KEYS, expires_at=expires_at).partition(".")[0] for url, expires_at in (grant, other)}
     assert len(marks) == len({grant, other})
 
 
 def test_a_quiet_minute_fills_the_bucket_and_no_more() -> None:
-    """Row 80: however long a client was quiet, it may ask one minute's worth at once."""
+    """Row 80: after any quiet time, a client has one minute's worth at once."""
     buckets = Buckets(per_minute=2)
     for now in (0.0, 1000.0):
         assert [buckets.take("a", now) > 0 for _ in range(3)] == [False, False, True]

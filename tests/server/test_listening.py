@@ -1,4 +1,4 @@
-"""wholefeed.server.listening: addresses, the Unix socket, readers' connections, and what systemd hears."""
+"""wholefeed.server.listening: addresses, the Unix socket, readers' connections, and messages to systemd."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class FakeConnection:
 
 @contextmanager
 def busy(connections: Connections, connection: FakeConnection) -> Iterator[None]:
-    """Answer a request inside."""
+    """Count the connection as busy inside the block."""
     use = connections.use_of(connection)
     connections.begin(use)
     yield
@@ -40,7 +40,7 @@ def busy(connections: Connections, connection: FakeConnection) -> Iterator[None]
 
 
 def a_body() -> StreamReader:
-    """The body of a request, of which nothing has come yet."""
+    """Return a request body of which nothing has come yet."""
     return StreamReader(Mock(), 1 << 16, loop=Mock())
 
 
@@ -51,8 +51,8 @@ async def connected(proxy: Proxy) -> tuple[asyncio.StreamReader, asyncio.StreamW
 
 @pytest.mark.fault("78")
 async def test_a_header_that_never_ends_is_not_waited_for(proxy: Proxy, origin: Origin) -> None:
-    """docs/faults.md row 78; docs/design.md#readers-connections: neither is a connection that says nothing;
-    one that is served is."""
+    """docs/faults.md row 78; docs/design.md#readers-connections: a silent connection is closed, too; a
+    busy one is not."""
     origin.publish("/feed", atom(an_item("a")))
     async with asyncio.timeout(20):
         runner = proxy.client.server.runner
@@ -88,8 +88,7 @@ def test_of_too_many_connections_the_ones_idle_longest_are_closed() -> None:
 
 @pytest.mark.fault("95a")
 def test_a_connection_is_half_open_until_its_request_has_come_whole() -> None:
-    """docs/faults.md row 95a: it is not counted as busy, is closed where another has to have its place, and
-    not for being idle while a handler waits for the rest."""
+    """docs/faults.md row 95a: half-open is neither busy nor, while a handler waits, idle."""
     connections = Connections(at_most=2)
     held = [FakeConnection(), FakeConnection()]
     use, body = connections.use_of(held[0]), a_body()
@@ -107,7 +106,7 @@ def test_a_connection_is_half_open_until_its_request_has_come_whole() -> None:
 
 @pytest.mark.fault("95a")
 def test_what_comes_after_its_answer_makes_no_connection_busy() -> None:
-    """Row 95a: also not one that had to make room meanwhile."""
+    """Row 95a: a connection that had to make room meanwhile does not count either."""
     connections = Connections()
     held, body = FakeConnection(), a_body()
     use = connections.use_of(held)
@@ -123,7 +122,7 @@ def test_what_comes_after_its_answer_makes_no_connection_busy() -> None:
 
 @pytest.mark.fault("96")
 def test_a_new_connection_takes_the_place_of_the_oldest_that_waits() -> None:
-    """docs/faults.md row 96: one that is answered keeps its place, though it is older."""
+    """docs/faults.md row 96: a connection with an answer under way stays, though older."""
     connections = Connections(at_most=2)
     answered, waiting = FakeConnection(), FakeConnection()
     for each in (answered, waiting):
@@ -156,7 +155,7 @@ async def test_of_too_many_busy_connections_the_last_ones_are_refused(proxy: Pro
 
 @pytest.mark.fault("78")
 async def test_the_server_may_open_as_many_files_as_it_admits_connections(tmp_path: Path) -> None:
-    """docs/faults.md row 78: where 1,024 are usual."""
+    """docs/faults.md row 78: the usual limit is 1,024."""
     few = ["sh", "-c", 'ulimit -S -n 256 && exec "$@"', "sh"]
     async with serving(tmp_path, before=few) as served:
         soft, hard = resource.prlimit(served.process.pid, resource.RLIMIT_NOFILE)
@@ -164,8 +163,7 @@ async def test_the_server_may_open_as_many_files_as_it_admits_connections(tmp_pa
 
 
 def test_a_busy_connection_is_never_closed() -> None:
-    """Row 78: a connection in use is not closed for being idle, also when it was marked twice; afterwards it
-    may be."""
+    """Row 78: an idle one may be closed."""
     connections = Connections()
     held = FakeConnection()
     with busy(connections, held), busy(connections, held):
@@ -203,7 +201,7 @@ def systemd(tmp_path: Path) -> Iterator[socket.socket]:
 
 
 def heard(systemd: socket.socket) -> list[str]:
-    """Everything that was said so far."""
+    """Return all messages so far."""
     systemd.setblocking(False)
     found = []
     try:
@@ -216,8 +214,7 @@ def heard(systemd: socket.socket) -> list[str]:
 async def test_the_server_says_when_it_listens_and_when_it_stops(
     tmp_path: Path, systemd: socket.socket
 ) -> None:
-    """Type=notify: READY=1 comes when readers are answered, STOPPING=1 on SIGTERM, with a status for people,
-    and WATCHDOG=1 twice in each interval."""
+    """Type=notify: READY=1, STOPPING=1 with a status, and WATCHDOG=1 twice in each interval."""
     before = ["env", f"NOTIFY_SOCKET={tmp_path}/notify", "WATCHDOG_USEC=400000"]
     async with serving(tmp_path, before=before) as served:
         assert (await served.ask("/readyz")).status == 200
@@ -233,7 +230,7 @@ async def test_the_server_says_when_it_listens_and_when_it_stops(
 
 @pytest.mark.fault("67a")
 async def test_a_loop_that_hangs_feeds_no_watchdog(tmp_path: Path, systemd: socket.socket) -> None:
-    """The watchdog is about the event loop: while that is blocked nothing is said, so systemd acts."""
+    """A blocked event loop sends nothing, so systemd acts."""
     environ = {"NOTIFY_SOCKET": str(tmp_path / "notify"), "WATCHDOG_USEC": "100000"}
     async with Supervisor.of(environ).watching():
         await asyncio.sleep(0.2)
@@ -245,7 +242,7 @@ async def test_a_loop_that_hangs_feeds_no_watchdog(tmp_path: Path, systemd: sock
 
 
 async def test_nothing_is_said_where_nobody_listens(tmp_path: Path) -> None:
-    """Without NOTIFY_SOCKET there is no supervisor; one that has gone costs a log line and nothing else."""
+    """Without NOTIFY_SOCKET there is no supervisor; a vanished one costs only a log line."""
     with capture_logs() as logs:
         Supervisor.of({}).tell("READY=1")
         Supervisor.of({"NOTIFY_SOCKET": "vsock:2:1234"}).tell("READY=1")
@@ -255,7 +252,7 @@ async def test_nothing_is_said_where_nobody_listens(tmp_path: Path) -> None:
 
 
 def test_an_abstract_socket_is_one_too() -> None:
-    """systemd may use an abstract socket: the name begins with @."""
+    """The name of an abstract socket of systemd begins with @."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as listener:
         listener.bind(f"\0wholefeed-test-{os.getpid()}")
         listener.settimeout(20)
@@ -301,7 +298,7 @@ def ask(path: Path, request: str, *, own_name: str = "") -> bytes:
 
 
 def test_owner_and_group_may_connect_and_nobody_else(tmp_path: Path) -> None:
-    """Mode 0660, whatever the umask, from the first moment on; the umask of the process is as before."""
+    """Mode 0660 under any umask, from the first moment on."""
     before = os.umask(0)
     try:
         with bound(str(tmp_path / "s")):
@@ -313,7 +310,7 @@ def test_owner_and_group_may_connect_and_nobody_else(tmp_path: Path) -> None:
 
 
 def test_the_socket_of_a_process_that_has_ended_is_replaced(tmp_path: Path) -> None:
-    """After kill -9 the file is still there and nobody listens: the next start takes its place."""
+    """After kill -9 the file stays without a listener: the next start replaces it."""
     a_socket(tmp_path / "s").close()
     with bound(str(tmp_path / "s")) as listener:
         listener.listen()
@@ -322,7 +319,7 @@ def test_the_socket_of_a_process_that_has_ended_is_replaced(tmp_path: Path) -> N
 
 
 def test_a_socket_that_somebody_listens_on_is_left_to_them(tmp_path: Path) -> None:
-    """Two servers with one socket by mistake: the second one does not take it away from the first."""
+    """A second server with the same socket does not steal it."""
     path = str(tmp_path / "s")
     with a_socket(tmp_path / "s") as other:
         other.listen()
@@ -335,7 +332,7 @@ def test_a_socket_that_somebody_listens_on_is_left_to_them(tmp_path: Path) -> No
 
 @pytest.mark.parametrize("kind", ["file", "folder", "link"])
 def test_what_is_no_socket_is_left_alone(tmp_path: Path, kind: str) -> None:
-    """A path that names something else by mistake loses nothing; a link is not followed."""
+    """The path may be a mistake; a link is not followed."""
     path = tmp_path / "s"
     if kind == "folder":
         path.mkdir()
@@ -349,7 +346,7 @@ def test_what_is_no_socket_is_left_alone(tmp_path: Path, kind: str) -> None:
 
 
 def test_a_folder_that_is_not_there_is_told_with_the_path(tmp_path: Path) -> None:
-    """The error names the path as it was given, for the message of `wholefeed serve`."""
+    """The error names the configured path, for the message of `wholefeed serve`."""
     path = str(tmp_path / "no" / "s")
     with pytest.raises(OSError, match="No such file") as caught, bound(path):
         pass
@@ -357,7 +354,7 @@ def test_a_folder_that_is_not_there_is_told_with_the_path(tmp_path: Path) -> Non
 
 
 def test_at_exit_only_the_own_file_is_removed(tmp_path: Path) -> None:
-    """A server that starts while the old one ends has a new socket by the same name: it stays."""
+    """A new server may already have a socket by the same name."""
     path = tmp_path / "s"
     with bound(str(path)):
         path.unlink()
@@ -367,8 +364,7 @@ def test_at_exit_only_the_own_file_is_removed(tmp_path: Path) -> None:
 
 
 async def test_the_server_answers_on_its_socket_beside_its_port(tmp_path: Path, origin: Origin) -> None:
-    """`server.socket`: the same feed by both; the log says where it listens, and the file is gone at the end.
-    Nobody who connects is believed to be a reverse proxy."""
+    """`server.socket`: no user of the socket is trusted as a reverse proxy."""
     origin.publish("/feed", atom(an_item("1", 1)))
     path = tmp_path / "wholefeed.sock"
     async with serving(tmp_path, server_socket=path, server_trusted_proxies="10.0.0.0/8") as served:
@@ -388,7 +384,7 @@ async def test_the_server_answers_on_its_socket_beside_its_port(tmp_path: Path, 
 async def test_a_client_s_own_name_is_not_taken_for_an_address(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whoever may connect may bind the own end to a file called 10.0.0.1: that is still no trusted proxy."""
+    """A client may bind its own end to a file called 10.0.0.1."""
     path = tmp_path / "s.sock"
     monkeypatch.chdir(tmp_path)
     async with serving(tmp_path, server_socket=path, server_trusted_proxies="10.0.0.0/8") as served:
@@ -400,8 +396,7 @@ async def test_a_client_s_own_name_is_not_taken_for_an_address(
 
 
 async def test_a_reverse_proxy_on_the_socket_is_believed_where_that_is_said(tmp_path: Path) -> None:
-    """`server.trusted_proxies = ["unix:"]`, as nginx writes it: X-Forwarded-For names the client, and the
-    Host that the reader used is checked as ever."""
+    """`server.trusted_proxies = ["unix:"]`: X-Forwarded-For names the client, and Host is checked."""
     path = tmp_path / "s.sock"
     running = serving(tmp_path, server_socket=path, server_trusted_proxies="unix:")
     async with running as served, client(path) as session:
@@ -412,7 +407,7 @@ async def test_a_reverse_proxy_on_the_socket_is_believed_where_that_is_said(tmp_
 
 
 async def test_a_socket_that_cannot_be_used_keeps_the_server_from_starting(tmp_path: Path) -> None:
-    """One line says which key is wrong and why; exit 1, and no token was made for nothing."""
+    """One line names the key and the reason; exit 1, without a new token."""
     (tmp_path / "s").write_text("precious")
     async with serving(tmp_path, server_socket=tmp_path / "s") as served:
         assert await served.ended() == 1

@@ -1,4 +1,4 @@
-"""wholefeed.service.account: the account of a feed (R16), and how far back it reaches."""
+"""wholefeed.service.account: the account of a feed (R16), and its reach into the past."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ def lines(status: dict[str, Any], *keys: str) -> list[tuple[Any, ...]]:
 
 
 async def test_status_tells_the_chain_document_by_document(proxy: Proxy, origin: Origin) -> None:
-    """R2, R10, R16, R25: the link that led to each, whether it is settled, how many of its entries stand
-    elsewhere, why it is missing, and why the walk ended. What was detached stands at the end."""
+    """R2, R10, R16, R25: each has its link and failure; the end of the walk has a reason. Detached
+    documents stand last."""
     origin.publish("/feed", atom(an_item("a"), an_item("b"), prev_archive="/3"))
     origin.publish("/3", atom(an_item("b"), an_item("c"), archive=True, prev_archive="/2"))
     origin.publish("/2", atom(an_item("d"), archive=True, prev_archive="/1"))
@@ -50,7 +50,7 @@ async def test_status_tells_the_chain_document_by_document(proxy: Proxy, origin:
 async def test_what_was_repaired_is_told_as_long_as_the_document_is_kept(
     proxy: Proxy, origin: Origin
 ) -> None:
-    """The note of an archive outlives the refreshes that do not fetch it."""
+    """The note of an archive outlives refreshes that do not fetch it."""
     broken = atom(an_item("b"), archive=True).replace(b"</entry>", b"<title>x & y</title></entry>")
     origin.publish("/1", broken)
     origin.publish("/feed", atom(an_item("a"), prev_archive="/1"))
@@ -65,7 +65,7 @@ async def test_what_was_repaired_is_told_as_long_as_the_document_is_kept(
 
 
 async def test_pages_are_tied_by_the_links_that_lead_to_them(proxy: Proxy, origin: Origin) -> None:
-    """R6, R16: of a paged feed /status shows that `next` led from page to page."""
+    """R6, R16: `next` led from page to page."""
     origin.publish("/feed", atom(an_item("a"), next="/2"))
     origin.publish("/2", atom(an_item("b"), next="/3", previous="/feed"))
     origin.publish("/3", atom(an_item("c"), previous="/2"))
@@ -95,7 +95,7 @@ async def test_a_feed_of_one_document_says_why(
 
 
 async def test_a_publisher_that_fails_is_told_with_the_reason(proxy: Proxy, origin: Origin) -> None:
-    """Row 75: while a stored feed is served stale, /status says what the publisher answered."""
+    """Row 75: while a stored feed is served stale, /status tells the publisher's response."""
     origin.publish("/feed", atom(an_item("a")))
     url = origin.url("/feed")
     await proxy.whole(url)
@@ -112,7 +112,7 @@ async def test_a_publisher_that_fails_is_told_with_the_reason(proxy: Proxy, orig
 
 MONTH = 24 * 30
 FIRST = month_number(2023, 11)
-"""Of an item that is updated at hour 0."""
+"""Month of an item updated at hour 0."""
 
 
 async def timeline(proxy: Proxy, url: str) -> Timeline:
@@ -122,7 +122,7 @@ async def timeline(proxy: Proxy, url: str) -> Timeline:
 
 
 async def test_entries_of_all_documents_are_counted_once(proxy: Proxy, origin: Origin) -> None:
-    """R10: an entry that stands in two documents counts where its live copy is; the undated apart."""
+    """R10: an entry in two documents counts where its live copy is."""
     origin.publish("/feed", atom(an_item("a", 2 * MONTH), an_item("b", 0), prev_archive="/1"))
     origin.publish("/1", atom(an_item("b", 0), an_item("c", None), an_item("d", 0), archive=True))
     found = await timeline(proxy, origin.url("/feed"))
@@ -132,7 +132,7 @@ async def test_entries_of_all_documents_are_counted_once(proxy: Proxy, origin: O
 
 
 async def test_a_missing_archive_is_behind_the_one_that_links_to_it(proxy: Proxy, origin: Origin) -> None:
-    """R34: between the document in front of it and the one that was found behind it."""
+    """R34: the next one found stands behind it."""
     origin.publish("/feed", atom(an_item("a", 8 * MONTH), prev_archive="/a/3"))
     origin.publish("/a/3", atom(an_item("b", 6 * MONTH), archive=True, prev_archive="/a/2"))
     origin.publish("/a/1", atom(an_item("c", 0), archive=True, next_archive="/a/2"))
@@ -146,7 +146,7 @@ async def test_a_missing_archive_is_behind_the_one_that_links_to_it(proxy: Proxy
 
 
 async def test_of_what_nothing_leads_to_the_time_is_not_known(proxy: Proxy, origin: Origin) -> None:
-    """R6: such a page stands at the end of the account, which says nothing of its time."""
+    """R6: a page without a link to it stands last, and tells no time."""
     origin.publish("/feed", atom(an_item("a", 2 * MONTH), complete=True))
     await proxy.whole(origin.url("/feed"))
     status, chain = await proxy.service.account(origin.url("/feed"))

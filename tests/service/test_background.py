@@ -1,4 +1,4 @@
-"""wholefeed.service.background: polls (R7), when feeds were asked for, and eviction (`store.max_bytes`)."""
+"""wholefeed.service.background: polls (R7), times of requests, and eviction (`store.max_bytes`)."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ from wholefeed.store.sqlite_file import migrate_file
 from wholefeed.store.store import Upkeep
 from wholefeed.store.tables import document_table, failures
 
-# Polls: what readers miss, politeness, faults, the end of the program
+# Polls: missed entries, politeness, faults, the end of the program
 
 
 STALE_SECONDS = 1000.0
-"""More than the default freshness, and more than the interval of these tests."""
+"""More than the default freshness, and than the interval of these tests."""
 
 LOOKS_SECONDS = 0.2
-"""Time for many turns, where nothing is to happen."""
+"""Time for many turns in which nothing happens."""
 
 
 @pytest.fixture(autouse=True)
@@ -69,7 +69,7 @@ async def polling(
 async def a_polled_feed(
     path: Path, origin: Origin, clock: Clock | None = None, **options: Any
 ) -> AsyncIterator[Proxy]:
-    """A proxy that knows `/feed`, of one entry, and polls it; its first request is forgotten."""
+    """A proxy that polls `/feed`, of one entry; its first request is forgotten."""
     origin.publish("/feed", atom(an_item("a", 1)), etag='"1"')
     async with polling(path, clock, **options) as proxy:
         await proxy.whole(origin.url("/feed"))
@@ -88,12 +88,12 @@ def events(lines: Sequence[Mapping[str, Any]]) -> list[str]:
 
 
 def slugs(lines: Sequence[Mapping[str, Any]]) -> list[str | None]:
-    """How the polls have ended."""
+    """Return the results of the polls."""
     return [line["slug"] for line in lines if line["event"] == "feed.polled"]
 
 
 async def polled(proxy: Proxy, origin: Origin, path: str = "/feed", *, times: int = 1) -> None:
-    """Wait until a path has been asked for, counted from `forget_requests`, and what came is published."""
+    """Wait until this many requests for a path, since `forget_requests`, are published."""
     await until(lambda: len(origin.requests_for(path)) >= times)
     await proxy.settled()
 
@@ -127,8 +127,7 @@ async def test_what_came_and_went_between_two_visits_is_there_when_polling_is_on
 async def test_only_who_is_polled_is_told_to_be_asked_next(
     tmp_path: Path, origin: Origin, poll_seconds: float
 ) -> None:
-    """R7: `/status` and `/feeds` name the poll; where there is none they promise none, and say from when on a
-    request asks the publisher."""
+    """R7: `/status` and `/feeds` name the next poll, or the next possible fetch."""
     async with a_polled_feed(tmp_path, origin, poll_seconds=poll_seconds) as proxy:
         status = await proxy.status(origin.url("/feed"))
         (listed,) = json.loads((await proxy.ask("GET", "/feeds")).body)
@@ -143,7 +142,7 @@ def seconds_between(one: str, other: str) -> float:
 
 
 async def test_a_poll_asks_conditionally_and_is_told_in_the_log(tmp_path: Path, origin: Origin) -> None:
-    """R7: an unchanged feed is polled once in the time for which it is fresh, by its validator."""
+    """R7: an unchanged feed is polled once in its time of freshness."""
     async with a_polled_feed(tmp_path, origin, poll_seconds=60) as proxy:
         with capture_logs() as lines:
             proxy.clock.advance(STALE_SECONDS)
@@ -156,7 +155,7 @@ async def test_a_poll_asks_conditionally_and_is_told_in_the_log(tmp_path: Path, 
 async def test_two_feeds_of_one_host_are_never_polled_at_once_and_others_pass(
     tmp_path: Path, origin: Origin
 ) -> None:
-    """R7: while a poll of a host hangs, its other feeds wait and those of other hosts are polled."""
+    """R7: one poll of a host hangs."""
     async with Origin("127.0.0.2") as other, polling(tmp_path) as proxy:
         for publisher, path in ((origin, "/a"), (origin, "/b"), (other, "/c")):
             publisher.publish(path, atom(an_item("x", 1), feed_id=f"urn:{path}"))
@@ -177,7 +176,7 @@ async def test_two_feeds_of_one_host_are_never_polled_at_once_and_others_pass(
 async def test_few_polls_run_at_once_and_readers_are_answered_meanwhile(
     tmp_path: Path, concurrency: int, most: int
 ) -> None:
-    """R7: hanging polls take a quarter of fetch.concurrency at most, and a new feed is answered meanwhile."""
+    """R7: hanging polls take a quarter of fetch.concurrency at most."""
     async with AsyncExitStack() as stack:
         hosts = [f"127.0.0.{number}" for number in range(2, MAX_POLLS + 5)]
         origins = [await stack.enter_async_context(Origin(host)) for host in hosts]
@@ -201,7 +200,7 @@ async def test_few_polls_run_at_once_and_readers_are_answered_meanwhile(
 async def test_no_poll_begins_while_readers_walks_wait(
     tmp_path: Path, origin: Origin, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """R7: polls give way while walks that readers wait for queue up, and go on afterwards."""
+    """R7: polls go on after the walks."""
     async with a_polled_feed(tmp_path, origin) as proxy:
         with monkeypatch.context() as crowded:
             crowded.setattr(Running, "waiting", 1)
@@ -214,7 +213,7 @@ async def test_no_poll_begins_while_readers_walks_wait(
 async def test_a_poll_that_waits_for_its_walk_keeps_no_reader_out(
     tmp_path: Path, origin: Origin, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A walk that no reader waits for counts for nothing where readers are refused (503)."""
+    """A walk without a waiting reader counts for nothing where readers are refused (503)."""
     set_constant(monkeypatch, "MAX_WAITING_WALKS", 1)
     url, walks = origin.url("/feed"), WalkTurns(in_all=1, per_site=1)
     async with Origin("127.0.0.2") as other, polling(tmp_path, walks=walks) as proxy:
@@ -236,7 +235,7 @@ async def test_a_poll_that_waits_for_its_walk_keeps_no_reader_out(
 
 
 async def test_a_feed_that_is_being_refreshed_is_left_alone(tmp_path: Path, origin: Origin) -> None:
-    """R7: a feed that a reader has just made the proxy fetch is not polled beside that."""
+    """R7: no poll runs beside a reader's fetch."""
     async with a_polled_feed(tmp_path, origin, poll_seconds=2500) as proxy:
         with origin.held("/feed") as gate, capture_logs() as lines:
             proxy.clock.advance(STALE_SECONDS)
@@ -252,7 +251,7 @@ async def test_a_feed_that_is_being_refreshed_is_left_alone(tmp_path: Path, orig
 
 @pytest.mark.fault("157")
 async def test_a_feed_that_is_frozen_thaws_though_nobody_reads_it(tmp_path: Path, origin: Origin) -> None:
-    """R14; docs/faults.md row 157: a week of 304 ends in a question without a condition, by a poll, too."""
+    """R14; docs/faults.md row 157: after a week of 304, a poll has no condition."""
     url = origin.url("/feed")
     origin.publish("/feed", atom(an_item("a", 1)), etag='"same"')
     async with polling(tmp_path, poll_seconds=60) as proxy:
@@ -267,7 +266,7 @@ async def test_a_feed_that_is_frozen_thaws_though_nobody_reads_it(tmp_path: Path
 
 
 async def test_a_publisher_that_asks_to_be_left_alone_is(tmp_path: Path, origin: Origin) -> None:
-    """RFC 9110, 10.2.3: not even another feed of that host is polled, nor does it count as failed."""
+    """RFC 9110, 10.2.3: no other feed of that host is polled, and none failed."""
     urls = [origin.url("/a"), origin.url("/b")]
     async with polling(tmp_path, poll_seconds=60) as proxy:
         for path in ("/a", "/b"):
@@ -289,7 +288,7 @@ async def test_a_publisher_that_asks_to_be_left_alone_is(tmp_path: Path, origin:
 
 
 async def test_a_restart_polls_only_what_is_due(tmp_path: Path, origin: Origin) -> None:
-    """R7: after a restart a feed that was polled shortly before is not asked again until it is due."""
+    """R7: after a restart a feed polled shortly before waits until due."""
     clock = Clock()
     async with a_polled_feed(tmp_path, origin, clock) as proxy:
         clock.advance(STALE_SECONDS)
@@ -303,7 +302,7 @@ async def test_a_restart_polls_only_what_is_due(tmp_path: Path, origin: Origin) 
 
 
 async def test_the_end_of_the_program_does_not_wait_for_a_poll(tmp_path: Path, origin: Origin) -> None:
-    """docs/faults.md row 67: what was not polled to its end is polled after the next start."""
+    """docs/faults.md row 67: an unfinished poll runs after the next start."""
     clock = Clock()
     async with a_polled_feed(tmp_path, origin, clock):
         pass
@@ -323,7 +322,7 @@ async def test_the_end_of_the_program_does_not_wait_for_a_poll(tmp_path: Path, o
 
 
 def failing(error: Exception) -> Callable[..., None]:
-    """What stands in the place of something that fails."""
+    """Return a replacement that fails."""
 
     def fail(*_: object, **__: object) -> None:
         raise error
@@ -334,7 +333,7 @@ def failing(error: Exception) -> Callable[..., None]:
 async def test_polling_goes_on_when_the_store_could_not_be_read(
     tmp_path: Path, origin: Origin, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A store that fails once pauses polling with a log line; it does not end it."""
+    """Polling pauses with a log line."""
     async with a_polled_feed(tmp_path, origin) as proxy:
         with capture_logs() as lines, monkeypatch.context() as broken:
             broken.setattr(module, "outlook", failing(StoreError("disk I/O error")))
@@ -347,7 +346,7 @@ async def test_polling_goes_on_when_the_store_could_not_be_read(
 async def test_a_store_that_keeps_nothing_is_tried_again_after_a_rest(
     tmp_path: Path, origin: Origin, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """docs/faults.md row 68: publishers are not asked for what cannot be kept."""
+    """docs/faults.md row 68: publishers are not asked for documents that cannot be stored."""
     async with a_polled_feed(tmp_path, origin) as proxy:
         origin.publish("/feed", atom(an_item("b", 2)))
         set_constant(monkeypatch, "REST_SECONDS", 1.0)
@@ -365,7 +364,7 @@ async def test_a_store_that_keeps_nothing_is_tried_again_after_a_rest(
 async def test_an_error_of_the_proxys_own_does_not_hammer_the_publisher(
     tmp_path: Path, origin: Origin, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Row 82: a defect in a poll is logged as `internal` and not repeated at once; other feeds are polled."""
+    """Row 82: a defect is logged as `internal` and not repeated at once."""
     origin.publish("/other", atom(an_item("x", 1)))
     async with a_polled_feed(tmp_path, origin) as proxy:
         origin.publish("/feed", atom(an_item("a", 1)))  # as before, and sent whole
@@ -386,7 +385,7 @@ async def test_an_error_of_the_proxys_own_does_not_hammer_the_publisher(
 
 
 async def test_a_store_that_is_slow_does_not_keep_an_answer_waiting(tmp_path: Path) -> None:
-    """That a reader was warned is noted later then; the answer leaves all the same."""
+    """The reader's warning is noted later; the answer leaves all the same."""
     path = tmp_path / "store.db"
     await migrate_file(path)
     values: dict[str, Any] = {each.name: 0 for each in fields(FeedRow)}
@@ -408,7 +407,7 @@ HOUR = 3600.0
 
 
 def publish(origin: Origin, *names: str) -> list[str]:
-    """Feeds of some 300 KB in the store each; return their URLs."""
+    """Publish feeds of some 300 KB in the store each; return their URLs."""
     for name in names:
         items = [an_item(f"{name}{n}", n, _noise(f"{name}{n}")) for n in range(20)]
         origin.publish(f"/{name}", atom(*items, feed_id=f"urn:{name}", complete=True))
@@ -416,7 +415,7 @@ def publish(origin: Origin, *names: str) -> list[str]:
 
 
 def _noise(seed: str) -> str:
-    """Text that does not compress: all that a feed takes is its length."""
+    """Return incompressible text, so that a feed occupies its length."""
     return "".join(hashlib.sha256(f"{seed}.{n}".encode()).hexdigest() for n in range(196))
 
 
@@ -425,7 +424,7 @@ async def known(proxy: Proxy) -> set[str]:
 
 
 async def asked_in_turn(proxy: Proxy, urls: list[str]) -> None:
-    """Each feed, an hour apart."""
+    """Ask for each feed, an hour apart."""
     for url in urls:
         proxy.clock.advance(HOUR)
         assert (await proxy.whole(url)).status == 200
@@ -433,7 +432,7 @@ async def asked_in_turn(proxy: Proxy, urls: list[str]) -> None:
 
 
 async def evicted(proxy: Proxy, names: set[str]) -> None:
-    """Wait until these feeds have gone, and no others."""
+    """Wait until exactly these feeds have gone."""
     before = await known(proxy)
     async with asyncio.timeout(10):
         while await known(proxy) & names:
@@ -442,7 +441,7 @@ async def evicted(proxy: Proxy, names: set[str]) -> None:
 
 
 async def test_the_feeds_not_asked_for_longest_are_evicted(tmp_path: Path, origin: Origin) -> None:
-    """store.max_bytes: the feed that was not asked for longest goes, is logged, and can be fetched again."""
+    """store.max_bytes: such a feed can be fetched again."""
     urls = publish(origin, "a", "b", "c", "d")
     async with running(a_config(tmp_path, store={"max_bytes": MAX_BYTES})) as proxy:
         with capture_logs() as lines:
@@ -476,7 +475,7 @@ async def test_feeds_that_could_not_be_evicted_are_looked_at_again(
 
 
 async def test_pages_of_evicted_feeds_are_used_again(tmp_path: Path, origin: Origin) -> None:
-    """store.max_bytes: with feeds coming and going the database file stays under twice the size set."""
+    """store.max_bytes: the database file stays under twice this size."""
     names = [f"f{n}" for n in range(12)]
     urls = publish(origin, *names)
     async with running(a_config(tmp_path, store={"max_bytes": MAX_BYTES})) as proxy:
@@ -492,7 +491,7 @@ async def test_pages_of_evicted_feeds_are_used_again(tmp_path: Path, origin: Ori
 async def test_the_feed_asked_for_last_stays_and_all_where_no_size_is_set(
     tmp_path: Path, origin: Origin, max_bytes: int, names: str
 ) -> None:
-    """It would be fetched anew for each reader; with store.max_bytes 0 none ever leaves on its own (R25)."""
+    """With store.max_bytes 0 none ever leaves on its own (R25)."""
     urls = publish(origin, *names)
     async with running(a_config(tmp_path, store={"max_bytes": max_bytes})) as proxy:
         await asked_in_turn(proxy, urls)
@@ -505,7 +504,7 @@ async def test_the_feed_asked_for_last_stays_and_all_where_no_size_is_set(
 async def test_a_feed_that_is_being_refreshed_or_sent_stays(
     tmp_path: Path, origin: Origin, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A feed that a reader is just being sent, or that is being fetched, is not evicted under it."""
+    """Eviction would cut the answer or the fetch."""
     urls = publish(origin, "a", "b", "c", "d")
     config = a_config(tmp_path)
     async with running(config) as proxy:
@@ -539,7 +538,7 @@ async def test_a_feed_that_is_being_refreshed_or_sent_stays(
 
 
 async def test_a_feed_evicted_while_it_is_asked_for_is_fetched_again(tmp_path: Path, origin: Origin) -> None:
-    """Whoever asks gets the feed, however often it is evicted meanwhile."""
+    """A reader gets the feed, despite repeated evictions."""
     urls = publish(origin, "a", "b", "c")
     async with running(a_config(tmp_path, store={"max_bytes": 1 << 18})) as proxy:
 

@@ -1,4 +1,4 @@
-"""wholefeed.service.bodies: one body, whichever parts it is put together from."""
+"""wholefeed.service.bodies: one body, from any parts."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from wholefeed.service.memory import CachedFeed, Memory
 from wholefeed.store.rows import SegmentRow
 
 NO_STORE: Any = None
-"""Whoever reads from it fails: all that is sent is at hand."""
+"""A read from it fails: all sent text is in memory."""
 JOINT = segment_separator(Family.RSS)
 
 
@@ -52,7 +52,7 @@ def holding(blocks: Mapping[int, bytes]) -> CachedFeed:
 
 
 def read(body: Body, held: CachedFeed | None = None) -> tuple[bytes, list[bytes]]:
-    """The text that a reader gets, and the pieces that were sent."""
+    """Return a reader's text, and the pieces sent."""
 
     async def received() -> list[bytes]:
         return [piece async for piece in body.pieces(NO_STORE, held)]
@@ -92,7 +92,7 @@ def test_it_is_the_same_text_whatever_its_parts_are(
 
 @pytest.mark.parametrize("is_gzip", [True, False])
 def test_the_tag_is_that_of_the_text_and_not_of_its_segments(is_gzip: bool) -> None:
-    """RFC 9110, 8.8.1 and 8.8.3: where the coded bytes differ it is weak."""
+    """RFC 9110, 8.8.1 and 8.8.3: a tag is weak where the coded bytes differ."""
     one = Body(Family.RSS, b"<rss>", (seal(b"ab" + JOINT + b"c"),), is_gzip)
     two = Body(Family.RSS, b"<rss>", (seal(b"ab"), seal(b"c")), is_gzip)
     other = Body(Family.RSS, b"<rss>", (seal(b"ab"), seal(b"d")), is_gzip)
@@ -110,7 +110,7 @@ def test_no_piece_is_longer_than_one_write(is_gzip: bool) -> None:
 
 
 def test_what_was_made_is_made_once() -> None:
-    """A replay is held deflated for whoever asks for the same next; a larger one is made each time."""
+    """A small replay stays in memory deflated; a larger one is made each time."""
     made = list[int]()
 
     async def texts() -> AsyncIterator[bytes]:

@@ -1,6 +1,7 @@
-"""wholefeed.service.checking: no feed goes back over replicas, and while there is no database, memory serves.
+"""wholefeed.service.checking: no feed goes back over replicas, and without a database, memory serves.
 
-By itself: for what answer it waits, and how much it asks at once. At the end the database falls silent.
+By itself: its time limit for the database, and the size of its queries. At the end the database falls
+silent.
 """
 
 from __future__ import annotations
@@ -36,19 +37,19 @@ from wholefeed.store.store import Store
 from wholefeed.store.tables.feed_table import Version, version_of
 
 COMMITS = {"sent": 40, "lost": 12}
-"""Where nothing is heard, the turn at a host changes hands once a second."""
+"""Without notices, the turn at a host changes each second."""
 NOTHING_SENT = (
     "CREATE FUNCTION public.pg_notify(text, text) RETURNS void LANGUAGE sql AS ''",
     'ALTER DATABASE "{name}" SET search_path = public, pg_catalog',
 )
-"""A function before PostgreSQL's own."""
+"""A function that shadows PostgreSQL's own."""
 
 DATABASE_REPLACED = (
     "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '{name}'",
     'ALTER DATABASE "{name}" RENAME TO "{name}_before"',
     'CREATE DATABASE "{name}" TEMPLATE "{name}_before"',
 )
-"""The same rows, in another one of that name."""
+"""The same rows, in another database of that name."""
 
 LISTENING_ENDED = """
     SELECT pg_terminate_backend(pid) FROM pg_stat_activity
@@ -57,12 +58,12 @@ LISTENING_ENDED = """
 
 
 def publish(origin: Origin, number: int) -> None:
-    """A feed of one entry, which says how often it was changed."""
+    """Publish a feed of one entry, with its number of changes."""
     origin.publish("/feed", atom(an_item("a", number, f"change {number}."), complete=True))
 
 
 def change_of(reply: Reply) -> int:
-    """The change that an answer holds."""
+    """Return the change in an answer."""
     assert reply.status == 200, (reply.status, reply.body)
     found = re.search(rb"change (\d+)\.", reply.body)
     assert found is not None
@@ -70,7 +71,7 @@ def change_of(reply: Reply) -> int:
 
 
 def modified_at(reply: Reply) -> float | None:
-    """None: it was published twice in this second."""
+    """Last-Modified; None: published twice in this second."""
     if "Last-Modified" not in reply.headers:
         return None
     return parsedate_to_datetime(reply.headers["Last-Modified"]).timestamp()
@@ -82,8 +83,7 @@ def modified_at(reply: Reply) -> float | None:
 async def test_a_reader_who_asks_two_replicas_in_turn_never_sees_a_feed_go_back(
     postgres_url: str, shared_postgres: Cluster, tmp_path: Path, origin: Origin, notices: str
 ) -> None:
-    """Under many commits on both, by many readers: neither bodies nor Last-Modified go back, and equal ETags
-    have equal bodies; also when no replica hears in time of what the others do."""
+    """Last-Modified does not go back, and equal ETags have equal bodies; also without timely notices."""
     if notices == "lost":
         for each in NOTHING_SENT:
             shared_postgres.run(each.format(name=urlsplit(postgres_url).path[1:]), postgres_url)
@@ -119,7 +119,7 @@ async def test_a_reader_who_asks_two_replicas_in_turn_never_sees_a_feed_go_back(
 async def test_a_check_that_finds_nothing_new_leaves_the_feed_in_memory(
     postgres_url: str, tmp_path: Path, origin: Origin
 ) -> None:
-    """The other replica's 304 moves nothing but the time until which the feed is fresh, here too."""
+    """The other replica's 304 moves only the end of the feed's freshness, here too."""
     clock = Clock()
     origin.publish("/feed", atom(an_item("a"), complete=True), etag='"1"')
     url = origin.url("/feed")
@@ -140,8 +140,7 @@ async def test_a_check_that_finds_nothing_new_leaves_the_feed_in_memory(
 
 @pytest.mark.fault("107")
 async def test_nobody_waits_for_a_lock_for_good(postgres_url: str, tmp_path: Path, origin: Origin) -> None:
-    """503 with Retry-After in time, whatever is asked; what the database was told by then is done when the
-    lock is gone."""
+    """503 with Retry-After in time; accepted work happens after the lock."""
     import psycopg  # noqa: PLC0415 - an extra
 
     publish(origin, 0)
@@ -182,7 +181,7 @@ async def test_nobody_waits_for_a_lock_for_good(postgres_url: str, tmp_path: Pat
 async def test_a_feed_that_is_forgotten_on_one_replica_is_not_served_by_another(
     postgres_url: str, tmp_path: Path, origin: Origin
 ) -> None:
-    """Not from memory either: it is fetched again."""
+    """Memory does not serve it either: it is fetched again."""
     publish(origin, 0)
     url = origin.url("/feed")
     async with replicas(postgres_url, tmp_path) as (one, other):
@@ -199,7 +198,7 @@ async def test_a_feed_that_is_forgotten_on_one_replica_is_not_served_by_another(
 async def test_what_changed_while_notices_were_lost_is_let_go_and_the_rest_is_not(
     postgres_url: str, shared_postgres: Cluster, tmp_path: Path, origin: Origin
 ) -> None:
-    """All that is held is looked at once there are notices again, whether anybody asks for it or not."""
+    """All of memory is compared once notices return, with or without requests."""
     publish(origin, 0)
     origin.publish("/other", atom(an_item("b"), complete=True))
     url, other_url = origin.url("/feed"), origin.url("/other")
@@ -224,7 +223,7 @@ async def test_what_changed_while_notices_were_lost_is_let_go_and_the_rest_is_no
 async def test_nothing_is_trusted_that_was_held_of_another_database(
     postgres_url: str, shared_postgres: Cluster, tmp_path: Path, origin: Origin
 ) -> None:
-    """One that has taken its place may give the same numbers to other feeds and segments."""
+    """A replacement may give the same numbers to other feeds and segments."""
     publish(origin, 0)
     url, name = origin.url("/feed"), urlsplit(postgres_url).path[1:]
 
@@ -254,8 +253,7 @@ async def test_nothing_is_trusted_that_was_held_of_another_database(
 async def test_memory_serves_while_the_database_is_silent(
     postgres_url: str, tmp_path: Path, origin: Origin
 ) -> None:
-    """Nothing comes back, no error either: a reader waits for a moment at the most, also for a due feed,
-    which is then stale. When the database answers again, all is as before."""
+    """Readers wait a moment at most, also for a due feed, served stale."""
     clock = Clock()
     publish(origin, 0)
     url = origin.url("/feed")
@@ -283,7 +281,7 @@ async def test_memory_serves_while_the_database_is_silent(
 async def test_an_answer_that_has_begun_is_cut_where_the_database_falls_silent(
     postgres_url: str, tmp_path: Path, origin: Origin, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """In time: the reader sees that it is not whole, and the log says why. What has not begun is 503."""
+    """The log gives the reason. An unstarted answer is 503."""
     large = an_item("a", 2, incompressible("a", 1 << 20))
     origin.publish("/feed", atom(large, an_item("b", 1), complete=True))
     url = origin.url("/feed")
@@ -326,7 +324,7 @@ async def until_served(proxy: Proxy, url: str) -> Reply:
 async def test_memory_serves_while_the_database_is_down(
     own_postgres: Cluster, tmp_path: Path, origin: Origin
 ) -> None:
-    """What is held is answered with, soon; for the rest it is 503 with Retry-After. It goes on by itself."""
+    """Other requests get 503 with Retry-After. It goes on by itself."""
     publish(origin, 0)
     origin.publish("/other", atom(an_item("b"), complete=True))
     url, other_url = origin.url("/feed"), origin.url("/other")
@@ -351,7 +349,7 @@ DOUBTED = 2500
 
 
 class AStore:
-    """A database that others change, and that answers in no time."""
+    """A database that others change, with instant answers."""
 
     is_shared = True
 
@@ -362,7 +360,7 @@ class AStore:
         self.lost: Callable[[], None] = lambda: None
 
     def on_replaced(self, callback: Callable[[], None]) -> None:
-        """Nothing takes its place."""
+        """Nothing replaces it."""
 
     def on_lost(self, callback: Callable[[], None]) -> None:
         self.lost = callback
@@ -379,7 +377,7 @@ def checks_on(store: AStore, memory: Memory) -> Checks:
 
 @pytest.mark.fault("104a")
 async def test_a_loop_that_is_late_is_not_taken_for_a_silent_database() -> None:
-    """What another replica has changed is let go of, however late the answer is seen."""
+    """A feed changed by another replica leaves memory, despite a late answer."""
     memory = Memory(1 << 20)
     hold(memory, a_snapshot(1))
     checks = checks_on(AStore(), memory)
@@ -393,7 +391,7 @@ async def test_a_loop_that_is_late_is_not_taken_for_a_silent_database() -> None:
 
 @pytest.mark.fault("108")
 async def test_what_may_have_changed_is_looked_at_in_parts() -> None:
-    """However much is held, no query is so long that the server ends it; what has not changed stays."""
+    """No query is so long that the server ends it; unchanged feeds stay."""
     memory, store = Memory(1 << 30), AStore()
     for feed in range(1, DOUBTED + 1):
         hold(memory, a_snapshot(feed))
@@ -414,7 +412,7 @@ async def test_what_may_have_changed_is_looked_at_in_parts() -> None:
 PATHS = ("/held", "/stored", "/new")
 RESPOND_SECONDS = 4
 BESIDE_SECONDS = 3.0
-"""For a machine that has other things to do."""
+"""Allowance for a busy machine."""
 
 
 def a_replica(cluster: Cluster, folder: Path) -> AbstractAsyncContextManager[Served]:
@@ -431,8 +429,7 @@ async def timed(replica: Served, path: str, **query: str) -> tuple[Reply, float]
 async def test_a_database_that_is_frozen_keeps_nobody_waiting(
     own_postgres: Cluster, tmp_path: Path, origin: Origin
 ) -> None:
-    """What is held comes from memory; who asks for anything else is sent away in time, with Retry-After.
-    When it thaws all is served, nothing is fetched twice; and a process ends while it is frozen."""
+    """Other requests get Retry-After. After the thaw nothing is fetched twice."""
     for path in PATHS:
         origin.publish(path, atom(an_item(path), complete=True))
     held, stored, new = map(origin.url, PATHS)
@@ -473,7 +470,7 @@ async def test_a_database_that_is_frozen_keeps_nobody_waiting(
 async def test_sigterm_ends_a_start_on_a_database_that_falls_silent(
     postgres_url: str, tmp_path: Path, silent_at: bytes
 ) -> None:
-    """Exit 0 in time, also where a thread waits for the server."""
+    """Exit 0 in time, also while a thread waits for the server."""
     async with a_relay(postgres_url) as relay, starting(tmp_path, store_url=relay.url) as replica:
         relay.silent_at = silent_at
         async with asyncio.timeout(30):

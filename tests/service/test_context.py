@@ -8,7 +8,7 @@ from wholefeed.service.context import MAX_HOSTS, HostPauses
 
 
 def test_a_pause_holds_for_every_url_of_its_host() -> None:
-    """R32: what one feed was told counts for all feeds of the host, and for no other host."""
+    """R32: a pause counts for all feeds of the host, and for no other host."""
     pauses = HostPauses()
     pauses.pause("https://blog.example.org/feed/", 5_000.0, now=1_000.0)
     assert pauses.lasts("http://blog.example.org:8080/category/a/feed/", now=4_999.0)
@@ -25,7 +25,7 @@ def test_a_pause_that_a_wrong_clock_has_noted_does_not_hold() -> None:
 
 
 def test_no_more_hosts_are_remembered_than_there_is_room_for() -> None:
-    """R32: a publisher of a million names takes no memory; the hosts that were paused last are known."""
+    """R32: a publisher of a million names fills no memory."""
     pauses = HostPauses()
     for number in range(MAX_HOSTS + 10):
         pauses.pause(f"https://n{number}.example.org/", 60.0, now=0.0)

@@ -1,4 +1,4 @@
-"""wholefeed.service.new_documents: what is at hand of documents, for whoever renders or replaces them."""
+"""wholefeed.service.new_documents: new documents in memory, for rendering or replacement."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from wholefeed.service.new_documents import FreshDocuments, ParsedDocuments
 from wholefeed.service.storing import read_live_entries
 from wholefeed.store.rows import DocumentRow, NewDocument
 
-# What was put a moment ago
+# Documents put a moment ago
 
 
 STORED = Stored(atom(an_item("a", 1), an_item("b", 2)), "http://o.test/", "application/atom+xml")
@@ -42,12 +42,12 @@ RENDERED: Rendered = render([Part(DOCUMENT, None)], COMPOSED.style)
     ],
 )
 def test_what_was_rendered_for_another_format_is_not_sent(style: Style, fits: bool) -> None:
-    """R23: another format, or another default namespace; R20: or without word of which entries it has."""
+    """R23: another format, or another default namespace; R20: or without its list of entries."""
     assert DocumentInMemory(b"", rendered=RENDERED, style=COMPOSED.style).fits(style) is fits
 
 
 def test_what_leans_on_another_head_is_not_sent() -> None:
-    """RFC 4287, 4.2.1: entries without an author got that of their document, since the head had another."""
+    """RFC 4287, 4.2.1: entries without an author inherited that of another head."""
     by_b = Stored(atom(an_item("b", 1), extra="<author><name>B</name></author>"), *STORED[1:])
     style = COMPOSED.style._replace(context=HeadContext(authors=(b"<author><name>A</name></author>",)))
     leaning = DocumentInMemory(b"", rendered=render([Part(by_b, None)], style), style=style)
@@ -58,7 +58,7 @@ def test_what_leans_on_another_head_is_not_sent() -> None:
 async def test_a_feed_is_the_same_whether_anything_is_at_hand_or_not(
     tmp_path: Path, origin: Origin, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """R20, R22: byte for byte, of small documents and of those that are worked on elsewhere."""
+    """R20, R22: byte for byte, for small documents and for those processed elsewhere."""
     url = origin.url("/feed")
     publish_chain(origin, archives=3)
     large = [an_item(f"large{n}", 50 + n, "word " * 300) for n in range(60)]
@@ -77,7 +77,7 @@ async def test_a_feed_is_the_same_whether_anything_is_at_hand_or_not(
 
 
 async def test_a_body_is_read_where_nothing_in_memory_serves(proxy: Proxy, origin: Origin) -> None:
-    """A parsed document serves whichever entries are live, a rendered one only with all of them."""
+    """A parsed document serves any live entries, a rendered one only all of them."""
     origin.publish("/feed", STORED.body)
     await proxy.whole(origin.url("/feed"))
     ((number,),) = rows(proxy.database, "SELECT id FROM document")
@@ -98,8 +98,7 @@ async def test_a_body_is_read_where_nothing_in_memory_serves(proxy: Proxy, origi
 async def test_the_oldest_go_when_it_becomes_too_much_and_who_renders_them_is_told_before(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """At three quarters of the bound since the last time; what stays from before does not count again, nor
-    does a document that is put again."""
+    """At three quarters of the bound; repeated documents do not count again."""
     documents = FreshDocuments()
     monkeypatch.setattr(module, "MAX_FRESH_BYTES", 4 * DocumentInMemory(b"", document=DOCUMENT).size_bytes)
     growing = asyncio.create_task(documents.wait_for_more(60.0))
@@ -117,7 +116,7 @@ async def test_the_oldest_go_when_it_becomes_too_much_and_who_renders_them_is_to
     assert list(documents.by_number()) == [1, 2, 5, 6]
 
 
-# What was parsed
+# Parsed documents
 
 
 def a_new(name: str, role: Role = Role.SUBSCRIPTION, **changes: Any) -> NewDocument:
@@ -131,9 +130,10 @@ def row_of(new: NewDocument) -> DocumentRow:
 
 
 def test_a_document_is_found_as_it_is_stored() -> None:
-    """The same bytes from elsewhere, or called something else, are read anew; and what has been replaced.
+    """Other bytes, another name, or a replaced document is read anew.
 
-    Not held is what stays as it is: archive documents, and remembered copies to which none is added.
+    Memory does not hold unchanging documents: archive documents, and remembered copies to which none is
+    added.
     """
     parsed = ParsedDocuments(1 << 20)
     for new in (
@@ -155,7 +155,7 @@ def test_a_document_is_found_as_it_is_stored() -> None:
 
 
 def test_what_was_not_asked_for_longest_goes() -> None:
-    """Whatever feeds there are, it comes to no more than its bound."""
+    """All feeds together stay within the bound."""
     parsed = ParsedDocuments(1 << 20)
     parsed.keep(a_new("a"))
     parsed = ParsedDocuments(2 * parsed.bytes)

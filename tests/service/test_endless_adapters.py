@@ -1,4 +1,4 @@
-"""The whole proxy with an adapter that asks for ever: its requests are bounded (rule R17)."""
+"""The whole proxy with an endless adapter: its requests are bounded (rule R17)."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ BOUND = 50
 
 
 class Endless:
-    """An adapter that asks for ever; `number_of` says for which page, by the number of the question."""
+    """An adapter that asks for ever; `number_of` maps a question's number to a page."""
 
     name = "endless"
 
@@ -48,7 +48,7 @@ class Endless:
 
 
 class Pages:
-    """A publisher with as many pages as `most`, of two entries each; further ones repeat the last."""
+    """A publisher with `most` pages of two entries each; further ones repeat the last."""
 
     def __init__(self, most: int) -> None:
         self._most = most

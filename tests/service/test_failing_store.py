@@ -1,4 +1,4 @@
-"""Refreshes whose store, or whose work on a document, fails in the middle, for a moment or for longer."""
+"""Refreshes with a store, or a document's processing, that fails in the middle."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from wholefeed.workers.pool import Workers
 async def test_a_refresh_that_ends_by_an_error_fetches_nothing_any_more(
     proxy: Proxy, origin: Origin, monkeypatch: pytest.MonkeyPatch, error: Exception
 ) -> None:
-    """Its publication meanwhile fails and then it: what it fetches ahead is cancelled all the same."""
+    """Early fetches are cancelled all the same."""
     publish_chain(origin, archives=12)
     has_failed = asyncio.Event()
 
@@ -53,7 +53,7 @@ async def test_a_refresh_that_ends_by_an_error_fetches_nothing_any_more(
             monkeypatch.setattr(document_table, "put_arranged", put_documents)
             seven.release()
             await proxy.settled()
-        async with asyncio.timeout(2):  # less than any time-out of theirs
+        async with asyncio.timeout(2):  # less than any time-out of such publishers
             while origin.running_requests:
                 await asyncio.sleep(0.01)
 
@@ -63,7 +63,7 @@ async def test_a_refresh_that_ends_by_an_error_fetches_nothing_any_more(
 async def test_a_publication_meanwhile_that_fails_once_costs_nothing_else(
     proxy: Proxy, origin: Origin, monkeypatch: pytest.MonkeyPatch, error: WholefeedError
 ) -> None:
-    """The next publication meanwhile shows what has arrived, and the last one the whole feed."""
+    """The next publication shows the documents so far."""
     expected = publish_chain(origin, archives=3)
     url = origin.url("/feed")
     real = FeedStorage.publish
@@ -99,7 +99,7 @@ async def test_a_publication_meanwhile_that_fails_once_costs_nothing_else(
 async def test_what_is_held_is_answered_with_although_nothing_can_be_read_or_written(
     tmp_path: Path, origin: Origin, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Not even that its publisher failed can be noted: the feed is what it was, and need not be read."""
+    """Even the publisher's failure cannot be noted."""
     faults = SqliteFaults()
     monkeypatch.setattr(sqlite_file, "connect", faults.connect)
     url = origin.url("/feed")
@@ -121,7 +121,7 @@ async def test_what_is_held_is_answered_with_although_nothing_can_be_read_or_wri
 async def test_a_refresh_that_is_cancelled_while_a_publication_ends_is_cancelled(
     proxy: Proxy, origin: Origin, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A feed that is forgotten at the end of its walk is not published once more."""
+    """A feed forgotten at the end of its walk is not published once more."""
     publish_chain(origin, archives=3)
     url = origin.url("/feed")
     begun, ending = asyncio.Event(), asyncio.Event()
@@ -155,7 +155,7 @@ async def test_a_refresh_that_is_cancelled_while_a_publication_ends_is_cancelled
 async def test_a_remark_is_kept_when_what_it_was_to_be_written_with_fails(
     proxy: Proxy, origin: Origin
 ) -> None:
-    """It is written with what comes next: a publication meanwhile that fails takes no remark with it."""
+    """The next write includes it."""
     url = origin.url("/feed")
     origin.publish("/feed", atom(an_item("a", 1)))
     await proxy.whole(url)
@@ -185,7 +185,7 @@ async def test_a_remark_is_kept_when_what_it_was_to_be_written_with_fails(
 async def test_a_publisher_is_left_alone_when_what_it_sent_cannot_be_published(
     proxy: Proxy, origin: Origin, monkeypatch: pytest.MonkeyPatch, error: WholefeedError
 ) -> None:
-    """What is stored serves, as fresh as the publisher said: it was heard, and is not asked each time."""
+    """The stored feed is fresh as its publisher said."""
     url = origin.url("/feed")
     origin.publish("/feed", atom(an_item("a", 1)))
     await proxy.whole(url)
@@ -217,7 +217,7 @@ async def test_a_publisher_is_left_alone_when_what_it_sent_cannot_be_published(
 async def test_documents_that_a_publication_meanwhile_could_not_put_are_put_later(
     proxy: Proxy, origin: Origin, monkeypatch: pytest.MonkeyPatch, error: WholefeedError
 ) -> None:
-    """What waited for more and was to be stored for it waits on: no feed is complete without it."""
+    """Documents that wait for more stay waiting: no feed is complete without them."""
     monkeypatch.setattr(pending, "LONGEST_SECONDS", 60.0)
     expected = publish_chain(origin, archives=5)
     url = origin.url("/feed")
@@ -249,7 +249,7 @@ async def test_documents_that_a_publication_meanwhile_could_not_put_are_put_late
 async def test_a_remark_on_a_document_of_a_forgotten_feed_is_no_failure_of_the_store(
     proxy: Proxy, origin: Origin
 ) -> None:
-    """A refresh that goes on while its feed is forgotten says so, and is nothing to warn of."""
+    """The refresh says so, and nothing warrants a warning."""
     publish_chain(origin, archives=1)
     url = origin.url("/feed")
     await proxy.whole(url)
@@ -266,7 +266,7 @@ async def test_a_remark_on_a_document_of_a_forgotten_feed_is_no_failure_of_the_s
 async def test_a_publisher_whose_list_cannot_be_kept_is_not_asked_again_at_once(
     tmp_path: Path, origin: Origin, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """H1: there is no room for what was found, nor for when to look again."""
+    """H1: neither the list nor the time of the next look can be stored."""
     ArchivePage(origin, posts=30).publish()
     faults = SqliteFaults()
     monkeypatch.setattr(sqlite_file, "connect", faults.connect)

@@ -1,6 +1,6 @@
-"""What a request leaves behind is gone when it ends, and does not wait for the collector.
+"""Objects of a request are freed at its end, without the collector.
 
-Bodies of documents, answers and what was parsed would stay with it: with a thousand readers that is 50 MB.
+They would hold bodies of documents, answers and parsed text: 50 MB for a thousand readers.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ FORMATS: dict[str, Callable[..., bytes]] = {"atom": atom, "rss": rss, "json": js
 
 @contextmanager
 def garbage() -> Iterator[Counter[str]]:
-    """Give what of the project's would be left for the collector, once the block has ended."""
+    """Yield the project's objects left for the collector, once the block has ended."""
     found: Counter[str] = Counter()
     gc.collect()
     gc.disable()
@@ -39,10 +39,10 @@ def garbage() -> Iterator[Counter[str]]:
 
 
 def counted() -> Counter[str]:
-    """Return how many objects of the project's there are.
+    """Return the number of the project's objects.
 
-    What the collector lists (`gc.DEBUG_SAVEALL`) lacks those that a suspended generator holds in a cycle:
-    they go when it is closed, before the list is made.
+    The collector's list (`gc.DEBUG_SAVEALL`) lacks those in a cycle with a suspended generator: closing it
+    frees them, before the list is made.
     """
     kinds = map(type, gc.get_objects())
     return Counter(
@@ -53,7 +53,7 @@ def counted() -> Counter[str]:
 
 
 async def ask_often(proxy: Proxy, ask: Callable[[], Coroutine[Any, Any, object]]) -> Counter[str]:
-    """Return what is left of the requests before the last one, which may be held until the next."""
+    """Return the leftovers of all requests but the last."""
     await ask()
     with garbage() as found:
         for _ in range(3):
@@ -64,8 +64,8 @@ async def ask_often(proxy: Proxy, ask: Callable[[], Coroutine[Any, Any, object]]
 
 
 async def at_rest(proxy: Proxy) -> None:
-    """Wait until no thread does anything: each lets go of what it has done a moment after that is known."""
-    await proxy.app[STORE].write(lambda _: None)  # what is written later is written before
+    """Wait until no thread works: results precede the release of their objects."""
+    await proxy.app[STORE].write(lambda _: None)  # pending writes come first
     before, now = None, counted()
     while now != before:
         await asyncio.sleep(0.02)
@@ -74,7 +74,7 @@ async def at_rest(proxy: Proxy) -> None:
 
 @pytest.mark.parametrize("made", FORMATS)
 async def test_a_refresh_leaves_nothing_for_the_collector(proxy: Proxy, origin: Origin, made: str) -> None:
-    """A cold feed, one that has not changed, and one with a new entry: parsers, decisions, requests go."""
+    """A cold feed, an unchanged one, and one with a new entry."""
     document = FORMATS[made]
     numbers = iter(range(1000))
 
@@ -100,8 +100,7 @@ async def test_a_refresh_leaves_nothing_for_the_collector(proxy: Proxy, origin: 
 async def test_a_document_that_is_mended_leaves_nothing_for_the_collector(
     proxy: Proxy, origin: Origin, text: str
 ) -> None:
-    """Row 45: why it could not be read as it came is forgotten, with the parser and the text that it had; and
-    so is the parser of each entry whose relative address is written absolute (R22)."""
+    """Row 45: the parsing error goes, with parser and text; and so do parsers of relative addresses (R22)."""
     numbers = iter(range(1000))
 
     async def mended() -> None:
@@ -115,7 +114,7 @@ async def test_a_document_that_is_mended_leaves_nothing_for_the_collector(
 
 @pytest.mark.parametrize("entries", [2, 0])
 async def test_a_walk_leaves_nothing_for_the_collector(proxy: Proxy, origin: Origin, entries: int) -> None:
-    """R2: nor do the documents of a walk, whose bodies may be large, nor what looked for an early link."""
+    """R2: the documents of a walk may be large."""
     publish_chain(origin, archives=3)
     items = [an_item(f"long{number}", number, "text " * 1000) for number in range(entries)]
     origin.publish("/archive/1", atom(*items, extra=f"<subtitle>{'long ' * 1000}</subtitle>", archive=True))

@@ -1,4 +1,4 @@
-"""wholefeed.service.memory: what is held in memory, within its bound, and never older than the store."""
+"""wholefeed.service.memory: cached feeds stay within the bound, and never fall behind the store."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def waiting(memory: Memory) -> Iterator[None]:
 
 
 def test_a_feed_is_found_by_each_url_that_was_asked_for() -> None:
-    """Its key and its aliases lead to the same; what nobody asked for leads nowhere."""
+    """Key and aliases lead to the same feed; unrequested URLs lead nowhere."""
     memory = Memory(MIB)
     snapshot = a_snapshot(1)
     held = hold(memory, snapshot)
@@ -49,8 +49,7 @@ def test_a_feed_is_found_by_each_url_that_was_asked_for() -> None:
     ids=["changed", "forgotten", "all"],
 )
 def test_a_feed_that_changes_is_let_go(let_go: Callable[[Memory], None]) -> None:
-    """No URL leads to it, none of its bytes are counted, and neither what is made of it nor a read that was
-    under way is kept; what is read later is."""
+    """Derived answers and a read under way go, too."""
     memory = Memory(MIB)
     before = memory.generation
     held = hold(memory, a_snapshot(1))
@@ -66,7 +65,7 @@ def test_a_feed_that_changes_is_let_go(let_go: Callable[[Memory], None]) -> None
 
 
 def test_of_two_reads_at_once_the_blocks_go_with_their_own_snapshot() -> None:
-    """The same snapshot shares what is held; another one replaces it, and the first is held no more."""
+    """The same snapshot shares blocks in memory; a new one replaces them."""
     memory = Memory(MIB)
     first = hold(memory, a_snapshot(1))
     assert first is not None
@@ -80,7 +79,7 @@ def test_of_two_reads_at_once_the_blocks_go_with_their_own_snapshot() -> None:
 
 
 def test_what_is_published_is_held_at_once_where_an_answer_waits() -> None:
-    """Its key leads to it, and all of its text is there."""
+    """The feed's key leads to all of its text."""
     memory = Memory(MIB)
     before = memory.generation
     with waiting(memory):
@@ -92,7 +91,7 @@ def test_what_is_published_is_held_at_once_where_an_answer_waits() -> None:
 
 
 def test_what_stays_of_a_publication_is_taken_over() -> None:
-    """The texts that were held before a change are held after it; where one is not known, nothing is."""
+    """Texts in memory survive a change; if one is unknown, all go."""
     memory = Memory(MIB)
     with waiting(memory):
         memory.replace(a_snapshot(1, segments=2), {0: b"x", 1: b"y"})
@@ -103,14 +102,13 @@ def test_what_stays_of_a_publication_is_taken_over() -> None:
         assert held.blocks == {0: b"x", 1: b"z", 2: b"w"}
         memory.replace(a_snapshot(1, segments=4, revision=3), {})
         assert memory.of(1) is None
-        memory.replace(a_snapshot(1, segments=3, revision=4), {})  # nothing was left by the one before
+        memory.replace(a_snapshot(1, segments=3, revision=4), {})  # the one before left nothing
         assert memory.of(1) is None
     assert memory.usage.bytes == 0
 
 
 def test_a_publication_that_is_too_large_or_nobody_waits_for_is_not_held() -> None:
-    """No part of it is: whoever reads on from the store needs its segments kept readable. Answers come and go
-    in any order."""
+    """Readers of the store need its segments readable."""
     memory = Memory(MIB)
     with waiting(memory):
         with waiting(memory):
@@ -124,7 +122,7 @@ def test_a_publication_that_is_too_large_or_nobody_waits_for_is_not_held() -> No
 
 
 def test_what_was_not_asked_for_longest_goes_first() -> None:
-    """The bytes stay within the bound; asking for a feed puts it behind the others."""
+    """The bytes stay within the bound."""
     memory = Memory(100_000)
     for feed in range(1, 6):
         assert hold(memory, a_snapshot(feed, head=b"x" * 10_000)) is not None
@@ -140,7 +138,7 @@ def test_what_was_not_asked_for_longest_goes_first() -> None:
 
 
 def test_blocks_that_are_large_and_feeds_that_are_too_large_are_not_held() -> None:
-    """A block over 256 KiB is read from the store; no feed takes more than a quarter of the memory."""
+    """The limits are 256 KiB for a block, and a quarter of the memory for a feed."""
     memory = Memory(8 * MIB)
     held = hold(memory, a_snapshot(1, segments=20))
     assert held is not None
@@ -155,7 +153,7 @@ def test_blocks_that_are_large_and_feeds_that_are_too_large_are_not_held() -> No
 
 
 def test_what_is_counted_is_what_it_takes() -> None:
-    """Rows, blocks and what is made of them count with the objects around them."""
+    """Rows, blocks and derived answers count with the objects around them."""
     memory = Memory(MIB)
     snapshot = a_snapshot(1, head=b"x" * 10_000, segments=100)
     held = hold(memory, snapshot)
@@ -169,7 +167,7 @@ def test_what_is_counted_is_what_it_takes() -> None:
 
 
 def test_what_is_made_of_a_feed_is_limited_in_number() -> None:
-    """Whoever asks by ever other names has the oldest of them forgotten, with its bytes."""
+    """Ever new names push out the oldest, with its bytes."""
     memory = Memory(MIB)
     held = hold(memory, a_snapshot(1))
     assert held is not None
@@ -192,12 +190,12 @@ def test_a_memory_without_room_holds_nothing(max_bytes: int) -> None:
 
 
 def a_version(snapshot: Snapshot, **changes: Any) -> Version:
-    """What another process has made of a feed."""
+    """A feed's version by another process."""
     return version_of(replace(snapshot.feed, **changes))
 
 
 def test_what_is_confirmed_stays_with_the_times_of_now() -> None:
-    """Another process may have found that nothing is new: what was made of the feed is still good."""
+    """Another process may have validated the feed: its derived answers are still good."""
     memory = Memory(MIB)
     snapshot = a_snapshot(1)
     held = hold(memory, snapshot)
@@ -216,7 +214,7 @@ def test_what_is_confirmed_stays_with_the_times_of_now() -> None:
     [{"modified_at": 9.0}, {"is_stale": 1}, {"is_walking": 1}, {"revision": 2}, {"published_revision": 2}],
 )
 def test_what_is_another_one_now_is_let_go(change: dict[str, float]) -> None:
-    """By anything that a reader could see, or that makes the feed due; a read under way fills nothing."""
+    """Any change visible to readers, or that makes the feed due, counts."""
     memory = Memory(MIB)
     hold(memory, a_snapshot(1))
     before = memory.generation
@@ -227,7 +225,7 @@ def test_what_is_another_one_now_is_let_go(change: dict[str, float]) -> None:
 
 @pytest.mark.parametrize(("change", "is_said"), [({"revision": 2}, False), ({"is_walking": True}, True)])
 def test_a_row_that_says_something_else_leaves_the_text(change: dict[str, Any], is_said: bool) -> None:
-    """What is stored and not published yet changes nothing that is sent; another state changes the head."""
+    """Stored but unpublished documents change no answer; another state changes the head."""
     memory = Memory(MIB)
     held = hold(memory, a_snapshot(1), "http://o.test/alias")
     assert held is not None
@@ -245,7 +243,7 @@ def test_a_row_that_says_something_else_leaves_the_text(change: dict[str, Any], 
     assert memory.usage.bytes == 0
 
 
-# What the next refresh starts from
+# The start of the next refresh
 
 LONG = "https://o.test/" + "x" * 2000
 TIMES = 50
@@ -281,7 +279,7 @@ NOTHING_MISSING = Failures((), None)
     ids=["links", "notes", "missing"],
 )
 def test_what_publishers_make_long_is_counted(found: Beginning) -> None:
-    """Memory stays bounded whatever feeds link, say, and do not give."""
+    """Memory stays bounded with any links, texts and omissions of feeds."""
     memory = Memory(MIB)
     hold(memory, a_snapshot(1))
     before = memory.usage.bytes
@@ -291,7 +289,7 @@ def test_what_publishers_make_long_is_counted(found: Beginning) -> None:
 
 
 def test_what_a_refresh_starts_from_is_as_old_as_the_last_write() -> None:
-    """Whatever is written of the feed drops it, but that its publisher had nothing new, and no more."""
+    """Any write of the feed drops it, except a validation without news."""
     memory = Memory(MIB)
     hold(memory, a_snapshot(1))
     found = Beginning([a_document(1)], NOTHING_MISSING)
@@ -303,11 +301,11 @@ def test_what_a_refresh_starts_from_is_as_old_as_the_last_write() -> None:
     assert memory.beginning(1) is None
 
 
-# What has changed lately
+# Recent changes
 
 
 def test_what_is_no_longer_remembered_may_have_changed() -> None:
-    """The record of changes is bounded; a read that began before what it reaches back to fills nothing."""
+    """The record of changes is bounded; a read from before its beginning fills nothing."""
     memory = Memory(MIB)
     before = memory.generation
     for feed in range(2, MAX_CHANGES + 3):

@@ -42,13 +42,13 @@ def an_rss(item: str) -> str:
     return f'<rss version="2.0"><channel>{head}<item><guid>a</guid>{item}</item></channel></rss>'
 
 
-# Answers that cannot be had
+# Unavailable answers
 
 
 async def test_two_replicas_that_are_asked_first_at_once_lose_no_lines(
     postgres_url: str, tmp_path: Path, origin: Origin, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """P1: one of them gives up, and neither takes the lines of the other away."""
+    """P1: one replica gives up, and neither removes the lines of the other."""
     second, cleared, finished = threading.Event(), threading.Event(), threading.Event()
     clears = itertools.count(1)
     put, run, finish = lines.put, base.run, lines.finish
@@ -110,7 +110,7 @@ async def test_half_a_character_in_the_feeds_title_breaks_no_replay(proxy: Proxy
 
 
 async def test_a_pace_that_begins_before_the_year_1_is_refused(proxy: Proxy, origin: Origin) -> None:
-    """P6: as one that ends behind the year 9999."""
+    """P6: so is one that ends after the year 9999."""
     origin.publish("/feed", atom(an_item("a", 1)))
     url = origin.url("/feed")
     await proxy.whole(url)
@@ -118,7 +118,7 @@ async def test_a_pace_that_begins_before_the_year_1_is_refused(proxy: Proxy, ori
     assert reply.status == 400
 
 
-# What a publisher or a client can make grow
+# Growth by a publisher or a client
 
 
 @pytest.mark.parametrize(
@@ -138,7 +138,7 @@ async def test_a_pace_that_begins_before_the_year_1_is_refused(proxy: Proxy, ori
 async def test_a_replay_is_no_longer_than_was_asked_for(
     proxy: Proxy, origin: Origin, made: str, media_type: str
 ) -> None:
-    """P5: what an entry gains is up to how it was written."""
+    """P5: an entry's growth depends on its spelling."""
     origin.publish("/feed", made, content_type=media_type)
     url = origin.url("/feed")
     await proxy.whole(url)
@@ -147,7 +147,7 @@ async def test_a_replay_is_no_longer_than_was_asked_for(
 
 
 async def test_paces_of_one_feed_hold_up_no_other_feeds(proxy: Proxy, origin: Origin) -> None:
-    """Of one feed one timeline is reckoned at a time; others have turns of their own."""
+    """Each feed has a turn of its own."""
     items = "".join(f"<entry><id>urn:{n}</id><title>{n}</title></entry>" for n in range(30_000))
     many = f'<feed xmlns="http://www.w3.org/2005/Atom"><id>urn:f</id><title>T</title>{items}</feed>'
     origin.publish("/many", gzip.compress(many.encode()), headers=[("Content-Encoding", "gzip")])
@@ -165,7 +165,7 @@ async def test_paces_of_one_feed_hold_up_no_other_feeds(proxy: Proxy, origin: Or
     assert done < len(asked) // 2
 
 
-# What is said wrongly
+# Malformed values
 
 
 @pytest.mark.parametrize(

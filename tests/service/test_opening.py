@@ -1,4 +1,4 @@
-"""wholefeed.service.opening: for how long, and of how many URLs, it is remembered that they failed."""
+"""wholefeed.service.opening: how long, and for how many URLs, failures are remembered."""
 
 from __future__ import annotations
 
@@ -10,8 +10,7 @@ from wholefeed.service.opening import MAX_UNOPENED, Unopened
 
 
 def test_what_could_not_be_opened_is_remembered_in_bounds() -> None:
-    """Rows 21 and 55: failures of unknown URLs are kept for a minute, in bounded number, not across a clock
-    set back, and no longer than their host is left alone."""
+    """Rows 21 and 55: a minute, in bounded number, and no longer than their host's pause."""
     clock = Clock()
     unopened = Unopened(clock)
     error = PublisherTimeoutError("expected a feed in time", url="http://a.example/")

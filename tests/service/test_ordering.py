@@ -1,4 +1,4 @@
-"""Where the entries of a feed stand from one publication to the next (R20)."""
+"""The places of a feed's entries from one publication to the next (R20)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ HELD = 3
 
 
 def publish(origin: Origin, posts: int) -> None:
-    """Publish an archived feed of so many posts."""
+    """Publish an archived feed of this many posts."""
     archives = posts // HELD
     for number in range(1, archives + 1):
         older = f"/archive/{number - 1}" if number > 1 else None
@@ -31,7 +31,7 @@ def publish(origin: Origin, posts: int) -> None:
 async def test_a_feed_that_an_earlier_version_published_gets_its_order(
     proxy: Proxy, origin: Origin, monkeypatch: pytest.MonkeyPatch, *, is_full: bool
 ) -> None:
-    """R20: by the next publication, and by a full refresh that brings nothing new."""
+    """R20: by the next publication, and by a full refresh without news."""
     url, body = origin.url("/feed"), b""
     with monkeypatch.context() as earlier:
         earlier.setattr(storing, "read_order", lambda *_given, **_more: None)
@@ -53,7 +53,7 @@ async def test_a_remembered_entry_stays_where_a_segment_behind_it_is_made_anew(
 ) -> None:
     """R20, I2: the text of 7 is remembered, archive 4 gives it its place, and archive 1 has it, too.
 
-    Archive 2 loses an entry, so the segment that it shares with archive 1 cannot stay.
+    Archive 2 loses an entry, so its segment, shared with archive 1, cannot stay.
     """
     url = origin.url("/feed")
 

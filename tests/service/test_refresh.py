@@ -1,4 +1,4 @@
-"""wholefeed.service.refresh: a queue that is full."""
+"""wholefeed.service.refresh: a full queue."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from wholefeed.fetch.politeness import HostGate, Slot
 
 
 class CrowdedGate(HostGate):
-    """Has room in its queue for every other request."""
+    """A gate with room in its queue for every other request."""
 
     asked = 0
 
@@ -32,7 +32,7 @@ class CrowdedGate(HostGate):
 
 
 async def test_a_walk_waits_until_the_queue_has_room(tmp_path: Path, origin: Origin) -> None:
-    """A walk that meets a full queue waits and ends complete, instead of taking it for a missing document."""
+    """The walk ends complete, and does not report a missing document."""
     queue = CrowdedGate(concurrency=32, per_host=4)
     expected = publish_chain(origin, archives=2)
     async with running(a_config(tmp_path), open_fetcher=partial(Fetcher.open, gate=queue)) as proxy:

@@ -17,7 +17,7 @@ REPLAY: Any = {"replay": "1/day", "from": "2023-11-01T06:00:00Z"}
 
 
 def lines(folder: Path) -> list[tuple[int, int | None]]:
-    """Each line in the database: the number, and how many its feed was begun with."""
+    """Return each line in the database: its number, and its feed's first number of lines."""
     with closing(sqlite3.connect(folder / "wholefeed.db")) as db:
         query = "SELECT number, lines_begun FROM line JOIN feed ON feed.id = feed ORDER BY feed, number"
         return db.execute(query).fetchall()
@@ -26,7 +26,7 @@ def lines(folder: Path) -> list[tuple[int, int | None]]:
 async def test_a_feed_has_lines_from_its_first_replay_on(
     tmp_path: Path, proxy: Proxy, origin: Origin
 ) -> None:
-    """P1: while nobody asks for one it has none, whatever is published; then each entry has one, once."""
+    """P1: before its first replay it has none; then each entry has one, once."""
     items = [an_item(f"e{n}", n) for n in range(6)]
     for path in ("/read", "/replayed"):
         origin.publish(path, atom(*items[2::-1], feed_id=f"urn:{path[1:]}"))
@@ -48,7 +48,7 @@ async def test_a_feed_has_lines_from_its_first_replay_on(
 async def test_a_line_comes_in_the_next_second_and_never_before_another(
     tmp_path: Path, origin: Origin
 ) -> None:
-    """P1: who has asked in a second knows all that comes in it; a clock that is put back changes no order."""
+    """P1: a clock set back changes no order."""
     origin.publish("/feed", atom(an_item("a", 1)))
     url = origin.url("/feed")
     async with running(a_config(tmp_path), StandingClock()) as proxy:

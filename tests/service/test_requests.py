@@ -1,4 +1,4 @@
-"""Each request of a refresh is carried out, by the service and by the world of the tests."""
+"""Service and test world carry out each request of a refresh."""
 
 from __future__ import annotations
 
@@ -39,6 +39,6 @@ def test_the_service_carries_out_each_request_and_no_other() -> None:
 
 @pytest.mark.parametrize("request_type", REQUESTS, ids=lambda each: each.__name__)
 def test_the_world_of_the_tests_carries_out_each_request(request_type: type[CoreRequest[Any]]) -> None:
-    """It goes by their names."""
+    """The names of its methods decide."""
     name = re.sub(r"(?<!^)([A-Z])", r"_\1", request_type.__name__).lower()
     assert callable(getattr(WorldIO, name, None))

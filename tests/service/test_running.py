@@ -1,4 +1,4 @@
-"""wholefeed.service.running: what is asked of a refresh while another one of the same feed is under way."""
+"""wholefeed.service.running: requests for a refresh during another one of the same feed."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from wholefeed.web.keys import STORE
 async def test_a_wish_that_comes_while_a_refresh_ends_is_fulfilled(
     proxy: Proxy, origin: Origin, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """R14: whenever the refresh looks at its feed, last for what to do next, and one is wished for then."""
+    """R14: at each look of the refresh at its feed."""
     url = origin.url("/feed")
     origin.publish("/feed", atom(an_item("a", 1)))
     await proxy.whole(url)
@@ -37,7 +37,7 @@ async def test_a_wish_that_comes_while_a_refresh_ends_is_fulfilled(
         async def look(*arguments: Any, **options: Any) -> Any:
             nonlocal looks
             found = await work(*arguments, **options)
-            with monkeypatch.context() as unheard:  # what is asked here is no look of the refresh
+            with monkeypatch.context() as unheard:  # a request here is no look of the refresh
                 for name, method in real.items():
                     unheard.setattr(store, name, method)
                 if (await proxy.service.status(url)).is_refreshing:
@@ -51,7 +51,7 @@ async def test_a_wish_that_comes_while_a_refresh_ends_is_fulfilled(
     for name, method in real.items():
         monkeypatch.setattr(store, name, looking(method))
     wishes = 0
-    for attempt in range(20):  # how often it looks depends on what it finds at hand
+    for attempt in range(20):  # its number of looks depends on its findings in memory
         looks, wished_at = 0, attempt % 4 + 1
         origin.publish("/feed", atom(an_item("a", 1), an_item(f"b{attempt}", 2)))
         origin.forget_requests()
@@ -64,7 +64,7 @@ async def test_a_wish_that_comes_while_a_refresh_ends_is_fulfilled(
 
 
 async def test_a_flight_that_has_ended_is_not_joined() -> None:
-    """Not even before the loop has told so: what is wished for then would wait for ever."""
+    """The request would wait for ever."""
     flights: Flights[str, int] = Flights()
     at_the_end: list[asyncio.Task[int] | None] = []
 
@@ -82,7 +82,7 @@ async def test_a_flight_that_has_ended_is_not_joined() -> None:
 async def test_a_full_refresh_that_waits_is_not_replaced_by_a_lesser_one(
     proxy: Proxy, origin: Origin
 ) -> None:
-    """R14: what was accepted with 202 is done, whatever is asked for after it."""
+    """R14: a refresh accepted with 202 happens, despite later requests."""
     publish_chain(origin, archives=3)
     url = origin.url("/feed")
     await proxy.whole(url)
@@ -132,7 +132,7 @@ async def test_what_waits_for_a_refresh_that_fails_is_not_left_to_a_later_one(
 
 
 def test_requests_that_are_merged_are_both_met() -> None:
-    """Each is forced, full or allowed to walk if one is, and no reader waits only if none does for both."""
+    """The merged one is forced, full or allowed to walk if either is; readerless if both are."""
     names = ("is_forced", "is_full", "may_walk", "is_polled")
     each: list[dict[str, Any]] = [
         dict(zip(names, values, strict=True)) for values in itertools.product((False, True), repeat=4)
@@ -147,7 +147,7 @@ def test_requests_that_are_merged_are_both_met() -> None:
 async def test_a_reader_that_looked_before_the_first_refresh_ended_begins_no_second_one(
     proxy: Proxy, origin: Origin, monkeypatch: pytest.MonkeyPatch, is_made: bool
 ) -> None:
-    """docs/faults.md row 64: it found nothing, or then a feed that had nothing yet, and then gets to know."""
+    """docs/faults.md row 64: the reader then learns of the refresh."""
     url = origin.url("/feed")
     origin.publish("/feed", atom(an_item("a"), complete=True))
     store, has_looked, may_go_on = proxy.app[STORE], asyncio.Event(), asyncio.Event()

@@ -1,4 +1,4 @@
-"""Segments that are being sent, over replicas: what one of them retires, another may be sending (row 66a)."""
+"""Segments in the middle of sending, retired by another replica (row 66a)."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ RETIRED = "SELECT count(*) FROM segment WHERE retired_at IS NOT NULL"
 
 @pytest.fixture
 def run(postgres_url: str, shared_postgres: Cluster) -> Callable[[str], list[tuple[int, ...]]]:
-    """What runs a statement on the test's database."""
+    """Return a runner of statements on the test's database."""
     return lambda sql: shared_postgres.run(sql, postgres_url)
 
 
 def later(minutes: int) -> str:
-    """A statement that lets time pass for what was retired."""
+    """Return a statement that ages retired segments."""
     return f"UPDATE segment SET retired_at = retired_at - {60 * minutes} RETURNING 1"
 
 
@@ -30,8 +30,7 @@ def later(minutes: int) -> str:
 async def test_a_slow_reader_gets_every_byte_whatever_the_other_replicas_do(
     postgres_url: str, tmp_path: Path, origin: Origin, run: Callable[[str], list[tuple[int, ...]]]
 ) -> None:
-    """Row 66a over replicas: another one replaces all segments and sweeps, a third one starts, and hours go
-    by: the answer is what its ETag and Content-Length said. When it has been sent, its segments go."""
+    """Row 66a over replicas: the answer matches its ETag and Content-Length. Its segments go afterwards."""
     publish_large(origin, "a", LARGE)
     url = origin.url("/large")
     async with replicas(postgres_url, tmp_path) as (one, other):
@@ -67,8 +66,7 @@ async def test_a_slow_reader_gets_every_byte_whatever_the_other_replicas_do(
 async def test_what_was_retired_stays_for_an_hour(
     postgres_url: str, tmp_path: Path, origin: Origin, run: Callable[[str], list[tuple[int, ...]]]
 ) -> None:
-    """Row 66a over replicas: by the database's clock, also when its feed has been forgotten: who was about to
-    read it at another one can."""
+    """Row 66a over replicas: by the database's clock, also after its feed was forgotten."""
     publish_large(origin, "a", 2)
     url = origin.url("/large")
     async with replicas(postgres_url, tmp_path) as (one, other):

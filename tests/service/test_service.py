@@ -1,5 +1,5 @@
-"""wholefeed.service.service: an answer is of one publication, whatever becomes of the feed meanwhile; and
-whatever is cancelled, at whatever moment, leaves whole documents and nothing open.
+"""wholefeed.service.service: an answer belongs to one publication, and a cancellation at any moment leaves
+whole documents and nothing open.
 
 The suite cancels some times; `python -m pytest tests/service/test_service.py --exhaustive` 1,000 times.
 """
@@ -32,7 +32,7 @@ from wholefeed.web.keys import STORE
 async def test_what_is_missing_is_of_the_publication_that_is_sent(
     proxy: Proxy, origin: Origin, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """R16: a feed that heals while it is being read is told as it was: `partial` with what was missing."""
+    """R16: a feed may heal during the answer."""
     publish_chain(origin, archives=3)
     origin.remove("/archive/2")
     url = origin.url("/feed")
@@ -61,7 +61,7 @@ async def test_what_is_missing_is_of_the_publication_that_is_sent(
 async def test_a_status_that_says_that_nothing_is_under_way_is_of_now(
     proxy: Proxy, origin: Origin, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """R16: a refresh that ends while its feed is looked up has left something else than what was read."""
+    """R16: a refresh that ends during the look changes the feed that was read."""
     url, gate = origin.url("/feed"), Gate()
     origin.publish("/feed", atom(an_item("a"), complete=True))
     await proxy.whole(url)
@@ -84,11 +84,11 @@ async def test_a_status_that_says_that_nothing_is_under_way_is_of_now(
     assert (told.is_refreshing, told.feed.is_stale) == (False, True)
 
 
-# Cancelled at whatever moment
+# Cancelled at any moment
 
 CANCELLATIONS, ALL_CANCELLATIONS = 150, 1000
 LONGEST_SECONDS = 0.03
-"""A walk takes about so long."""
+"""Typical duration of a walk."""
 
 
 async def read(proxy: Proxy, url: str) -> None:
@@ -99,7 +99,7 @@ async def read(proxy: Proxy, url: str) -> None:
 
 
 async def walk(proxy: Proxy, url: str) -> None:
-    """Wait for the refresh of the feed; cancelling this cancels the refresh itself, as closing does."""
+    """Wait for the refresh; cancelling this cancels the refresh itself, as closing does."""
     await proxy.service.refresh(url, is_full=True)
     feed = await proxy.store.feed_by_url(url)
     refreshes = proxy.service._running  # noqa: SLF001 - no public call cancels a refresh and lets all go on
@@ -116,7 +116,7 @@ CALLS: list[Callable[[Proxy, str], Awaitable[object]]] = [
 
 
 async def cancelled(call: Awaitable[object], seconds: float) -> bool:
-    """Run a call for so long at most; return whether it was cancelled."""
+    """Cancel a call after these seconds; return whether it was still running."""
     task = asyncio.ensure_future(call)
     await asyncio.wait({task}, timeout=seconds)
     was_running = task.cancel()
@@ -165,7 +165,7 @@ async def test_random_cancellations_of_the_service_leave_whole_feeds(
 async def test_a_refresh_that_is_broken_off_leaves_no_write_to_the_next(
     tmp_path: Path, origin: Origin
 ) -> None:
-    """The next one would publish what it has read before that."""
+    """The next refresh would publish its reads from before that write."""
     before, after = atom(an_item("a"), complete=True), atom(an_item("b"), complete=True)
     origin.publish("/feed", before, etag='"1"')
     url = origin.url("/feed")

@@ -1,4 +1,4 @@
-"""wholefeed.service.showing: entries for people, in all formats, and pages of them, made once for all."""
+"""wholefeed.service.showing: entries for people, in all formats, and their shared pages."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from wholefeed.service.showing import (
 from wholefeed.web.keys import STORE
 from wholefeed.workers.pool import Workers
 
-# Entries: which ones, whatever the feed's size
+# Ranges of entries, in a feed of any size
 
 
 def opened(proxy: Proxy, url: str) -> AbstractAsyncContextManager[Reconstruction]:
@@ -52,7 +52,7 @@ def names(entries: tuple[PageEntry, ...]) -> list[str]:
 async def test_both_ends_and_any_range_are_read_in_output_order(
     proxy: Proxy, origin: Origin, make: Any
 ) -> None:
-    """R20: newest first, across segments; a range that goes beyond the end is shorter."""
+    """R20: newest first, across segments; a range beyond the end is shorter."""
     items = [an_item(f"e{number}", number) for number in range(30, 0, -1)]
     origin.publish("/feed", make(*items))
     url = origin.url("/feed")
@@ -69,7 +69,7 @@ async def test_both_ends_and_any_range_are_read_in_output_order(
 
 
 async def test_a_range_reaches_across_segments(proxy: Proxy, origin: Origin) -> None:
-    """Documents lie in segments of their own; of some it is kept where their entries stand."""
+    """Documents lie in segments of their own; some have stored positions of their entries."""
     long_text = "long " * 5000
     origin.publish(
         "/feed",
@@ -159,7 +159,7 @@ async def test_an_entry_says_the_same_in_each_format(proxy: Proxy, origin: Origi
 async def test_content_of_atom_is_read_by_its_type(
     proxy: Proxy, origin: Origin, content: str, expected: str
 ) -> None:
-    """RFC 4287, 4.1.3: text is escaped, HTML taken as it is, what is no text left out."""
+    """RFC 4287, 4.1.3: text is escaped, HTML stays, other types are left out."""
     origin.publish(
         "/feed", atom().replace(b"</feed>", f"<entry><id>urn:a</id>{content}</entry></feed>".encode())
     )
@@ -171,7 +171,7 @@ async def test_content_of_atom_is_read_by_its_type(
 async def test_an_entry_of_megabytes_is_cut_short_and_says_so(
     proxy: Proxy, origin: Origin, make: Any
 ) -> None:
-    """Its beginning is shown; the entries around it are whole."""
+    """The beginning is shown; the entries around it are whole."""
     huge = "word &quot;\\\n" * 300_000 if make is not json_feed else 'word "\\\n' * 300_000
     origin.publish("/feed", make(an_item("a", 3), an_item("b", 2, huge), an_item("c", 1)))
     before, entry, behind = await read(proxy, origin.url("/feed"))
@@ -184,7 +184,7 @@ async def test_an_entry_of_megabytes_is_cut_short_and_says_so(
 
 
 async def test_many_long_entries_share_the_room(proxy: Proxy, origin: Origin) -> None:
-    """What is read at once has an end, too: entries behind the first few MB are cut sooner."""
+    """Entries behind the first few MB are cut sooner."""
     huge = "word " * 60_000
     origin.publish("/feed", atom(*(an_item(f"e{n}", 90 - n, huge) for n in range(40))))
     entries = await read(proxy, origin.url("/feed"), 0, 40)
@@ -198,12 +198,12 @@ async def test_many_long_entries_share_the_room(proxy: Proxy, origin: Origin) ->
 
 
 LARGE = "word " * 4000
-"""Of few of these a page is made in a worker."""
+"""A few of these make a page for a worker."""
 FIRST = PageKey(start=0, most=3, loads_all_but=None)
 
 
 class Rendering:
-    """Makes a page, and counts how often."""
+    """A renderer of pages that counts its calls."""
 
     def __init__(self) -> None:
         self.times = 0
@@ -227,7 +227,7 @@ def publish(origin: Origin, *names: str, text: str = LARGE) -> str:
 
 @pytest.mark.fault("119")
 async def test_a_page_is_kept_while_its_feed_is_what_it_was(proxy: Proxy, origin: Origin) -> None:
-    """docs/faults.md row 119: by who asks next, a page is not made again; what a refresh brings is shown."""
+    """docs/faults.md row 119: a refresh's news is shown."""
     url, rendered = publish(origin, "a", "b", "c", "d"), Rendering()
     await proxy.whole(url)
     held = proxy.service.load.memory.bytes
@@ -243,8 +243,7 @@ async def test_a_page_is_kept_while_its_feed_is_what_it_was(proxy: Proxy, origin
 
 @pytest.mark.fault("119")
 async def test_a_page_is_no_other_s_answer(proxy: Proxy, origin: Origin) -> None:
-    """Row 119: which entries, of which feed, and what may be loaded, by the names that the proxy has for who
-    asks: each has a page of its own."""
+    """Row 119: entries, feed, permitted media and the proxy's name for the client."""
     url, rendered = publish(origin, "a", "b", "c", "d"), Rendering()
     other = origin.url("/other")
     origin.publish("/other", atom(an_item("o", 1, LARGE)))
@@ -265,7 +264,7 @@ async def test_a_page_is_no_other_s_answer(proxy: Proxy, origin: Origin) -> None
 
 @pytest.mark.fault("119")
 async def test_many_who_ask_at_once_wait_for_few(proxy: Proxy, origin: Origin) -> None:
-    """Row 119: twenty who ask for one page have it made once or twice."""
+    """Row 119: for twenty requests, a page is made once or twice."""
     url, rendered = publish(origin, "a", "b"), Rendering()
     await proxy.whole(url)
     made = await asyncio.gather(*(show(proxy, url, rendered=rendered) for _ in range(20)))
@@ -277,7 +276,7 @@ async def test_many_who_ask_at_once_wait_for_few(proxy: Proxy, origin: Origin) -
 async def test_a_page_that_takes_too_long_is_given_up_once(
     proxy: Proxy, origin: Origin, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Row 119: 422 for who asks, and for who asks next without another try."""
+    """Row 119: 422 for this request, and for the next one without another try."""
     costly = "&lt;p>&lt;a href='x'>x&lt;/a>" * 1900
     origin.publish("/feed", rss(*(an_item(name, 1, costly) for name in "abc")))
     url = origin.url("/feed")
@@ -296,7 +295,7 @@ async def test_a_page_that_takes_too_long_is_given_up_once(
 async def test_a_process_that_ends_in_the_middle_is_told_and_nothing_kept(
     proxy: Proxy, origin: Origin, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """docs/faults.md row 120: 503 with Retry-After, and nothing of what the process wrote."""
+    """docs/faults.md row 120: 503 with Retry-After, and no output of the process."""
     url = publish(origin, "a", "b")
     await proxy.whole(url)
 
@@ -316,7 +315,7 @@ async def test_a_process_that_ends_in_the_middle_is_told_and_nothing_kept(
 async def test_who_is_one_too_many_is_told_so(
     proxy: Proxy, origin: Origin, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Row 120: beyond those who wait already, at once; who waits, after some seconds."""
+    """Row 120: beyond the limit at once; in the queue, after some seconds."""
     url = publish(origin, "a", "b")
     await proxy.whole(url)
     set_constant(monkeypatch, "PAGE_WAIT_SECONDS", 0.2)
@@ -335,7 +334,7 @@ async def test_who_is_one_too_many_is_told_so(
 
 @pytest.mark.fault("120")
 async def test_of_pages_that_are_being_sent_as_many_are_in_memory_as_there_is_room_for(proxy: Proxy) -> None:
-    """Row 120: one that is being sent already costs nothing more."""
+    """Row 120: a page already being sent costs nothing more."""
     making: Showing = proxy.service.showing
     pages = [RenderedPage(bytes(1 << 20)) for _ in range(33)]
     with ExitStack() as others, ExitStack() as first:

@@ -1,4 +1,4 @@
-"""wholefeed.service.sources: where a document is read."""
+"""wholefeed.service.sources: where a document is parsed."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from wholefeed.workers.pool import INLINE_BYTES, Workers
 async def test_what_takes_long_is_read_beside_the_event_loop(
     proxy: Proxy, origin: Origin, monkeypatch: pytest.MonkeyPatch, body: bytes, is_beside: bool
 ) -> None:
-    """Row 45: by its size, and a small one by how much there is in it to be read or repaired."""
+    """Row 45: a document's size counts, or its work of parsing and repair."""
     threads: list[threading.Thread] = []
     for module in (sources, jobs, jobs):
         real = module.parse
@@ -52,7 +52,7 @@ async def test_what_takes_long_is_read_beside_the_event_loop(
 
 
 async def test_documents_that_have_come_together_let_others_run_between_them() -> None:
-    """Row 45: eight of them at once would be eight times as long as one."""
+    """Row 45: eight of them at once would take eight times as long."""
     done: list[str] = []
     work = Workers(0)
 
@@ -75,7 +75,7 @@ async def test_documents_that_have_come_together_let_others_run_between_them() -
 async def test_json_of_many_values_is_read_in_a_process(
     proxy: Proxy, origin: Origin, monkeypatch: pytest.MonkeyPatch, values: int, is_in_a_process: bool
 ) -> None:
-    """Row 87: in a thread it would hold everybody up, for it is read in one go."""
+    """Row 87: one call parses JSON, and would block other threads."""
     read: list[object] = []
     for module in (sources, jobs):
         real = module.parse
@@ -94,7 +94,7 @@ async def test_json_of_many_values_is_read_in_a_process(
 
 @pytest.mark.parametrize("source", origins.Origin)
 async def test_of_a_document_counts_what_does_for_its_origin(source: origins.Origin) -> None:
-    """R33, I1, H7: flags, tombstones and links, each as the table of origins says."""
+    """R33, I1, H7: flags, tombstones and links follow the table of origins."""
     grave = (
         '<at:deleted-entry xmlns:at="http://purl.org/atompub/tombstones/1.0"'
         ' ref="urn:b" when="2030-01-01T00:00:00Z"/>'
@@ -111,5 +111,5 @@ async def test_of_a_document_counts_what_does_for_its_origin(source: origins.Ori
 
 
 def a_fetcher() -> Fetcher:
-    """One that fetches nothing."""
+    """Return a fetcher without responses."""
     return cast("Fetcher", None)

@@ -1,4 +1,4 @@
-"""wholefeed.service.storing: what is stored together, what without a write, and what lasts."""
+"""wholefeed.service.storing: shared transactions, skipped writes, and durability."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from wholefeed.workers.pool import Workers
 
 
 async def stored(proxy: Proxy, url: str, *, documents: int) -> None:
-    """Wait until so many documents of the feed are in the database."""
+    """Wait until the database has this many documents of the feed."""
     async with asyncio.timeout(10):
         feed = await proxy.store.feed_by_url(url)
         while feed is None or len(await proxy.store.documents(feed.id)) < documents:
@@ -45,7 +45,7 @@ async def stored(proxy: Proxy, url: str, *, documents: int) -> None:
 async def test_what_comes_together_is_stored_together(
     proxy: Proxy, origin: Origin, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Up to sixteen documents of a walk are one change of the feed, and all of them are served."""
+    """Up to sixteen documents of a walk are one change."""
     monkeypatch.setattr(pending, "LONGEST_SECONDS", 60.0)
     names = publish_chain(origin, archives=34)
     reply = await proxy.whole(origin.url("/feed"))
@@ -57,7 +57,7 @@ async def test_what_comes_together_is_stored_together(
 
 @pytest.mark.fault("67")
 async def test_what_has_come_waits_for_no_slow_publisher(proxy: Proxy, origin: Origin) -> None:
-    """What a publisher has given is stored a moment later, though it is long about the next document."""
+    """A document is stored a moment after its arrival."""
     publish_chain(origin, archives=5)
     with origin.held("/archive/3"):
         asking = asyncio.create_task(proxy.whole(origin.url("/feed")))
@@ -69,7 +69,7 @@ async def test_what_has_come_waits_for_no_slow_publisher(proxy: Proxy, origin: O
 async def test_what_has_come_is_stored_when_the_program_is_stopped(
     tmp_path: Path, origin: Origin, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A walk that is broken off keeps what waited for more: nobody is asked for it again."""
+    """A cancelled walk keeps waiting documents: nobody is asked for them again."""
     monkeypatch.setattr(pending, "LONGEST_SECONDS", 60.0)
     url = origin.url("/feed")
     publish_chain(origin, archives=5)
@@ -89,9 +89,9 @@ async def test_what_has_come_is_stored_when_the_program_is_stopped(
 async def test_a_walk_that_ends_while_documents_are_put_knows_their_numbers(
     proxy: Proxy, origin: Origin, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """R20: a publication meanwhile that stores what has waited is not broken off before they are known.
+    """R20: a publication that stores waiting documents is not cancelled before their numbers are known.
 
-    Here the order of the chain is to be mended at the end, which goes by numbers.
+    The order of the chain is repaired at the end, by these numbers.
     """
     publish_chain(origin, archives=2)
     url = origin.url("/feed")
@@ -128,9 +128,9 @@ async def test_a_walk_that_ends_while_documents_are_put_knows_their_numbers(
 async def test_it_neither_reads_nor_writes_before_it_answers(
     tmp_path: Path, origin: Origin, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """R13: what it starts from is in memory since the feed was published; the store learns of it later.
+    """R13: memory has its starting point since the publication; the store learns of it later.
 
-    That holds for one refresh after the other, and again when a restart has been got over.
+    This holds for one refresh after the other, and again after a restart.
     """
     monkeypatch.setattr(store, "WRITE_SECONDS", 3600)
     faults = SqliteFaults()
@@ -140,7 +140,7 @@ async def test_it_neither_reads_nor_writes_before_it_answers(
     origin.publish("/feed", atom(an_item("a", 1)), etag='"1"')
 
     async def refreshed(proxy: Proxy) -> int:
-        """Ask for the feed when it is stale; return how many statements that took."""
+        """Ask for the stale feed; return the number of statements."""
         proxy.clock.advance(10_000)
         faults.heal()
         assert (await proxy.get(url)).state == "remembered"
@@ -165,21 +165,21 @@ async def test_it_neither_reads_nor_writes_before_it_answers(
 
 
 NO_NEWS, ONE_ENTRY, FIRST = 25, 40, 60
-"""Trips to PostgreSQL of a refresh, at most: what is sent and waited for together is one."""
+"""Most trips to PostgreSQL of a refresh; statements sent and awaited together are one."""
 
 
 async def test_a_refresh_makes_few_trips_to_postgres(
     tmp_path: Path, origin: Origin, postgres_url: str
 ) -> None:
-    """With what its request, its lease and its notices take; statements that nobody waits for go along."""
+    """Request, lease and notices count; statements without a waiter go along."""
     async with a_faulty(postgres_url) as faults:
         config = a_config(tmp_path, store={"url": faults.url, "connections": 4})
         async with running(config) as proxy:
 
             async def trips(entries: Sequence[str], version: int) -> int:
-                """Ask for three feeds that have changed so; return the least that one of them took.
+                """Ask for three feeds with this change; return the fewest trips of one.
 
-                Signs of life come between, and a host's turn that has ended is taken again.
+                Signs of life occur in between, and a host's expired turn is acquired again.
                 """
                 items = [an_item(name, 10 - at) for at, name in enumerate(entries)]
                 origin.publish("/feed", atom(*items, updated=version), etag=f'"{version}"')
@@ -202,7 +202,7 @@ async def test_a_refresh_makes_few_trips_to_postgres(
 async def test_what_the_next_refresh_starts_from_is_what_is_stored(
     proxy: Proxy, origin: Origin, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Also where documents were touched, put and published in the same refresh: it is not read again then."""
+    """Documents touched, put and published in one refresh are not read again."""
     kept: dict[int, Beginning] = {}
     keep = Memory.keep_beginning
 
@@ -223,9 +223,9 @@ async def test_what_the_next_refresh_starts_from_is_what_is_stored(
     for url in (alone, chain):
         await proxy.whole(url)
         assert await is_as_stored(url)
-    origin.publish("/alone", atom(an_item("b", 2)), etag='"2"')  # the other one is remembered
+    origin.publish("/alone", atom(an_item("b", 2)), etag='"2"')  # the other feed is remembered
     publish_chain(origin, archives=3)
-    for number in (9, 10):  # the second time one has not changed, and of the other an archive is looked at
+    for number in (9, 10):  # the second time one feed is unchanged, and an archive of the other is validated
         proxy.clock.advance(100_000)
         newest = an_item("newest", number)
         origin.publish("/feed", atom(newest, updated=number, archive=False, prev_archive="/archive/3"))
@@ -235,14 +235,14 @@ async def test_what_the_next_refresh_starts_from_is_what_is_stored(
 
 
 def _but_for_checks(rows: Sequence[DocumentRow]) -> list[DocumentRow]:
-    """No decision goes by when the subscription document was found to be unchanged."""
+    """Leave out the time of the last validation, which decides nothing."""
     return [replace(row, checked_at=0.0) if row.role is Role.SUBSCRIPTION else row for row in rows]
 
 
 async def test_a_refresh_that_somebody_insists_on_commits_nothing_where_nothing_is_new(
     proxy: Proxy, origin: Origin, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What is published stays, and with it what memory holds; what is new is committed all the same."""
+    """The publication and memory stay; news is committed all the same."""
     replaced: list[int] = []
     replace_held = Memory.replace
 
@@ -265,7 +265,7 @@ async def test_a_refresh_that_somebody_insists_on_commits_nothing_where_nothing_
 
 
 async def test_what_is_stale_is_no_longer_when_its_publisher_is_heard(proxy: Proxy, origin: Origin) -> None:
-    """R14: that is more than until when it is fresh, so it is written at once, and the failure goes."""
+    """R14: the new state is written at once, and the failure goes."""
     url = origin.url("/feed")
     origin.publish("/feed", atom(an_item("a", 1)), etag='"1"')
     await proxy.whole(url)
@@ -298,7 +298,7 @@ async def test_what_is_stale_is_no_longer_when_its_publisher_is_heard(proxy: Pro
 async def test_nobody_is_answered_with_what_a_power_cut_undoes(
     tmp_path: Path, origin: Origin, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What is written before a publication waits for the disk with it, and who asked for it with that."""
+    """Writes before a publication wait for the disk with it."""
     monkeypatch.setattr(store, "WRITE_SECONDS", 0.01)
     lasting: list[bool] = []
     write = SqliteEngine.write
@@ -327,7 +327,7 @@ async def test_nobody_is_answered_with_what_a_power_cut_undoes(
 
 
 async def test_what_is_written_lasts_unless_more_comes(proxy: Proxy) -> None:
-    """A change by itself is on disk when it is told; what another one follows is with that one."""
+    """A change followed by another reaches the disk with it."""
     store = proxy.app[STORE]
     levels = [
         await store.write(lambda db: fetch_value(db, "PRAGMA synchronous"), comes_more=comes_more)

@@ -1,4 +1,4 @@
-"""How the segments of collected feeds are written (`wholefeed.service.segment_weaving`)."""
+"""Writing segments of collected feeds (`wholefeed.service.segment_weaving`)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.running import Proxy
 async def test_an_import_of_more_than_is_held_at_once_is_sorted_too(
     proxy: Proxy, origin: Origin, monkeypatch: pytest.MonkeyPatch, batch_bytes: int
 ) -> None:
-    """R20: what does not fit into memory is read again for each batch, and comes out the same."""
+    """R20: the rest is read again for each batch."""
     set_constant(monkeypatch, "_BATCH_BYTES", batch_bytes)
     feed = Feed(proxy, WordPress(origin, posts=50))
     for post in feed.blog.posts:

@@ -1,4 +1,4 @@
-"""Requests as a browser makes them, and what its pages hold."""
+"""Requests as a browser makes them, and the content of its pages."""
 
 from __future__ import annotations
 
@@ -16,13 +16,12 @@ BROWSER = {
 
 
 async def browse(proxy: Proxy, target: str = "/", *, method: str = "GET", **options: Any) -> Reply:
-    """Ask as a browser does, but follow no redirect; cookies are kept."""
+    """Ask as a browser does, but follow no redirect; keep cookies."""
     headers = {**BROWSER, **options.pop("headers", {})}
     return await proxy.ask(method, target, headers=headers, allow_redirects=False, **options)
 
 
 async def submit(proxy: Proxy, target: str, *, headers: dict[str, str] | None = None, **fields: str) -> Reply:
-    """Send a form of a page."""
     return await browse(proxy, target, method="POST", headers=headers or {}, data=fields)
 
 
@@ -45,7 +44,6 @@ class _Page(HTMLParser):
 
 
 def read(reply: Reply) -> _Page:
-    """Return what a page holds."""
     assert reply.headers["Content-Type"] == "text/html; charset=utf-8", reply.body
     page = _Page()
     page.feed(reply.body.decode())
@@ -53,5 +51,4 @@ def read(reply: Reply) -> _Page:
 
 
 def text(reply: Reply) -> str:
-    """Return what a page says."""
     return " ".join(read(reply).words)

@@ -1,4 +1,4 @@
-"""wholefeed.web.answer: limit, since and answer_bytes, as a reader meets them, and conditions."""
+"""wholefeed.web.answer: limit, since, answer_bytes and conditional requests."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def test_a_reader_that_has_it_is_told_so(
 
 
 def test_a_weak_tag_is_compared_with_what_it_says() -> None:
-    """RFC 9110, 8.8.3.2: also of readers that have it from when it was taken for a strong one."""
+    """RFC 9110, 8.8.3.2: readers may still hold the tag in its old strong form."""
     for tag in ('W/"a"', '"a"', '"x", W/"a"'):
         assert is_not_modified('W/"a"', AT, tag, None)
     assert not is_not_modified('W/"a"', AT, 'W/"x"', None)
@@ -93,7 +93,7 @@ def says_complete(reply: Reply) -> bool:
 
 @pytest.mark.parametrize("make", [atom, rss, rdf])
 async def test_a_limit_gives_the_first_entries_and_says_so(proxy: Proxy, origin: Origin, make: Any) -> None:
-    """Feed-Reconstruction stays truthful about the whole; no fh:complete (R21)."""
+    """A cut answer bears no fh:complete and keeps the state of the whole (R21)."""
     expected = publish_chain(origin, archives=3, make=make)
     url = origin.url("/feed")
     whole = await proxy.whole(url)
@@ -115,7 +115,7 @@ async def test_a_limit_gives_the_first_entries_and_says_so(proxy: Proxy, origin:
 
 
 async def test_a_view_that_leaves_nothing_out_is_whole(proxy: Proxy, origin: Origin) -> None:
-    """R21: fh:complete exactly when the state is complete and nothing was cut."""
+    """fh:complete appears exactly when the state is complete and nothing was cut (R21)."""
     expected = publish_chain(origin, archives=1)
     url = origin.url("/feed")
     await proxy.whole(url)
@@ -128,8 +128,7 @@ async def test_a_view_that_leaves_nothing_out_is_whole(proxy: Proxy, origin: Ori
 
 @pytest.mark.parametrize("make", [atom, rdf])
 async def test_since_gives_what_is_dated_from_then_on(proxy: Proxy, origin: Origin, make: Any) -> None:
-    """`since=` gives every entry from that instant on, by any offset and with `limit`, and says that it was
-    cut."""
+    """`since=` gives every entry from that instant on, in any offset and with `limit`."""
     expected = publish_chain(origin, archives=3, make=make)
     url = origin.url("/feed")
     await proxy.whole(url)
@@ -163,7 +162,7 @@ async def test_answer_bytes_cuts_every_answer(start: StartProxy, origin: Origin,
 
 @pytest.mark.parametrize("make", [atom, rss, rdf])
 async def test_a_warning_that_does_not_fit_is_left_out(start: StartProxy, origin: Origin, make: Any) -> None:
-    """R16: `answer_bytes` is never exceeded; the header says what is missing all the same."""
+    """An answer never exceeds `answer_bytes`; the header still says that entries are missing (R16)."""
     origin.publish("/feed", make(an_item("a", 2), an_item("b", 1), prev_archive="/gone"), content_type=None)
     proxy = await start()
     url = origin.url("/feed")
@@ -178,8 +177,7 @@ async def test_a_warning_that_does_not_fit_is_left_out(start: StartProxy, origin
 
 
 async def test_a_url_s_own_answer_bytes_cuts_its_answers_alone(start: StartProxy, origin: Origin) -> None:
-    """`answer_bytes=`: the cap of one reader; the lower of it and `limits.answer_bytes` counts, and the
-    answer bears a tag and a self link of its own."""
+    """The lower of `answer_bytes=` and `limits.answer_bytes` counts; tag and self link differ."""
     expected = publish_chain(origin, archives=5, entries=4)
     url = origin.url("/feed")
     proxy = await start(limits={"answer_bytes": 4000})
@@ -202,7 +200,7 @@ async def test_a_url_s_own_answer_bytes_cuts_its_answers_alone(start: StartProxy
 async def test_answer_bytes_counts_to_the_last_byte(
     start: StartProxy, origin: Origin, memory_bytes: int
 ) -> None:
-    """A feed of just so many bytes is whole, with one less it is cut, whether or not it is held in memory."""
+    """The limit counts alike in memory and in the store."""
     publish_chain(origin, archives=4)
     url = origin.url("/feed")
     proxy = await start(store={"memory_bytes": memory_bytes})
@@ -220,7 +218,7 @@ async def test_answer_bytes_counts_to_the_last_byte(
 async def test_a_view_has_every_form_of_an_answer(
     proxy: Proxy, origin: Origin, query: dict[str, str]
 ) -> None:
-    """RFC 9110: HEAD, conditional requests and gzip, over the bytes of the view."""
+    """RFC 9110: HEAD, conditional requests and gzip work over the bytes of the view."""
     publish_chain(origin, archives=3)
     url = origin.url("/feed")
     await proxy.whole(url)
@@ -259,7 +257,7 @@ async def test_a_view_has_every_form_of_an_answer(
 async def test_a_bad_value_is_a_400_that_names_what_was_expected(
     proxy: Proxy, origin: Origin, query: dict[str, str], expected: str
 ) -> None:
-    """A bad `limit` or `since` is told with the form it should have, before anything is fetched."""
+    """The refusal comes before any fetch."""
     reply = await seen(proxy, origin.url("/feed"), query)
 
     assert reply.status == 400
@@ -269,7 +267,7 @@ async def test_a_bad_value_is_a_400_that_names_what_was_expected(
 
 
 async def test_a_signature_is_good_for_the_pages_of_its_feed(start: StartProxy, origin: Origin) -> None:
-    """G1, G2: their links bear it; it is good for nothing else."""
+    """The signature opens no other feed (G1, G2)."""
     origin.publish("/feed", atom(*(an_item(f"e{number}", number) for number in range(37, 0, -1))))
     url, key = origin.url("/feed"), "a-key-that-nobody-guesses"
     proxy = await start(server={"signing_keys": (key,)})
@@ -285,7 +283,7 @@ async def test_a_signature_is_good_for_the_pages_of_its_feed(start: StartProxy, 
 async def test_listed_off_goes_with_a_signature_and_behind_a_url_as_it_is(
     start: StartProxy, origin: Origin
 ) -> None:
-    """P7: the parameter is the proxy's, as `limit` is."""
+    """`listed` is the proxy's parameter, as `limit` is (P7)."""
     key = "a-key-that-nobody-guesses"
     proxy = await start(history=LISTS, server={"signing_keys": (key,)})
     ArchivePage(origin, posts=30).publish()

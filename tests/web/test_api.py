@@ -41,12 +41,11 @@ from wholefeed.web.routes import routes
 
 DOCUMENT = description()
 NOT_ALWAYS = ("Retry-After", "Last-Modified")
-"""Fields whose descriptions say when they are absent."""
+"""Fields with descriptions that say when they are absent."""
 METHODS = ("GET", "HEAD", "POST", "PUT", "DELETE", "PATCH", "OPTIONS", "TRACE", "PROPFIND")
 
 
 def test_every_route_is_described_and_nothing_else() -> None:
-    """The OpenAPI document describes exactly the routes that the server has."""
     app = web.Application()
     app.add_routes(routes())
     served = {
@@ -70,7 +69,7 @@ def strings(node: Any) -> Iterator[str]:
 
 
 def resolved(node: Mapping[str, Any]) -> Mapping[str, Any]:
-    """What a reference leads to."""
+    """Follow references of the description."""
     found: Any = node
     if "$ref" in node:
         found = DOCUMENT
@@ -89,18 +88,18 @@ def operations() -> dict[tuple[str, str], Mapping[str, Any]]:
 
 
 def test_every_reference_leads_somewhere_and_every_part_is_used() -> None:
-    """Generated clients work: no reference of the description is dangling, and no part is left over."""
+    """Clients can be generated: no reference dangles, and no part is left over."""
     used = set(strings(DOCUMENT))
     for target in used:
         assert resolved({"$ref": target})
     for kind in ("parameters", "headers", "responses", "schemas"):
         named = {f"#/components/{kind}/{name}" for name in DOCUMENT["components"][kind]}
-        unused = {"MethodNotAllowed", "RequestEntityTooLarge"}  # of no path in particular
+        unused = {"MethodNotAllowed", "RequestEntityTooLarge"}  # of no particular path
         assert {each for each in named - used if each.rpartition("/")[2] not in unused} == set()
 
 
 def test_operations_have_names_of_their_own_and_parameters_as_their_paths_say() -> None:
-    """Operation ids are unique, and parameters and security schemes are all declared."""
+    """Operation ids are unique; all parameters and security schemes are declared."""
     found = operations()
     names = [operation["operationId"] for operation in found.values()]
     assert len(names) == len(set(names))
@@ -112,13 +111,13 @@ def test_operations_have_names_of_their_own_and_parameters_as_their_paths_say() 
 
 
 def test_every_slug_is_described_and_nothing_else() -> None:
-    """Each problem that the server can answer with is described, under its slug and each of its statuses."""
+    """Each problem is described under its slug and each of its statuses."""
     described = {(status, slug) for status, slugs in problems().items() for slug in slugs}
     assert described == {(status, slug) for slug, facts in SLUGS.items() for status in facts.answers}
 
 
 def problems() -> dict[int, list[str]]:
-    """The slugs that are described for each status, each with its meaning."""
+    """Return the described slugs of each status, with their meanings."""
     found = {}
     for response in DOCUMENT["components"]["responses"].values():
         facts = response["content"][PROBLEM_TYPE]["schema"]["properties"]
@@ -129,7 +128,7 @@ def problems() -> dict[int, list[str]]:
 
 
 def test_the_words_of_a_feed_are_those_of_the_code() -> None:
-    """Every enumeration, media type and limit that the code and the description both have."""
+    """Enumerations, media types and limits agree between code and description."""
     schemas = DOCUMENT["components"]["schemas"]
     feed = schemas["Feed"]["properties"]
     document = schemas["ChainDocument"]["properties"]
@@ -144,14 +143,14 @@ def test_the_words_of_a_feed_are_those_of_the_code() -> None:
 
 
 def test_every_parameter_that_is_read_is_described_and_no_other() -> None:
-    """A parameter of the interface's own is never taken for the feed's."""
+    """A parameter of the interface is never mistaken for one of the feed's."""
     described = {p["name"] for p in DOCUMENT["components"]["parameters"].values() if p["in"] == "query"}
     keys = {s["name"] for s in DOCUMENT["components"]["securitySchemes"].values() if s.get("in") == "query"}
     assert described | keys == request.OPTIONS.union({"url"}, *request.BESIDE.values())
 
 
 async def test_what_is_said_of_a_feed_is_described(proxy: Proxy, origin: Origin) -> None:
-    """Each property, and of the right type; the description itself is served, with the version."""
+    """Each property is described with its type; the description is served with the version."""
     served = json.loads((await proxy.ask("GET", "/openapi.json")).body)
     assert served == DOCUMENT | {"info": {**DOCUMENT["info"], "version": __version__}}
     assert description("https://feeds.example/w")["servers"] == [{"url": "https://feeds.example/w"}]
@@ -173,7 +172,7 @@ async def test_what_is_said_of_a_feed_is_described(proxy: Proxy, origin: Origin)
 
 
 async def test_what_a_publisher_s_pages_list_is_told(start: StartProxy, origin: Origin) -> None:
-    """H7: each page by its own URL, with what it lists; when it is looked next, and what is not exact."""
+    """Each page has its URL, its number of entries, and the next look (H7)."""
     proxy = await start(history=LISTS)
     blog = ArchivePage(origin, posts=40, per_page=15)
     blog.publish()
@@ -196,7 +195,7 @@ async def test_what_a_publisher_s_pages_list_is_told(start: StartProxy, origin: 
 
 
 async def test_where_nothing_is_listed_it_is_told_why(start: StartProxy, origin: Origin) -> None:
-    """H7: each page that was looked at, a slug and its words; null where nobody has looked, nor will."""
+    """Each page looked at has a slug; null without a look (H7)."""
     proxy = await start(history={**LISTS, "list_deny_hosts": ["localhost"]})
     blog = ArchivePage(origin, posts=30)
     blog.publish()
@@ -220,7 +219,7 @@ async def test_where_nothing_is_listed_it_is_told_why(start: StartProxy, origin:
 
 
 async def failing_status(proxy: Proxy, origin: Origin) -> dict[str, Any]:
-    """Of a feed whose publisher fails."""
+    """Return the status of a feed with a failing publisher."""
     origin.publish("/failing", atom(an_item("a")))
     url = origin.url("/failing")
     await proxy.whole(url)
@@ -243,7 +242,7 @@ TYPES = {
 
 
 def conform(value: Any, schema: Mapping[str, Any]) -> None:
-    """Hold a value against as much of JSON Schema as is used here; objects have no other properties."""
+    """Compare a value with the JSON Schema; objects have no other properties."""
     properties = conforming(value, schema)
     if isinstance(value, dict):
         assert value.keys() <= properties
@@ -274,13 +273,13 @@ def conforming(value: Any, schema: Mapping[str, Any]) -> set[str]:
 
 
 def test_a_value_that_does_not_conform_is_found() -> None:
-    """The check against a schema refuses missing, additional and wrong values; else it would show nothing."""
+    """The schema check refuses missing, additional and wrong values."""
     for value in ({}, {"status": 1}, {"status": "ok", "more": 1}, {"status": "other"}):
         with pytest.raises(AssertionError):
             conform(value, {"$ref": "#/components/schemas/Health"})
 
 
-# what a request may hold: what belongs there, and what somebody hostile would try
+# values that belong into a request, and hostile ones
 HOSTILE = st.one_of(
     st.text(max_size=40),
     st.sampled_from(
@@ -326,7 +325,7 @@ class Asked:
 
     method: str
     path: str
-    """As it stands in the description; empty for none of it."""
+    """Path template of the description; empty if the path is not in it."""
     head: bytes
 
 
@@ -360,14 +359,14 @@ def requests(draw: st.DrawFn, urls: st.SearchStrategy[str]) -> Asked:
 
 
 class Wire(io.BytesIO):
-    """Bytes that came, for http.client."""
+    """Received bytes, for http.client."""
 
     def makefile(self, _mode: str) -> io.BytesIO:
         return self
 
 
 def check(asked: Asked, answer: bytes) -> int:
-    """Hold an answer against the description; return its status."""
+    """Compare an answer with the description; return its status."""
     reply = http.client.HTTPResponse(Wire(answer), method=asked.method)  # type: ignore[arg-type]
     reply.begin()
     body, media_type = reply.read(), (reply.headers["Content-Type"] or "").partition(";")[0]
@@ -402,7 +401,7 @@ def problem_component(status: int) -> str:
 
 
 def test_requests_made_from_the_description_are_answered_as_described(tmp_path: Path) -> None:
-    """Never a 500; status, fields and content as described; sound problem documents."""
+    """Status, fields and content match the description; no request gets a 500."""
     statuses: set[int] = set()
     changes = {
         "fetch": {"allow_hosts": ("127.0.0.1",), "connect_timeout_seconds": 0.5},
@@ -451,7 +450,7 @@ KEY = "a key for signing feeds"
 
 @dataclass(frozen=True)
 class Event:
-    """What a browser makes of one."""
+    """An event, parsed as a browser does."""
 
     name: str
     id: str
@@ -467,7 +466,7 @@ class Stream:
         self.retry = 0
 
     async def next(self) -> Event | None:
-        """The next event; None when the answer has ended."""
+        """Return the next event; None at the end of the answer."""
         fields: dict[str, str] = {}
         async with asyncio.timeout(20):
             async for raw in self.response.content:
@@ -484,7 +483,7 @@ class Stream:
         return None
 
     async def until(self, **progress: int) -> Event:
-        """The first event whose progress is this."""
+        """Return the first event with this progress."""
         while (event := await self.next()) is not None:
             if progress.items() <= event.data["progress"].items():
                 return event
@@ -500,7 +499,7 @@ async def followed(proxy: Proxy, url: str, **options: Any) -> AsyncIterator[Stre
 async def test_progress_is_told_while_a_walk_goes_on_and_then_that_it_has_ended(
     proxy: Proxy, origin: Origin
 ) -> None:
-    """Documents and entries come one after the other; the last event has the state and an id."""
+    """The last event has the state and an id."""
     publish_chain(origin, archives=3)
     url = origin.url("/feed")
     with origin.held("/archive/1") as gate:
@@ -531,7 +530,7 @@ async def test_progress_is_told_while_a_walk_goes_on_and_then_that_it_has_ended(
 async def test_where_nothing_is_under_way_it_ends_at_once_and_is_not_asked_again(
     proxy: Proxy, origin: Origin
 ) -> None:
-    """A browser that comes back by itself is told to stop (204), one that was cut off is not."""
+    """A browser that reconnects after the end gets 204."""
     url = origin.url("/feed")
     origin.publish("/feed", atom(an_item("a"), complete=True))
     await proxy.whole(url)
@@ -549,7 +548,7 @@ async def test_where_nothing_is_under_way_it_ends_at_once_and_is_not_asked_again
 async def test_many_who_follow_a_feed_cost_what_one_costs(
     start: StartProxy, origin: Origin, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The database is asked once for all of them, and not at each look at what is in memory."""
+    """The database is asked once for all followers."""
     monkeypatch.setattr(watching, "TICK_SECONDS", 0.01)
     publish_chain(origin, archives=1)
     url = origin.url("/feed")
@@ -581,7 +580,7 @@ async def test_many_who_follow_a_feed_cost_what_one_costs(
 async def test_who_has_left_is_forgotten(
     proxy: Proxy, origin: Origin, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A reader that closes its connection ends what is done for it."""
+    """Work for a reader ends when its connection closes."""
     monkeypatch.setattr(api, "_LOOK_SECONDS", 0.02)
     publish_chain(origin, archives=1)
     with origin.held("/archive/1"):
@@ -597,7 +596,7 @@ async def test_who_has_left_is_forgotten(
 
 
 def watchers() -> list[str]:
-    """What looks at feeds for those who follow them."""
+    """Tasks that watch feeds for followers."""
     names = [getattr(task.get_coro(), "__qualname__", "") for task in asyncio.all_tasks()]
     return [name for name in names if name.startswith(watching.Watching.__name__)]
 
@@ -605,7 +604,7 @@ def watchers() -> list[str]:
 async def test_silence_is_broken_from_time_to_time(
     proxy: Proxy, origin: Origin, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A comment is sent where nothing changes: what stands between closes idle connections."""
+    """An idle stream sends comments, since intermediaries close idle connections."""
     monkeypatch.setattr(api, "_LOOK_SECONDS", 0.02)
     monkeypatch.setattr(api, "KEEP_ALIVE_SECONDS", 0.05)
     publish_chain(origin, archives=1)
@@ -622,7 +621,7 @@ async def test_silence_is_broken_from_time_to_time(
 
 @pytest.mark.fault("65a")
 async def test_too_many_are_refused(proxy: Proxy, origin: Origin, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each holds a connection: beyond a limit it is 503, and the others go on."""
+    """Each follower holds a connection: the answer is 503 beyond a limit."""
     monkeypatch.setattr(watching, "MAX_FOLLOWERS", 1)
     publish_chain(origin, archives=1)
     url = origin.url("/feed")
@@ -637,8 +636,7 @@ async def test_too_many_are_refused(proxy: Proxy, origin: Origin, monkeypatch: p
 
 @pytest.mark.fault("99")
 async def test_one_signed_url_does_not_take_all_places(start: StartProxy, origin: Origin) -> None:
-    """docs/faults.md row 99: a feed has its share of the places, which others find free, and who leaves
-    makes room."""
+    """docs/faults.md row 99: one feed has only a share of the places."""
     publish_chain(origin, archives=1)
     origin.publish("/other", atom(an_item("a"), prev_archive="/other/1"))
     url, other = origin.url("/feed"), origin.url("/other")
@@ -668,7 +666,7 @@ async def test_one_signed_url_does_not_take_all_places(start: StartProxy, origin
 
 @pytest.mark.fault("65a")
 async def test_a_feed_that_is_forgotten_meanwhile_ends_it(proxy: Proxy, origin: Origin) -> None:
-    """Nobody is left waiting for a feed that is not there any more."""
+    """Nobody waits for a feed that was forgotten."""
     publish_chain(origin, archives=1)
     url = origin.url("/feed")
     with origin.held("/archive/1"):

@@ -1,4 +1,4 @@
-"""wholefeed.web.feed: a feed's own URL, as readers and browsers ask for it."""
+"""wholefeed.web.feed: a feed's own URL, asked for by readers and browsers."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def problem(reply: Reply) -> dict[str, object]:
 
 
 async def test_every_answer_carries_its_fields(proxy: Proxy, origin: Origin) -> None:
-    """docs/design.md#the-interface; RFC 9110, 13.1: a reader that has it gets a 304 with the state."""
+    """docs/design.md#the-interface; RFC 9110, 13.1: a 304 has the state, too."""
     url = origin.url("/feed")
     publish_chain(origin, archives=1)
     reply = await proxy.whole(url)
@@ -71,7 +71,7 @@ async def test_the_url_can_be_written_in_every_form(proxy: Proxy, origin: Origin
 
 @asynccontextmanager
 async def plain_publisher() -> AsyncIterator[str]:
-    """Give host and port of one that hangs up on whoever begins with TLS."""
+    """Return host and port of a server that hangs up on TLS."""
 
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         if await reader.read(1) == b"\x16":
@@ -89,7 +89,7 @@ async def plain_publisher() -> AsyncIterator[str]:
 
 @pytest.mark.parametrize("form", ["/feed?url={}", "/feed?url=%20feed://{}%20", "/feed://{}", "/feed:{}%20"])
 async def test_without_a_scheme_http_is_asked_where_https_is_refused(proxy: Proxy, form: str) -> None:
-    """docs/design.md#the-interface: what people paste lacks its scheme; the choice is kept."""
+    """docs/design.md#the-interface: pasted URLs lack a scheme; the choice is remembered."""
     async with plain_publisher() as bare:
         url = f"http://{bare}"
         reply = await proxy.ask("GET", form.format(bare))
@@ -104,7 +104,7 @@ async def test_without_a_scheme_http_is_asked_where_https_is_refused(proxy: Prox
 
 
 async def test_with_a_scheme_only_that_is_asked(proxy: Proxy) -> None:
-    """Nobody is led from https to http who has asked for https."""
+    """A URL with https is never asked for over http."""
     async with plain_publisher() as bare:
         for written in (f"https://{bare}", f"feed:https://{bare}"):
             assert problem(await proxy.get(written))["type"] == "urn:wholefeed:connection-failed"
@@ -125,7 +125,7 @@ async def test_head_of_an_unknown_feed_fetches_its_subscription_document_only(
 
 
 async def test_a_remembered_feed_says_since_when(proxy: Proxy, origin: Origin) -> None:
-    """R7, R16; RFC 8941, 3.3: a string; on 304 and HEAD too, in a fixed order."""
+    """R7, R16; RFC 8941, 3.3: a string, on 304 and HEAD too."""
     url = origin.url("/feed")
     origin.publish("/feed", atom(an_item("b", 2), an_item("a", 1)))
     before = int(proxy.clock())
@@ -144,7 +144,7 @@ async def test_a_remembered_feed_says_since_when(proxy: Proxy, origin: Origin) -
     origin.fault("/feed", Status(500))
     assert (await proxy.get(url)).reconstruction == f"{said};stale"
     assert (await proxy.get(url, limit="1")).reconstruction == f"{said};stale;cut"
-    assert (await proxy.status(url))["since"] == since  # of first sight, whatever came later
+    assert (await proxy.status(url))["since"] == since  # of first sight, despite later changes
 
 
 @pytest.mark.fault("19")
@@ -158,7 +158,7 @@ async def test_a_request_that_came_through_this_proxy_is_refused(proxy: Proxy, o
 
 @pytest.mark.parametrize("via", ["1.1 wholefeed.example.org (Apache)", "1.1 cache, 2 not-wholefeed"])
 async def test_a_reverse_proxy_may_be_named_after_this_one(proxy: Proxy, origin: Origin, via: str) -> None:
-    """RFC 9110, 7.6.3: Via holds pseudonyms and hosts' names."""
+    """RFC 9110, 7.6.3: Via holds pseudonyms and host names."""
     origin.publish("/feed", atom())
     assert (await proxy.get(origin.url("/feed"), headers={"Via": via})).status == 200
     assert (await proxy.get(origin.url("/feed"), headers={"Via": f"{via}, 1.1 wholefeed"})).status == 508
@@ -183,7 +183,7 @@ async def test_its_own_url_is_refused(proxy: Proxy) -> None:
     ],
 )
 async def test_a_public_url_opens_no_list_to_other_names(start: StartProxy, host: str, status: int) -> None:
-    """docs/faults.md row 77: its own name counts beside those that nobody else's name can be."""
+    """docs/faults.md row 77: beside it, only names that are always its own."""
     proxy = await start(server={"public_url": "https://feeds.example/w/"})
     assert (await proxy.ask("GET", "/feeds", headers={"Host": host})).status == status
 
@@ -192,7 +192,7 @@ async def test_a_public_url_opens_no_list_to_other_names(start: StartProxy, host
 async def test_an_answer_that_is_small_is_one_write(
     proxy: Proxy, origin: Origin, monkeypatch: pytest.MonkeyPatch, coding: str
 ) -> None:
-    """Header and body leave in one call of the system, also those of a 304 and of a HEAD."""
+    """Header and body leave in one system call."""
     url = origin.url("/feed")
     publish_chain(origin, archives=1)
     etag = (await proxy.get(url, headers={"Accept-Encoding": coding})).headers["ETag"]

@@ -1,4 +1,4 @@
-"""Logging in: who is asked for the token, what the cookie is good for, and where one is led on to."""
+"""Logging in: the token, the session cookie, and the redirect afterwards."""
 
 from __future__ import annotations
 
@@ -26,22 +26,22 @@ TOKEN = "a token for readers"
 
 @pytest.fixture
 async def closed(start: StartProxy) -> Proxy:
-    """A proxy with a token, to which nobody has logged in."""
+    """A proxy with a token and no session yet."""
     return await start(server={"access_token": TOKEN})
 
 
 def led_on_to(path: str) -> str:
-    """Where the form is sent to that leads on to a path."""
+    """Return the redirect after a login."""
     return f"/login?{urlencode({'next': path})}"
 
 
 def cookie(reply: Reply) -> Any:
-    """The session that an answer sets."""
+    """Return the session that an answer sets."""
     return SimpleCookie(reply.headers["Set-Cookie"])[COOKIE]
 
 
 async def test_a_browser_without_the_token_is_asked_for_it(closed: Proxy) -> None:
-    """401 with a page in place of JSON, and no challenge that would open the browser's own dialogue."""
+    """401 without a challenge, which would open the browser's own dialogue."""
     reply = await browse(closed, "/?url=https://example.org/")
     assert reply.status == 401
     assert "Access token" in text(reply)
@@ -50,7 +50,7 @@ async def test_a_browser_without_the_token_is_asked_for_it(closed: Proxy) -> Non
 
 
 async def test_programs_and_readers_get_what_they_always_got(closed: Proxy) -> None:
-    """JSON with a challenge for Basic; of a feed also those who accept HTML, unless a browser opens it."""
+    """JSON with a challenge for Basic, also to programs that accept HTML."""
     for target, headers in (
         ("/feeds", {}),
         ("/feed?url=https://example.org/", {"Accept": "application/rss+xml, text/html;q=0.5"}),
@@ -64,7 +64,7 @@ async def test_programs_and_readers_get_what_they_always_got(closed: Proxy) -> N
 
 
 async def test_the_token_begins_a_session_that_is_good_for_everything(closed: Proxy, origin: Origin) -> None:
-    """And leads on to what was asked for; the cookie is out of reach of scripts and of other sites."""
+    """The login redirects to the requested page; scripts and other sites cannot read the cookie."""
     publish_chain(origin, archives=1)
     wanted = f"/?url={quote(origin.url('/feed'), safe='')}"
     reply = await submit(closed, led_on_to(wanted), token=f" {TOKEN}\n")
@@ -82,7 +82,7 @@ async def test_the_token_begins_a_session_that_is_good_for_everything(closed: Pr
 
 
 async def test_a_wrong_token_begins_none(closed: Proxy) -> None:
-    """The page says so, and still knows where to lead on to."""
+    """The page says so, and keeps the redirect."""
     for given in ("", "another token", TOKEN[:-1], TOKEN.upper(), "\u00fc"):
         reply = await submit(closed, led_on_to("/?q=a"), token=given)
         assert reply.status == 401
@@ -94,7 +94,7 @@ async def test_a_wrong_token_begins_none(closed: Proxy) -> None:
 
 
 async def test_who_tries_many_tokens_has_to_wait(closed: Proxy) -> None:
-    """Ten in a minute; the right one has to wait as well, or trying would tell it. Others need not."""
+    """Ten tries a minute; the right token waits as well, or trying would reveal it."""
     for _ in range(10):
         assert (await submit(closed, "/login", token="wrong")).status == 401
     reply = await submit(closed, led_on_to("/?q=a"), token=TOKEN)
@@ -115,14 +115,14 @@ async def test_who_tries_many_tokens_has_to_wait(closed: Proxy) -> None:
     ],
 )  # fmt: skip
 async def test_a_login_leads_to_no_other_site(closed: Proxy, path: str) -> None:
-    """No open redirect: what is no plain path of ours is home."""
+    """There is no open redirect: anything but a plain path of ours leads home."""
     reply = await submit(closed, led_on_to(path), token=TOKEN)
     assert (reply.status, reply.headers["Location"]) == (303, "./")
     assert own_path(path) == ""
 
 
 async def test_a_login_ends_with_the_session_with_the_token_and_by_hand(closed: Proxy) -> None:
-    """After thirty days, after another token was set, and at once when somebody logs out."""
+    """After thirty days, after a change of token, and at a logout."""
     await submit(closed, "/login", token=TOKEN)
     assert (await browse(closed)).status == 200
     closed.clock.advance(SESSION_SECONDS - 10)
@@ -153,7 +153,7 @@ async def test_a_login_ends_with_the_session_with_the_token_and_by_hand(closed: 
 async def test_the_cookie_is_for_https_where_the_browser_speaks_that(
     start: StartProxy, server: dict[str, Any], fields: dict[str, str], is_secure: bool
 ) -> None:
-    """It says so itself; a cookie that is not sent back would ask for the token again and again."""
+    """Over http a Secure cookie would never return."""
     headers = {"Host": "localhost:8080", **fields}
     proxy = await start(server={"access_token": TOKEN, **server})
     session = cookie(await submit(proxy, "/login", token=TOKEN, headers=headers))
@@ -161,7 +161,7 @@ async def test_the_cookie_is_for_https_where_the_browser_speaks_that(
 
 
 async def test_the_cookie_names_no_path(closed: Proxy) -> None:
-    """RFC 6265, 5.1.4: then it is the folder of the URL as the browser has it, below whatever prefix."""
+    """RFC 6265, 5.1.4: the default is the URL's folder, below any prefix."""
     for reply in (
         await browse(closed, f"/?token={quote(TOKEN)}"),
         await submit(closed, "/login", token=TOKEN),
@@ -175,7 +175,7 @@ async def test_the_cookie_names_no_path(closed: Proxy) -> None:
 async def test_a_token_in_the_address_of_a_feed_s_page_becomes_a_session_too(
     closed: Proxy, origin: Origin, name: str
 ) -> None:
-    """The page's own forms and links bear no token; they would ask for it."""
+    """The page's own forms and links bear no token and would ask for it."""
     publish_chain(origin, archives=1)
     wanted = f"url={quote(origin.url('/feed'), safe='')}"
     reply = await browse(closed, f"/?{name}={quote(TOKEN)}&{wanted}")
@@ -185,7 +185,7 @@ async def test_a_token_in_the_address_of_a_feed_s_page_becomes_a_session_too(
 
 
 async def test_where_there_is_no_token_there_is_nothing_to_log_in_with(start: StartProxy) -> None:
-    """An open proxy asks nobody; one with signing keys alone says so."""
+    """An open proxy asks nobody; a proxy with signing keys alone says so."""
     proxy = await start()
     assert (await browse(proxy, "/login")).status == 303
     assert "Set-Cookie" not in (await submit(proxy, "/login", token="")).headers
@@ -197,14 +197,14 @@ async def test_where_there_is_no_token_there_is_nothing_to_log_in_with(start: St
 
 @pytest.mark.parametrize("body", [b"\xff\xfe%", b"token=" + b"&a=b" * 50, b"token", b""])
 async def test_a_form_that_is_none_logs_nobody_in(closed: Proxy, body: bytes) -> None:
-    """Whatever is sent: a refusal, never an error of the proxy's own."""
+    """A malformed form is refused, never a server error."""
     headers = {"Content-Type": "application/x-www-form-urlencoded; charset=nothing"}
     assert (await browse(closed, "/login", method="POST", headers=headers, data=body)).status == 401
 
 
 @pytest.mark.fault("95")
 async def test_a_form_without_end_is_refused(closed: Proxy) -> None:
-    """Row 95: a login is a line; of what is larger than 4 KB no more is read, and nothing if it says so."""
+    """Row 95: a login reads at most 4 KB."""
     reply = await browse(closed, "/login", method="POST", data=io.BytesIO(b"a" * 5000))
     assert reply.status == web.HTTPRequestEntityTooLarge.status_code
     said = b"POST /login HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n"
@@ -221,7 +221,7 @@ async def test_a_form_without_end_is_refused(closed: Proxy) -> None:
 
 @pytest.mark.fault("95")
 async def test_of_one_address_few_forms_are_waited_for(closed: Proxy) -> None:
-    """Row 95: each counts as a try when it begins, so that the eleventh in a minute is not read at all."""
+    """Row 95: a form counts as a try when it begins."""
     answered: asyncio.Queue[bytes] = asyncio.Queue()
 
     async def begin() -> None:
@@ -243,7 +243,7 @@ async def test_of_one_address_few_forms_are_waited_for(closed: Proxy) -> None:
 
 
 async def test_another_site_logs_nobody_in_or_out(closed: Proxy) -> None:
-    """Its forms are refused before they are read."""
+    """Forms of other sites are refused before they are read."""
     elsewhere = {"Sec-Fetch-Site": "cross-site", "Origin": "https://evil.example"}
     assert (await submit(closed, "/login", token=TOKEN, headers=elsewhere)).status == 403
     await submit(closed, "/login", token=TOKEN)
@@ -252,7 +252,7 @@ async def test_another_site_logs_nobody_in_or_out(closed: Proxy) -> None:
 
 
 async def test_neither_token_nor_session_stands_on_a_page(closed: Proxy) -> None:
-    """What stands on a page may be copied, printed and sent on."""
+    """Page contents may be copied, printed and sent on."""
     await submit(closed, "/login", token=TOKEN)
     page = (await browse(closed)).body.decode()
     assert TOKEN not in page
@@ -260,7 +260,7 @@ async def test_neither_token_nor_session_stands_on_a_page(closed: Proxy) -> None
 
 
 async def test_a_form_that_does_not_come_is_given_up(closed: Proxy, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Anybody may begin one: connections that were held for good would keep everybody else out."""
+    """Unfinished forms would otherwise occupy all connections."""
     set_constant(monkeypatch, "FORM_SECONDS", 0.05)
     reader, writer = await asyncio.open_connection(closed.client.host, closed.client.port)
     writer.write(b"POST /login HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\ntoken=")

@@ -1,4 +1,4 @@
-"""Answers from memory: what they cost, and that they are what the store would have given."""
+"""Answers from memory: their cost, and their equality with the store's answers."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ CODINGS = ("gzip", "identity")
 
 
 def count_store_calls(proxy: Proxy, monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Note each turn of a thread, the store's and others."""
+    """Note each call of a thread, for the store or not."""
     calls: list[str] = []
 
     def counting(owner: Any, name: str) -> None:
@@ -52,14 +52,14 @@ def count_store_calls(proxy: Proxy, monkeypatch: pytest.MonkeyPatch) -> list[str
 
 
 async def asked_at(proxy: Proxy, url: str) -> float:
-    """When a feed was asked for, as the store knows."""
+    """Return the instant of the last request for a feed, from the store."""
     feed = await proxy.store.feed_by_url(url)
     assert feed is not None
     return feed.asked_at
 
 
 async def ask_for_all(proxy: Proxy, url: str, **view: str) -> list[int]:
-    """GET and HEAD in both codings, and a 304 of each."""
+    """Ask by GET and HEAD in both codings, and for a 304 of each."""
     found = []
     for coding in CODINGS:
         query, headers = {"url": url, **view}, {"Accept-Encoding": coding}
@@ -76,7 +76,7 @@ async def ask_for_all(proxy: Proxy, url: str, **view: str) -> list[int]:
 async def test_a_fresh_answer_touches_neither_database_nor_thread(
     start: StartProxy, origin: Origin, monkeypatch: pytest.MonkeyPatch, memory_bytes: int
 ) -> None:
-    """Of a feed that was asked for before; without memory each answer asks the store."""
+    """A feed in memory is answered without the store."""
     publish_chain(origin, archives=2)
     url = origin.url("/feed")
     proxy = await start(store={"memory_bytes": memory_bytes})
@@ -93,7 +93,7 @@ async def test_a_fresh_answer_touches_neither_database_nor_thread(
 async def test_an_answer_below_a_reader_s_cap_is_as_cheap_as_one_without(
     proxy: Proxy, origin: Origin, monkeypatch: pytest.MonkeyPatch, answer_bytes: str, is_short_enough: bool
 ) -> None:
-    """Readers with a cap poll as often as others, and most feeds are shorter; only a cut asks the store."""
+    """Readers with a cap poll as often; only a cut asks the store."""
     publish_chain(origin, archives=4)
     url = origin.url("/feed")
     await proxy.whole(url)
@@ -108,7 +108,7 @@ async def test_an_answer_below_a_reader_s_cap_is_as_cheap_as_one_without(
 async def test_a_long_answer_takes_from_memory_the_blocks_that_are_small(
     proxy: Proxy, origin: Origin, monkeypatch: pytest.MonkeyPatch, entry_bytes: int
 ) -> None:
-    """Where all of them are held the store is not asked; else it keeps the segments readable."""
+    """The store is asked only if a block is missing."""
     for n in range(4):
         text = noise(n, entry_bytes)
         older = f"/{n + 1}" if n < 3 else None
@@ -127,7 +127,7 @@ async def test_a_long_answer_takes_from_memory_the_blocks_that_are_small(
 async def test_when_feeds_were_asked_for_is_written_together(
     proxy: Proxy, origin: Origin, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """No request waits for it, a store that cannot write it is tried again, and the end writes it."""
+    """No request waits for this write; shutdown writes the rest."""
     urls = [origin.url(f"/{n}") for n in range(3)]
     for n, url in enumerate(urls):
         origin.publish(
@@ -148,14 +148,14 @@ async def test_when_feeds_were_asked_for_is_written_together(
 
 
 def noise(seed: int, length: int) -> str:
-    """Text that takes half of its length when it is compressed."""
+    """Return text that compresses to about half."""
     return "".join(hashlib.sha256(f"{seed}.{n}".encode()).hexdigest() for n in range(length // 64))
 
 
 async def test_what_a_request_wants_is_read_anew_where_anything_of_it_differs(
     proxy: Proxy, origin: Origin
 ) -> None:
-    """Requests alike are read once: not those by another host name, with another coding or option."""
+    """Equal requests are parsed once; another host name, coding or option is parsed anew."""
     origin.publish("/feed", atom(an_item("a"), an_item("b")))
     await proxy.whole(origin.url("/feed"))
     port = proxy.client.port
@@ -185,7 +185,7 @@ async def test_what_a_request_wants_is_read_anew_where_anything_of_it_differs(
 async def test_nothing_is_kept_by_long_fields(
     proxy: Proxy, origin: Origin, fields: str, expected: bytes
 ) -> None:
-    """Whoever asks may send fields of 8 KB, another one each time."""
+    """Anybody may send fields of 8 KB, each time different."""
     origin.publish("/feed", atom(an_item("a")))
     url = origin.url("/feed")
     await proxy.whole(url)
@@ -203,7 +203,7 @@ async def test_nothing_is_kept_by_long_fields(
 
 
 async def test_what_is_made_for_a_host_name_is_counted_with_its_urls(proxy: Proxy, origin: Origin) -> None:
-    """Many names may be ours, and each has an answer of its own, which knows three URLs of the proxy's."""
+    """Each host name has an answer of its own."""
     origin.publish("/feed", atom(an_item("a")))
     url = origin.url("/feed")
     await proxy.whole(url)
@@ -218,7 +218,7 @@ async def test_what_is_made_for_a_host_name_is_counted_with_its_urls(proxy: Prox
 
 @dataclass
 class Story:
-    """A proxy with memory, publishers that change, and what is done meanwhile."""
+    """A proxy with memory, changing publishers, and the steps in between."""
 
     proxy: Proxy
     origin: Origin
@@ -252,7 +252,7 @@ class Story:
         await self.proxy.settled()
 
     def fail_writes(self) -> None:
-        """Let the store refuse what is written from now on, for some writes."""
+        """Let the store refuse some writes from now on."""
         store = self.proxy.app[STORE]
         write = store.write
 
@@ -285,7 +285,7 @@ class Story:
                 await asyncio.sleep(seconds)
 
     async def from_store(self, url: str, *, is_gzip: bool) -> tuple[Answer, bytes] | None:
-        """What the answer is, made from the database alone."""
+        """Return the answer made from the database alone."""
         store = self.proxy.app[STORE]
         row = await store.read(lambda db: feed_table.find_by_url(db, canonical_url(url)))
         if row is None or not row.digest:
@@ -299,7 +299,7 @@ class Story:
             return answer, body
 
     async def compare(self, feed: int, coding: str, *, is_alias: bool) -> None:
-        """GET it once more when nothing goes on: an answer from memory is the store's, byte for byte."""
+        """GET again when all is quiet, and compare with the store's answer byte for byte."""
         url = self.url(feed, is_alias=is_alias)
         await self.end()
         await self.proxy.get(url, headers={"Accept-Encoding": coding})
@@ -320,7 +320,7 @@ class Story:
         self.require(again, answer, answer.fields)
 
     def require(self, reply: Reply, answer: Answer, fields: Mapping[str, str]) -> None:
-        """Its fields are these; a Last-Modified that would lie in the future is left out."""
+        """Compare fields; a Last-Modified in the future is left out."""
         expected = dict(fields)
         if answer.modification_instant(self.proxy.clock() - 2) is None:
             expected.pop("Last-Modified", None)
@@ -343,8 +343,7 @@ STEPS = st.one_of(
 @settings(max_examples=settings().max_examples // 2)
 @given(steps=st.lists(STEPS, min_size=6, max_size=25))
 def test_an_answer_from_memory_is_the_one_that_the_store_would_give(steps: list[Any]) -> None:
-    """Whatever goes on meanwhile: requests by key and alias, publications, refreshes, feeds that are
-    forgotten, writes that fail, and time."""
+    """Publications, refreshes, forgotten feeds and failed writes go on meanwhile."""
     with tempfile.TemporaryDirectory() as folder:
         asyncio.run(played(Path(folder), steps))
 

@@ -1,4 +1,4 @@
-"""wholefeed.web.metrics: what /metrics shows, to whom; the table, the alerts and the dashboard against it."""
+"""wholefeed.web.metrics: the content of /metrics; table, alerts and dashboard agree with it."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ OPENMETRICS = {"Accept": "application/openmetrics-text;version=1.0.0,text/plain;
 
 
 async def numbers(proxy: Proxy) -> dict[tuple[str, frozenset[tuple[str, str]]], float]:
-    """What a scrape shows, by name and labels."""
+    """Parse a scrape, by name and labels."""
     reply = await proxy.ask("GET", "/metrics")
     assert reply.status == 200, reply.body
     return {
@@ -54,12 +54,12 @@ async def numbers(proxy: Proxy) -> dict[tuple[str, frozenset[tuple[str, str]]], 
 
 
 async def number(proxy: Proxy, name: str, **labels: str) -> float:
-    """One of them; 0 where it is not there yet."""
+    """Return one number; 0 if absent."""
     return (await numbers(proxy)).get((name, frozenset(labels.items())), 0.0)
 
 
 async def busy(proxy: Proxy, origin: Origin) -> None:
-    """Let something of everything happen."""
+    """Cause some of every event."""
     publish_chain(origin, archives=6)
     origin.publish("/short", atom(an_item("a"), prev_archive="/gone"))
     for path in ("/feed", "/feed", "/short", "/nothing"):
@@ -68,7 +68,7 @@ async def busy(proxy: Proxy, origin: Origin) -> None:
 
 
 async def test_what_readers_get_is_counted_by_route_state_and_status(proxy: Proxy, origin: Origin) -> None:
-    """An answer counts once, under the state and the status that its reader saw; a 304 sends no bytes."""
+    """An answer counts once, under its state and status; a 304 sends no bytes."""
     origin.publish("/feed", atom(an_item("a")))
     url = origin.url("/feed")
     first = await proxy.whole(url)
@@ -90,7 +90,7 @@ async def test_what_readers_get_is_counted_by_route_state_and_status(proxy: Prox
 
 
 async def test_an_answer_is_counted_once_whatever_it_waits_for(proxy: Proxy, origin: Origin) -> None:
-    """One look into the memory, one source: of a feed that is unknown, that is held, that is due."""
+    """One look into memory counts one source."""
     origin.publish("/feed", atom(an_item("a")))
     seen = []
     for passed_seconds in (0, 0, 100_000):
@@ -106,7 +106,7 @@ async def test_an_answer_is_counted_once_whatever_it_waits_for(proxy: Proxy, ori
 
 
 async def test_replays_that_are_asked_for_are_counted(proxy: Proxy, origin: Origin) -> None:
-    """Each request for one, whatever it is answered with; requests for the feed itself are none."""
+    """Each counts, with any answer; requests for the feed itself do not."""
     origin.publish("/feed", atom(an_item("a")))
     replay: Any = {"replay": "1/day", "from": "2023-11-01T06:00:00Z"}
     assert await number(proxy, "wholefeed_replay_requests_total") == 0
@@ -117,7 +117,7 @@ async def test_replays_that_are_asked_for_are_counted(proxy: Proxy, origin: Orig
 
 
 async def test_looks_at_publishers_pages_are_counted(start: StartProxy, origin: Origin) -> None:
-    """H1: by what came of them; the state is one of those that feeds are counted by."""
+    """Looks are counted by result and state (H1)."""
     proxy = await start(history=LISTS)
     blog = ArchivePage(origin, posts=30)
     blog.publish()
@@ -129,7 +129,7 @@ async def test_looks_at_publishers_pages_are_counted(start: StartProxy, origin: 
 
 
 async def test_a_walk_and_its_documents_are_counted(proxy: Proxy, origin: Origin) -> None:
-    """Documents, walks and their endings, what refreshes come to, and bytes."""
+    """Documents, walks with their endings, results of refreshes, and bytes."""
     await busy(proxy, origin)
     found = await numbers(proxy)
 
@@ -158,7 +158,7 @@ async def test_a_walk_and_its_documents_are_counted(proxy: Proxy, origin: Origin
 
 
 async def test_what_goes_on_is_shown_while_it_does(proxy: Proxy, origin: Origin) -> None:
-    """A walk that waits for its publisher shows as a walk, a refresh and a request under way."""
+    """A waiting walk is a walk, a refresh and a request."""
     publish_chain(origin, archives=1)
     with origin.held("/archive/1"):
         await proxy.begun(origin.url("/feed"))
@@ -175,7 +175,7 @@ async def test_what_goes_on_is_shown_while_it_does(proxy: Proxy, origin: Origin)
 
 
 async def test_a_url_that_is_being_opened_is_shown(proxy: Proxy, origin: Origin) -> None:
-    """Before its first document has come it is an opening, and neither a feed nor a walk."""
+    """Before its first document it is neither a feed nor a walk."""
     origin.publish("/feed", atom(an_item("a"), complete=True))
     with origin.held("/feed"):
         assert (await proxy.get(origin.url("/feed"), wait="0.1")).status == 504
@@ -186,7 +186,7 @@ async def test_a_url_that_is_being_opened_is_shown(proxy: Proxy, origin: Origin)
 async def test_a_publisher_that_fails_shows_as_failed_refresh_and_stale_feed(
     proxy: Proxy, origin: Origin
 ) -> None:
-    """The reason is the slug; the feed counts as stale when the store is next asked."""
+    """The reason is the slug; the feed is stale at the next look."""
     origin.publish("/feed", atom(an_item("a")))
     await proxy.whole(origin.url("/feed"))
     origin.fault("/feed", Status(500))
@@ -213,12 +213,12 @@ async def test_a_publisher_that_fails_shows_as_failed_refresh_and_stale_feed(
     ],
 )
 def test_openmetrics_is_for_those_who_prefer_it(accept: str, is_openmetrics: bool) -> None:
-    """RFC 9110, 12.5.1: by weight; text for everybody else, whatever the field says."""
+    """RFC 9110, 12.5.1: by weight; every other Accept gets text."""
     assert wants_openmetrics(accept) is is_openmetrics
 
 
 async def test_both_formats_say_the_same_and_can_be_read(proxy: Proxy, origin: Origin) -> None:
-    """As Prometheus' own parsers have it; HEAD has the same fields without the body."""
+    """Prometheus' own parsers read both; HEAD has the same fields without a body."""
     await busy(proxy, origin)
     plain = await proxy.ask("GET", "/metrics")
     rich = await proxy.ask("GET", "/metrics", headers=OPENMETRICS)
@@ -234,7 +234,7 @@ async def test_both_formats_say_the_same_and_can_be_read(proxy: Proxy, origin: O
 
 
 async def test_no_label_comes_from_outside(proxy: Proxy, origin: Origin) -> None:
-    """Each label is a route, a state, a status, a slug or a word of the program: no URL, no host, no path."""
+    """No URL, host or path is a label."""
     await busy(proxy, origin)
     for path in ("/made-up/by-somebody", "/feeds?x=<script>", "/https://a.test/x", "/feed?url=gopher://x"):
         await proxy.ask("GET", path)
@@ -270,7 +270,7 @@ async def test_no_label_comes_from_outside(proxy: Proxy, origin: Origin) -> None
 
 
 def test_a_reason_that_nobody_knows_makes_no_label_of_its_own() -> None:
-    """However many there may be, they are one."""
+    """All unknown reasons share one label."""
     counts = Counts()
     for n in range(50):
         counts.count_failure(f"made-up-{n}")
@@ -302,8 +302,7 @@ def test_a_duration_at_a_bound_belongs_below_it() -> None:
 async def test_a_store_that_cannot_answer_hides_nothing_else(
     proxy: Proxy, monkeypatch: pytest.MonkeyPatch, way: str, error: Exception | None, is_readable: bool
 ) -> None:
-    """Numbers are wanted above all when something is wrong. One that is being measured for the first time
-    can be read all the same."""
+    """Numbers are needed most when something is wrong, even during the first measurement."""
 
     async def told() -> Summary | None:
         if error is not None:
@@ -328,7 +327,7 @@ async def asked(proxy: Proxy, **fields: str) -> int:
 async def test_metrics_stand_behind_the_token_and_are_open_without_one(
     start: StartProxy, proxy: Proxy
 ) -> None:
-    """As everything else is; a signed URL does not open them."""
+    """A signed URL does not open them."""
     assert await asked(proxy) == 200
     guarded = await start(server={"access_token": TOKEN})
     assert await asked(guarded) == 401
@@ -359,14 +358,14 @@ async def test_metrics_stand_behind_the_token_and_are_open_without_one(
 async def test_listed_networks_need_no_token(
     start: StartProxy, server: dict[str, Any], fields: dict[str, str], status: int
 ) -> None:
-    """Row 80: by the peer's address, behind a believed proxy by the one that it forwards; nothing forged."""
+    """Row 80: by the peer's address, or the one that a trusted proxy forwards."""
     proxy = await start(server={"access_token": TOKEN, **server})
     assert await asked(proxy, **fields) == status
     assert (await proxy.ask("GET", "/feeds", headers=fields)).status == 401
 
 
 async def shown(proxy: Proxy, origin: Origin) -> dict[str, set[str]]:
-    """The names of all families as a query has them, each with its labels."""
+    """Return the names of all families as in a query, with their labels."""
     await busy(proxy, origin)
     counts = proxy.app[COUNTS]
     counts.refresh_failed("timeout")
@@ -382,7 +381,7 @@ async def shown(proxy: Proxy, origin: Origin) -> dict[str, set[str]]:
 
 
 def queries() -> Iterator[tuple[str, str]]:
-    """Each query of the alerts and of the dashboard, with where it stands."""
+    """Yield each query of the alerts and of the dashboard, with its place."""
     yield from alert_rules().items()
     for panel in DASHBOARD["panels"]:
         for target in panel.get("targets", ()):
@@ -390,7 +389,7 @@ def queries() -> Iterator[tuple[str, str]]:
 
 
 def alert_rules() -> dict[str, str]:
-    """The alerts' queries, by name; the file's form is simple enough for that."""
+    """Return the alerts' queries by name; the file is simple enough for this."""
     found = {}
     for rule in ALERTS.read_text("utf-8").split("      - alert: ")[1:]:
         name, _, rest = rule.partition("\n")
@@ -403,7 +402,7 @@ def alert_rules() -> dict[str, str]:
 
 
 async def test_alerts_and_dashboard_ask_for_what_is_there(proxy: Proxy, origin: Origin) -> None:
-    """Every name and every label of ours in a query is one that a scrape shows."""
+    """Every name and label of ours in a query appears in a scrape."""
     found = await shown(proxy, origin)
     series = {*found, *(f"{name}_{end}" for name in found for end in ("bucket", "sum", "count"))}
     everything = list(queries())
@@ -418,7 +417,7 @@ async def test_alerts_and_dashboard_ask_for_what_is_there(proxy: Proxy, origin: 
 
 
 async def test_the_dashboard_shows_every_metric(proxy: Proxy, origin: Origin) -> None:
-    """What is worth counting is worth a look."""
+    """A metric without a panel is not seen."""
     looked_at = set(NAME.findall(" ".join(query for _, query in queries())))
     looked_at |= {re.sub(r"_bucket$", "", name) for name in looked_at}
     found = {name for name in await shown(proxy, origin) if name.startswith("wholefeed_")}
@@ -426,7 +425,7 @@ async def test_the_dashboard_shows_every_metric(proxy: Proxy, origin: Origin) ->
 
 
 def test_the_documentation_has_a_row_for_every_alert() -> None:
-    """Whoever is woken finds what to look at."""
+    """Each alert leads its operator to instructions."""
     rows = re.findall(r"`(Wholefeed[A-Za-z]+)`", OPERATIONS)
     assert rows == list(alert_rules())
 
@@ -457,7 +456,7 @@ async def test_promtool_finds_no_fault(proxy: Proxy, origin: Origin, tmp_path: P
 
 @pytest.mark.skipif(PROMTOOL is None, reason="promtool is not installed (Debian: apt install prometheus)")
 def test_the_alerts_fire_when_it_is_time_and_not_before(tmp_path: Path) -> None:
-    """Prometheus' own tool plays three hours in which all is well, and three in which nothing is."""
+    """Prometheus' own tool plays three healthy hours, and three broken ones."""
     played = (Path(__file__).parent / "alert_tests.yml").read_text("utf-8")
     file = tmp_path / "alert_tests.yml"
     file.write_text(played.replace("[ALERTS]", json.dumps([str(ALERTS)])), "utf-8")
@@ -467,7 +466,7 @@ def test_the_alerts_fire_when_it_is_time_and_not_before(tmp_path: Path) -> None:
 
 
 def test_the_panels_of_the_dashboard_do_not_overlap() -> None:
-    """Each has a number and a place of its own, within the width of 24."""
+    """Each panel has its own number and place, within the width of 24."""
     taken: set[tuple[int, int]] = set()
     for panel in DASHBOARD["panels"]:
         place = panel["gridPos"]
@@ -483,7 +482,7 @@ def test_the_panels_of_the_dashboard_do_not_overlap() -> None:
 
 
 async def test_looking_ahead_is_counted_by_what_came_of_it(proxy: Proxy, origin: Origin) -> None:
-    """Numbered archives are asked for ahead: needed ones are hits, the one behind the oldest is none."""
+    """Needed archives are hits, the one behind the oldest is none."""
     publish_chain(origin, archives=8)
     await proxy.whole(origin.url("/feed"))
     await proxy.settled()

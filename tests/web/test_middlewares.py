@@ -1,4 +1,4 @@
-"""wholefeed.web.middlewares and routes: what every answer has in common, and what the log tells of it."""
+"""wholefeed.web.middlewares and routes: common properties of all answers, and log lines."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ from wholefeed.logs import configure_logging
 async def test_no_answer_tells_what_the_proxy_is_made_of(
     proxy: Proxy, origin: Origin, request_line: str, fields: str, status: int
 ) -> None:
-    """RFC 9110, 10.2.4: also where aiohttp answers by itself, before any route is looked for."""
+    """RFC 9110, 10.2.4: also where aiohttp answers by itself, before any route matches."""
     origin.publish("/feed", atom(an_item("a")))
     await proxy.whole(origin.url("/feed"))
     line = request_line.format(url=quote(origin.url("/feed"), safe=""))
@@ -64,8 +64,7 @@ async def test_no_answer_tells_what_the_proxy_is_made_of(
     ],
 )
 async def test_the_log_says_who_asked_and_with_what(start: StartProxy, sent: str, shown: str) -> None:
-    """An operator sees which reader asks too often: by its address, behind a reverse proxy too, and its
-    User-Agent, which is cut and steers no terminal."""
+    """Operators see which reader asks too often; its User-Agent is cut and without control characters."""
     proxy = await start(server={"trusted_proxies": ("127.0.0.0/8",)})
     with capture_logs() as logs:
         await proxy.raw(
@@ -83,7 +82,7 @@ OF_A_FEED = ["feed", "state", "documents", "entries"]
 
 
 async def ask_for_everything(proxy: Proxy, url: str) -> None:
-    """A feed, one that is not there, what is no feed, and what names a user and a password."""
+    """Ask for a feed, a missing one, a page without a feed, and a URL with a password."""
     for target in (
         f"/feed?url={quote(url, safe='')}",
         "/feed?url=http://u:hidden@a.example/",
@@ -97,7 +96,7 @@ async def ask_for_everything(proxy: Proxy, url: str) -> None:
 async def test_a_line_says_the_same_in_json_and_to_whoever_else_takes_it(
     proxy: Proxy, origin: Origin, is_captured: bool
 ) -> None:
-    """The fields and their order; passwords are in no line that is written (row 17)."""
+    """The fields and their order; no line contains a password (row 17)."""
     origin.publish("/feed", atom(an_item("a")))
     await proxy.whole(origin.url("/feed"))
     stream = io.StringIO()
@@ -144,9 +143,9 @@ async def test_no_line_is_written_below_the_level(proxy: Proxy) -> None:
 
 @pytest.mark.parametrize("path", ["a." * 4000, "." * 8000, "%20" * 2600 + "x", "a" * 8000])
 async def test_what_is_no_route_is_refused_at_once(proxy: Proxy, path: str) -> None:
-    """Whatever anybody asks for is held against every route, on the loop that answers all: it took 2 s."""
+    """Matching runs on the loop that answers all; one request took 2 s."""
     took_seconds = []
-    for _ in range(3):  # the collector may look through all that a run of tests has made meanwhile
+    for _ in range(3):  # the collector may look through the objects of all earlier tests meanwhile
         started = time.process_time()
         reply = await proxy.ask("GET", f"/{path}")
         took_seconds.append(time.process_time() - started)

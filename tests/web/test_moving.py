@@ -1,4 +1,4 @@
-"""wholefeed.web.list_rewriting: subscriptions with the URLs of the proxy, and back; nothing is lost."""
+"""wholefeed.web.list_rewriting: subscriptions rewritten to URLs of the proxy and back, without loss."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def urls(moved: RewrittenList) -> list[str]:
 @pytest.mark.parametrize("server", SERVERS)
 @pytest.mark.parametrize("sample", SAMPLES, ids=lambda path: path.stem)
 def test_there_and_back_gives_the_very_bytes(sample: Path, server: ServerConfig) -> None:
-    """What readers export is rewritten, whatever secret goes with it, and `undo` gives the original."""
+    """A list comes back whole with any kind of secret."""
     body = sample.read_bytes()
     moved = led(read_opml(body), server=server)
     assert moved.rewritten
@@ -65,7 +65,7 @@ def test_there_and_back_gives_the_very_bytes(sample: Path, server: ServerConfig)
 
 
 def written(url: str, quote: str) -> str:
-    """An attribute's value as exports have it."""
+    """Return an attribute's value as exports have it."""
     escaped = url.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
     return quote + escaped.replace(quote, {'"': "&quot;", "'": "&apos;"}[quote]) + quote
 
@@ -82,7 +82,7 @@ PARTS = st.text(st.characters(codec="utf-8", exclude_categories=("Cs", "Cc", "Zs
     st.sampled_from(['"', "'"]),
 )
 def test_any_list_comes_back_as_it_was(urls: list[str], server: ServerConfig, base: str, quote: str) -> None:
-    """Whatever the URLs hold, and wherever the proxy is: moved in and out again the bytes are the same."""
+    """All URLs and proxy addresses survive the way in and out, byte for byte."""
     values = [written(url, quote) for url in urls]
     outlines = "".join(f"  <outline xmlUrl={value}  x:y='&#x20;' />\r\n" for value in values)
     body = f"<opml xmlns:x='urn:x'><body>\n{outlines}</body></opml>\n".encode()
@@ -119,7 +119,7 @@ def test_any_list_comes_back_as_it_was(urls: list[str], server: ServerConfig, ba
     ],
 )
 def test_what_the_proxy_could_not_serve_stays_and_is_told(url: str, why: Left) -> None:
-    """Nobody loses a feed by moving: what is no web address, or one that the proxy refuses, is left alone."""
+    """Nobody loses a feed by the rewrite."""
     document = a_list("https://example.org/", url)
     moved = led(document, deny_hosts=("denied.example",))
     assert urls(moved)[1] == url
@@ -129,7 +129,7 @@ def test_what_the_proxy_could_not_serve_stays_and_is_told(url: str, why: Left) -
 
 
 def test_what_the_configuration_allows_is_moved() -> None:
-    """A feed in the own network, where `fetch.allow_networks` lets the proxy ask it."""
+    """`fetch.allow_networks` lets the proxy ask a feed in the own network."""
     document = a_list("http://192.168.1.20:3000/rss")
     assert led(document, allow_networks=("192.168.1.0/24",)).rewritten == 1
 
@@ -150,8 +150,7 @@ def test_what_the_configuration_allows_is_moved() -> None:
     "base", ["http://127.0.0.1:8080", "https://p.example/w", "http://nas", "http://[fd00::5]:81"]
 )
 def test_every_form_of_the_proxy_s_urls_leads_back(base: str, proxied: str, feed: str) -> None:
-    """`undo` knows `/feed?url=`, encoded or not, and the URL behind the slash, whatever token, signature and
-    options they bear."""
+    """Forms behind `/feed?url=` and behind the slash, with token, signature and options."""
     moved = moved_out(a_list(base + proxied), UrlPlaces.of([BASE, base]))
     assert urls(moved) == [feed]
 
@@ -166,7 +165,7 @@ def test_every_form_of_the_proxy_s_urls_leads_back(base: str, proxied: str, feed
     ],
 )
 def test_the_proxy_knows_its_address_in_other_spellings(base: str, url: str) -> None:
-    """The names of this machine are one, and so are http and https behind a reverse proxy."""
+    """http and https are equal behind a reverse proxy."""
     assert urls(moved_out(a_list(url), UrlPlaces.of([base]))) == ["https://a.test/"]
 
 
@@ -184,7 +183,7 @@ def test_the_proxy_knows_its_address_in_other_spellings(base: str, url: str) -> 
     ],
 )
 def test_undo_leaves_alone_what_is_not_the_proxy_s(url: str, why: Left) -> None:
-    """A URL at another address stays; one that looks like a proxy's is told, for --base may be missing."""
+    """A URL that looks like a proxy's is told, for --base may be missing."""
     moved = moved_out(a_list(url), UrlPlaces.of([BASE, "http://p.example/w"]))
     assert urls(moved) == [url]
     assert [left.why for left in moved.left] == [why]
@@ -192,7 +191,7 @@ def test_undo_leaves_alone_what_is_not_the_proxy_s(url: str, why: Left) -> None:
 
 @pytest.mark.parametrize("behind", ["?=1" + "&a=1" * 25_000, "%20" * 60_000 + "x"])
 def test_what_nobody_could_ask_for_is_left_at_once(behind: str) -> None:
-    """A stranger's list may hold 200 KB in one URL: to read more took seconds, or went on for ever."""
+    """200 KB in one URL took seconds to parse, or never ended."""
     document = a_list(f"{BASE}/https://o.test/{behind}", f"{BASE}/feed?url=https://o.test/{behind}")
     started = time.process_time()
     for moved in (led(document), moved_out(document, OWN)):
@@ -201,7 +200,7 @@ def test_what_nobody_could_ask_for_is_left_at_once(behind: str) -> None:
 
 
 def test_undo_leaves_no_token_beside_the_url() -> None:
-    """newsboat exports the URL that it subscribed to as `htmlUrl` where a feed names no site."""
+    """newsboat exports the subscribed URL as `htmlUrl` where a feed names no site."""
     url = f"{BASE}/feed?url=https%3A%2F%2Fa.test%2F%3Fb=1%26c=2&amp;token=secret"
     outlines = '<outline htmlUrl="{0}" xmlUrl="{0}" text="A"/><outline xmlUrl="{0}"/>'
     given = f'<opml version="2.0"><body>{outlines}</body></opml>'
@@ -211,7 +210,7 @@ def test_undo_leaves_no_token_beside_the_url() -> None:
 
 
 def test_a_site_that_nobody_could_ask_for_is_left_at_once() -> None:
-    """As a feed's own URL is."""
+    """The limit for a site's URL is that of a feed's."""
     site = f"{BASE}/feed?url=https://o.test/?=1{'&amp;a=1' * 25_000}"
     outline = f'<outline xmlUrl="https://a.test/" htmlUrl="{site}"/>'
     document = read_opml(f'<opml version="2.0"><body>{outline}</body></opml>'.encode())
@@ -226,7 +225,7 @@ KEY = "a-key-that-nobody-guesses"
 
 
 def test_without_secrets_it_is_the_feed_s_own() -> None:
-    """Where nothing is set, the URL holds the feed's and the view that is asked for, percent-encoded."""
+    """The URL holds the feed's, percent-encoded, and the view."""
     options = {"since": "2026-01-31T00:00:00+01:00", "wait": "1"}
     assert proxied_url("http://p.test/x", FEED, ServerConfig(), options) == (
         "http://p.test/x/feed?url=https%3A%2F%2Fexample.org%2Ffeed%3Fa%3D1%26b%3D2"
@@ -245,8 +244,7 @@ def test_without_secrets_it_is_the_feed_s_own() -> None:
 async def test_it_opens_the_feed(
     start: StartProxy, origin: Origin, server: dict[str, Any], secrets: set[str]
 ) -> None:
-    """With a token, with signing keys and with both, the URL alone is enough; without what it adds it is
-    not."""
+    """With a token, with signing keys and with both; not without."""
     publish_chain(origin, archives=1)
     proxy = await start(server=server)
     subscribed = proxied_url("http://p.test", origin.url("/feed"), ServerConfig(**server), {"limit": "2"})

@@ -1,4 +1,4 @@
-"""wholefeed/web/openapi.json: what comes of all that the description allows, and of what it does not."""
+"""wholefeed/web/openapi.json: results of allowed and of disallowed requests."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ CHECKS: Any = [
     response_schema_conformance,
 ]
 EXAMPLES = 20
-"""Of each operation, with data that the description allows; and as many with data that it does not."""
+"""Number of allowed requests of each operation, and of disallowed ones."""
 NEVER_ACCEPTED = {
     *(
         ("POST", "/import"),
@@ -45,19 +45,19 @@ NEVER_ACCEPTED = {
     ),
     *((method, path) for method in ("GET", "HEAD") for path in ("/{url}", "/static/{name}")),
 }
-"""What is made up is none: a feed, its document, its name, a list, a token, a host, a file."""
+"""Made-up values never name an existing feed, document, name, list, token, host or file."""
 
 
 @pytest.mark.timeout(120)
 async def test_every_operation_answers_as_it_is_described(origin: Origin, tmp_path: Path) -> None:
-    """Schemathesis: a status, a media type, fields and a body that are described, and never 500."""
+    """Schemathesis: status, media type, fields and body are described, and never 500."""
     publish_chain(origin, archives=1)
     origin.publish("/page", b"<html><link rel=alternate type='application/atom+xml' href='/feed'></html>")
     origin.fault("/gone", Status(410))
     document: Any = copy.deepcopy(DOCUMENT)
     urls = [origin.url(path) for path in ("/feed", "/page", "/gone")]
     document["components"]["parameters"]["url"]["schema"] = {"enum": urls}
-    nowhere = opening(resolver=Names())  # what is made up has no address
+    nowhere = opening(resolver=Names())  # made-up names have no address
     async with running(a_config(tmp_path), open_fetcher=nowhere) as proxy:
         await proxy.whole(urls[0])
         base_url = f"http://{proxy.client.host}:{proxy.client.port}"
@@ -67,7 +67,7 @@ async def test_every_operation_answers_as_it_is_described(origin: Origin, tmp_pa
 
 
 def tried(document: dict[str, Any], base_url: str) -> set[tuple[str, str]]:
-    """Ask for everything; return the operations that were answered with success at least once."""
+    """Ask for everything; return the operations that succeeded at least once."""
     accepted = set()
     found: Any = schemathesis.openapi.from_dict(document).get_all_operations()
     # HEAD before what forgets the feed; a GET after that fetches it again.
@@ -93,13 +93,13 @@ def tried(document: dict[str, Any], base_url: str) -> set[tuple[str, str]]:
 
 
 def parameters(operation: Any) -> list[Any]:
-    """What of an operation can be wrong: any text is allowed in a field of the header."""
+    """Yield the parts of an operation that can be wrong: a header field allows any text."""
     return [*operation.query, *operation.path_parameters, *operation.body]
 
 
 @pytest.mark.parametrize("name", ["limit", "answer_bytes", "page"])
 async def test_numbers_are_allowed_up_to_what_is_described(proxy: Proxy, origin: Origin, name: str) -> None:
-    """And the largest one works; a larger one is refused with both bounds."""
+    """The largest number works; a larger one is refused with both bounds."""
     publish_chain(origin, archives=1)
     schema = DOCUMENT["components"]["parameters"][name]["schema"]
     assert schema["type"] == "integer"
@@ -114,7 +114,7 @@ async def test_numbers_are_allowed_up_to_what_is_described(proxy: Proxy, origin:
 
 
 async def test_pages_for_people_are_counted_in_numbers(proxy: Proxy, origin: Origin) -> None:
-    """The largest one and what is larger are behind the last page; what is none on the list is its first."""
+    """Too large a number is behind the last page; anything but a number is the first page."""
     publish_chain(origin, archives=1)
     await proxy.whole(origin.url("/feed"))
     most = described("/view", "page")["maximum"]
@@ -126,14 +126,14 @@ async def test_pages_for_people_are_counted_in_numbers(proxy: Proxy, origin: Ori
 
 
 def described(path: str, name: str) -> dict[str, Any]:
-    """The schema of a parameter that one operation has for itself."""
+    """Return the schema of a parameter of one operation."""
     parameters: Any = DOCUMENT["paths"][path]["get"]["parameters"]
     (schema,) = [each["schema"] for each in parameters if each.get("name") == name]
     return dict(schema)
 
 
 async def test_the_description_is_sent_once(proxy: Proxy) -> None:
-    """RFC 9110, 13.1.2: who has it is told so; of another installation it is another one."""
+    """RFC 9110, 13.1.2: another installation has another tag."""
     first = await proxy.ask("GET", "/openapi.json")
     etag = first.headers["ETag"]
     assert (first.status, first.headers["Content-Type"]) == (200, "application/json; charset=utf-8")

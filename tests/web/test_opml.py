@@ -35,8 +35,7 @@ def urls(reply: Reply) -> list[str]:
 
 
 async def test_a_list_goes_through_the_proxy_and_back(proxy: Proxy) -> None:
-    """A list that is sent as it is comes back as a file, with its feeds through this proxy; `undo=1` gives
-    the bytes that were sent. The header counts."""
+    """`undo=1` gives the sent bytes. The header counts."""
     moved = await proxy.ask("POST", "/opml", data=LIST, headers={"Content-Type": "text/x-opml"})
     base = f"http://127.0.0.1:{proxy.client.port}"
     assert moved.status == 200
@@ -51,7 +50,7 @@ async def test_a_list_goes_through_the_proxy_and_back(proxy: Proxy) -> None:
 
 
 async def test_a_form_s_file_is_taken_with_its_other_fields(proxy: Proxy) -> None:
-    """The page's form: the field `file`, whatever stands beside it; its fields count as parameters do."""
+    """The page's form: the field `file`, beside any others, which count as parameters."""
     form = FormData()
     form.add_field("something", "else")
     form.add_field("answer_bytes", "5000000")
@@ -71,8 +70,7 @@ async def test_a_form_s_file_is_taken_with_its_other_fields(proxy: Proxy) -> Non
 
 
 async def test_a_person_is_told_what_was_left_as_it_is(proxy: Proxy) -> None:
-    """A browser gets a page that says how many were changed, which were not and why, and a form that gets the
-    very list that a program gets."""
+    """The page's form gets the same list as a program."""
     moved = await proxy.ask("POST", "/opml", data=LIST)
     reply = await browse(proxy, "/opml", method="POST", data=FormData({"file": io.BytesIO(LIST)}))
     assert (reply.status, COUNTS_FIELD in reply.headers) == (200, False)
@@ -92,7 +90,7 @@ async def test_a_person_is_told_what_was_left_as_it_is(proxy: Proxy) -> None:
 async def test_a_list_that_is_too_long_for_a_page_is_a_file_at_once(
     proxy: Proxy, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its form could not bring it back."""
+    """The page's form could not bring it back."""
     monkeypatch.setattr(opml_routes, "_SHOWN_BYTES", 10)
     reply = await browse(proxy, "/opml", method="POST", data=FormData({"file": io.BytesIO(LIST)}))
     assert reply.headers[COUNTS_FIELD] == "rewritten=1, not-web=1"
@@ -100,7 +98,7 @@ async def test_a_list_that_is_too_long_for_a_page_is_a_file_at_once(
 
 @pytest.mark.parametrize("is_form", [False, True])
 async def test_a_list_can_be_replayed_and_come_back(proxy: Proxy, is_form: bool) -> None:
-    """P8: with the parameters of /feed, in the query or as fields; `undo=1` takes them away."""
+    """The parameters of /feed count; `undo=1` removes them (P8)."""
     replay = {"replay": "2/day", "from": "2026-11-02T06:00:00+01:00", "on": "mon,thu", "original": "off"}
     form = FormData({**replay, "file": io.BytesIO(LIST)}) if is_form else None
     target = "/opml" if is_form else f"/opml?{urlencode(replay)}"
@@ -114,7 +112,7 @@ async def test_a_list_can_be_replayed_and_come_back(proxy: Proxy, is_form: bool)
 
 @pytest.mark.parametrize("is_form", [False, True])
 async def test_a_list_can_leave_out_what_is_listed_and_come_back(proxy: Proxy, is_form: bool) -> None:
-    """H1: `listed=off` for all feeds of a list; `undo=1` takes it away, and another value is refused."""
+    """`undo=1` removes `listed=off`; another value is refused (H1)."""
     form = FormData({"listed": "off", "file": io.BytesIO(LIST)}) if is_form else None
     moved = await proxy.ask("POST", "/opml" if is_form else "/opml?listed=off", data=form or LIST)
     assert parse_qs(urlsplit(urls(moved)[0]).query) == {
@@ -127,7 +125,7 @@ async def test_a_list_can_leave_out_what_is_listed_and_come_back(proxy: Proxy, i
 
 
 async def test_what_is_a_replay_s_counts_beside_it_alone(proxy: Proxy) -> None:
-    """P7: without `replay` a parameter `on` or `from` is none of the proxy's."""
+    """Without `replay` a parameter `on` or `from` is none of the proxy's (P7)."""
     fields = {"on": "mon", "from": "x", "original": "1"}
     form = FormData({**fields, "file": io.BytesIO(LIST)})
     for target, body in ((f"/opml?{urlencode(fields)}", LIST), ("/opml", form)):
@@ -136,8 +134,7 @@ async def test_what_is_a_replay_s_counts_beside_it_alone(proxy: Proxy) -> None:
 
 
 async def test_the_known_feeds_are_exported(proxy: Proxy, origin: Origin) -> None:
-    """GET /opml: each feed once, by its title, through the proxy; sent back with `undo=1`, at its
-    publisher."""
+    """GET /opml: each feed once, by its title; with `undo=1`, at its publisher."""
     origin.publish("/a", atom().replace(b"A feed", b"A &amp; &lt;b>"))
     origin.publish("/b", rss())
     for path in ("/a", "/b"):
@@ -178,7 +175,7 @@ async def test_the_known_feeds_are_exported(proxy: Proxy, origin: Origin) -> Non
 async def test_what_cannot_be_done_is_told(
     proxy: Proxy, query: str, body: bytes, status: int, slug: str, told: str
 ) -> None:
-    """A bad list or parameter is answered with what is wrong, and where."""
+    """A bad list or parameter is answered with the error and its place."""
     reply = await proxy.ask("POST", f"/opml{query}", data=body)
     assert told in problem(reply, slug, status)["detail"]
 
@@ -186,7 +183,7 @@ async def test_what_cannot_be_done_is_told(
 @pytest.mark.parametrize("is_form", [False, True])
 @pytest.mark.fault("94")
 async def test_a_list_that_is_too_long_is_refused(proxy: Proxy, is_form: bool) -> None:
-    """413, alone and in a form, before all of it is in memory."""
+    """The answer is 413 before all of it is in memory."""
     long = io.BytesIO(LIST + b" " * MAX_BYTES)
     sent: Any = long
     if is_form:
@@ -201,7 +198,7 @@ NAMESPACES = b"".join(b' xmlns:a%d="u"' % number for number in range(400_000))
 
 
 async def longest_turn(of: asyncio.Task[Any]) -> float:
-    """The most seconds that this process has computed, in whatever thread, between two turns of the loop."""
+    """Return the longest computation of any thread, in seconds, between two turns of the loop."""
     longest, before = 0.0, time.process_time()
     while not of.done():
         await asyncio.sleep(0.001)
@@ -221,14 +218,14 @@ async def longest_turn(of: asyncio.Task[Any]) -> float:
 )
 @pytest.mark.fault("111")
 async def test_one_endless_tag_holds_up_nobody(proxy: Proxy, body: bytes) -> None:
-    """docs/faults.md row 111: no thread has its turn, nor the loop, while expat makes something of a tag."""
+    """docs/faults.md row 111: no thread has a turn while expat parses a tag."""
     asking = asyncio.create_task(proxy.ask("POST", "/opml", data=io.BytesIO(body)))
     assert await longest_turn(asking) < 0.3
     assert "start tags of at most" in problem(await asking, "xml-limit", 422)["detail"]
 
 
 def form_of(before: bytes, file: bytes) -> bytes:
-    """A form with something before its first part, and a file."""
+    """Return a form with a preamble and a file."""
     return (
         before + b'\r\n--x\r\nContent-Disposition: form-data; name="file"\r\n\r\n' + file + b"\r\n--x--\r\n"
     )
@@ -247,8 +244,7 @@ def form_of(before: bytes, file: bytes) -> bytes:
 )
 @pytest.mark.fault("94")
 async def test_a_form_of_nothing_but_lines_holds_up_nobody(proxy: Proxy, body: bytes) -> None:
-    """Row 94: what stands before the parts of a form means nothing (RFC 2046, 5.1.1), and is no work for the
-    loop; nor are the lines of a list."""
+    """Row 94: text before the parts of a form means nothing (RFC 2046, 5.1.1); nor do lines of a list."""
     kind = {"Content-Type": "multipart/form-data; boundary=x"}
     asking = asyncio.create_task(proxy.ask("POST", "/opml", data=io.BytesIO(body), headers=kind))
     assert await longest_turn(asking) < 0.3
@@ -287,7 +283,7 @@ def a_form(*fields: tuple[str, bytes]) -> Callable[[], Any]:
 async def test_a_form_that_makes_no_sense_is_refused(
     proxy: Proxy, make: Callable[[], Any], status: int, told: str
 ) -> None:
-    """No file, too many fields, too much in one, a form in a form: nothing of it fills the memory."""
+    """A malformed form does not fill the memory."""
     reply = await proxy.ask("POST", "/opml", data=make())
     assert told in problem(reply, "too-large" if status == 413 else "not-opml", status)["detail"]
 
@@ -307,14 +303,14 @@ async def test_a_form_that_makes_no_sense_is_refused(
     ],
 )
 async def test_a_broken_form_is_refused(proxy: Proxy, kind: str, body: bytes) -> None:
-    """What is no form, though it says so, is the sender's fault: 422, never 500."""
+    """A malformed form is the sender's fault: 422, never 500."""
     reply = await proxy.ask("POST", "/opml", data=body, headers={"Content-Type": kind})
     assert problem(reply, "not-opml", 422)
 
 
 @pytest.mark.fault("94")
 async def test_a_sender_that_stalls_is_given_up(proxy: Proxy, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A list that does not arrive holds nothing open for long."""
+    """A list that does not arrive occupies nothing for long."""
     set_constant(monkeypatch, "UPLOAD_SECONDS", 0.05)
     reader, writer = await asyncio.open_connection(proxy.client.host, proxy.client.port)
     writer.write(b"POST /opml HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\n<opml>")
@@ -327,7 +323,7 @@ async def test_a_sender_that_stalls_is_given_up(proxy: Proxy, monkeypatch: pytes
 
 @pytest.mark.fault("94")
 async def test_a_list_that_is_compressed_takes_the_room_of_the_longest(proxy: Proxy) -> None:
-    """What it says of its length is not how long it becomes."""
+    """The announced length is that of the compressed list."""
     room = proxy.app[UPLOADS]
     room.wait_seconds = 0.05
     taken_bytes = room.total_bytes - MAX_BYTES // 2

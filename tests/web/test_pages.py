@@ -1,4 +1,4 @@
-"""wholefeed.web.pages: home, the choice of a feed, the page of one, and what their forms do."""
+"""wholefeed.web.pages: home, the choice of a feed, a feed's page, and their forms."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ TOKEN = "a token for readers"
 
 
 async def known(proxy: Proxy, *urls: str) -> None:
-    """Let the store know feeds, each asked for a second after the one before."""
+    """Store feeds, each asked for a second after the one before."""
     for number, url in enumerate(urls):
         now = 1_700_000_000.0 + number
         await proxy.store.create_feed(url, fetch_url=url, family=Family.ATOM, kind=Kind.PLAIN, now=now)
 
 
 def listed(page: bytes, *urls: str) -> list[str]:
-    """Those of the URLs that a page links, in its order."""
+    """Return those of the URLs that a page links, in its order."""
     links = {url: page.find(f'href="./?url={quote(url, safe="/")}"'.encode()) for url in urls}
     return sorted((url for url in urls if links[url] >= 0), key=lambda url: links[url])
 
@@ -56,7 +56,7 @@ async def test_a_program_is_told_how_to_subscribe(proxy: Proxy) -> None:
 
 
 async def test_a_program_is_told_what_each_url_needs(start: StartProxy) -> None:
-    """How one gets a signature; the token is no part of what everybody is told."""
+    """The text tells how to get a signature, and never tells the token."""
     proxy = await start(server={"signing_keys": ("a key that signs",)})
     reply = await proxy.ask("GET", "/")
     assert b"wholefeed sign URL" in reply.body
@@ -67,7 +67,7 @@ async def test_a_program_is_told_what_each_url_needs(start: StartProxy) -> None:
 
 
 async def test_a_browser_gets_a_page_that_says_how_to_begin(proxy: Proxy) -> None:
-    """A form that asks for a URL, relative links, a policy of its own, and nothing known yet."""
+    """The page has relative links and its own policy."""
     reply = await browse(proxy)
     assert reply.status == 200
     assert "script-src 'self'" in reply.headers["Content-Security-Policy"]
@@ -82,7 +82,7 @@ async def test_a_browser_gets_a_page_that_says_how_to_begin(proxy: Proxy) -> Non
 
 
 async def test_known_feeds_are_listed_with_what_each_is(proxy: Proxy, origin: Origin) -> None:
-    """State and its meaning, entries, documents, last and next refresh; a link to its page, and two forms."""
+    """Each feed has a link to its page, and two forms."""
     publish_chain(origin, archives=1, entries=2)
     url = origin.url("/feed?a=1&b=2")
     titled = atom(an_item("a")).replace(b"A feed", b"On &lt;script&gt;\n and on")
@@ -103,7 +103,7 @@ async def test_known_feeds_are_listed_with_what_each_is(proxy: Proxy, origin: Or
 
 
 async def test_feeds_are_listed_in_the_order_that_is_chosen(proxy: Proxy) -> None:
-    """The last asked for first, or as the form of the page asks; what is chosen stays chosen."""
+    """The last asked for come first; another order stays chosen."""
     first, second, third = "https://c.test/", "https://a.test/", "https://b.test/"
     await known(proxy, first, second, third)
     assert listed((await browse(proxy)).body, first, second, third) == [third, second, first]
@@ -113,8 +113,7 @@ async def test_feeds_are_listed_in_the_order_that_is_chosen(proxy: Proxy) -> Non
 
 
 async def test_the_list_is_filtered_by_words_and_state(proxy: Proxy, origin: Origin) -> None:
-    """By what a title or an address holds, in any case, taken literally, and by what its history is; both
-    stay in the form, and all feeds are a link away."""
+    """Words match literally, in any case; both stay in the form."""
     one, other = "https://Example.org/100%25_feed".lower(), "https://other.test/100xfeed"
     await known(proxy, one, other)
     origin.publish("/complete", atom(an_item("a"), complete=True))
@@ -152,14 +151,14 @@ async def test_the_list_is_filtered_by_words_and_state(proxy: Proxy, origin: Ori
 def test_what_is_looked_for_is_read_from_a_query(
     query: dict[str, str], search: FeedSearch, number: int
 ) -> None:
-    """Nonsense counts as nothing; the link to the same part is read as the same."""
+    """Nonsense counts as nothing."""
     assert pages.read_search(query) == (search, number)
     link = pages.search_query(search, number)
     assert pages.read_search(dict(parse_qsl(link[1:]))) == (search, number)
 
 
 def test_each_order_and_each_state_can_be_chosen() -> None:
-    """The form offers what the store can do."""
+    """The form offers every order and state of the store."""
     for sort in ORDERS:
         assert pages.read_search({"sort": sort})[0].sort == sort
     for state in State:
@@ -167,7 +166,7 @@ def test_each_order_and_each_state_can_be_chosen() -> None:
 
 
 async def test_more_than_a_hundred_feeds_are_listed_in_parts(proxy: Proxy) -> None:
-    """Each feed once, the parts linked; a part that is not there is the last one, nonsense the first."""
+    """Each feed appears once; beyond the last page is the last, nonsense the first."""
     urls = [f"https://example.org/{number:03}" for number in range(205)]
     await known(proxy, *urls)
     first = await browse(proxy, "/?sort=url&q=example")
@@ -203,7 +202,7 @@ def target(url: str) -> str:
 
 
 async def test_a_page_with_several_feeds_lets_a_person_choose(proxy: Proxy, origin: Origin) -> None:
-    """Title, format and URL of each, once; nothing is stored until one is chosen."""
+    """Nothing is stored until one is chosen."""
     origin.publish("/site", SEVERAL, content_type="text/html")
     reply = await browse(proxy, target(origin.url("/site")))
     assert reply.status == 200
@@ -220,7 +219,7 @@ TURNING = "\u202e\u2067"
 
 @pytest.mark.fault("110")
 async def test_no_page_shows_what_turns_the_words_around_a_url(proxy: Proxy, origin: Origin) -> None:
-    """docs/faults.md row 110: a URL with U+202E looks like another; its octets are shown instead."""
+    """docs/faults.md row 110: a URL with U+202E looks like another; the page shows octets."""
     announced = SEVERAL.replace('="/rss', f'="/f{TURNING}eed')
     origin.publish("/site", announced, content_type="text/html; charset=utf-8")
     choosing = await browse(proxy, target(origin.url("/site")))
@@ -242,11 +241,11 @@ async def test_no_page_shows_what_turns_the_words_around_a_url(proxy: Proxy, ori
 
 
 async def test_a_person_and_a_reader_who_ask_at_once_each_get_theirs(proxy: Proxy, origin: Origin) -> None:
-    """They do not share what comes of looking at the page: one chooses, the other does not."""
+    """The person chooses a feed, the reader does not."""
     origin.publish("/site", SEVERAL, content_type="text/html")
     publish_chain(origin, archives=1)
     url = origin.url("/site")
-    with origin.held("/site") as gate:  # whoever comes when the other has its feed is led there
+    with origin.held("/site") as gate:  # a second request with the feed stored is redirected
         async with asyncio.timeout(10), asyncio.TaskGroup() as both:
             person, reader = both.create_task(browse(proxy, target(url))), both.create_task(proxy.get(url))
             while len(origin.requests_for("/site")) < 2:
@@ -268,7 +267,7 @@ async def test_a_page_with_one_feed_leads_straight_to_it(proxy: Proxy, origin: O
 
 
 async def test_a_url_without_its_scheme_is_taken_by_http_where_https_is_refused(proxy: Proxy) -> None:
-    """As people write URLs; the feed is known by what answered, and its page is found by what was written."""
+    """The answering URL is the feed's; the typed one finds its page."""
     async with plain_publisher() as bare:
         for _ in range(2):
             reply = await browse(proxy, target(f"  {bare} "))
@@ -287,7 +286,7 @@ async def test_a_url_without_its_scheme_is_taken_by_http_where_https_is_refused(
     ],
 )
 async def test_an_address_that_the_proxy_made_leads_to_the_feed_behind_it(proxy: Proxy, written: str) -> None:
-    """What stands in one's reader is what one copies from there; the proxy is not asked for itself."""
+    """People copy addresses from their readers; the proxy does not ask itself."""
     reply = await browse(proxy, target(written), headers={"Host": "localhost:8080"})
     assert (reply.status, reply.headers["Location"]) == (303, f".{target('https://example.org/?a=1')}")
 
@@ -296,7 +295,7 @@ async def test_an_address_that_the_proxy_made_leads_to_the_feed_behind_it(proxy:
 async def test_an_address_of_the_proxy_without_a_feed_behind_it_is_told_to_be_one(
     proxy: Proxy, written: str
 ) -> None:
-    """It is not said that nothing was typed."""
+    """The page does not say that nothing was typed."""
     reply = await browse(proxy, target(written), headers={"Host": "localhost:8080"})
     assert reply.status == 400
     assert "That is an address of this proxy itself." in text(reply)
@@ -305,7 +304,7 @@ async def test_an_address_of_the_proxy_without_a_feed_behind_it_is_told_to_be_on
 
 @pytest.mark.parametrize("is_encoded", [True, False])
 async def test_the_address_of_a_replay_leads_to_what_was_chosen(proxy: Proxy, is_encoded: bool) -> None:
-    """P8: pasted from a reader, on the page of its feed; its token is left behind as ever."""
+    """The token of a pasted address is left out (P8)."""
     written = (
         "http://localhost:8080/feed?url=https%3A%2F%2Fexample.org%2F&token=secret-of-the-proxy"
         "&replay=1%2Fday&from=2026-11-24T06%3A00%3A00%2B01%3A00&on=mon&original=off"
@@ -332,7 +331,7 @@ async def test_the_address_of_a_replay_leads_to_what_was_chosen(proxy: Proxy, is
 async def test_what_leads_to_no_feed_is_told_beside_the_form(
     proxy: Proxy, origin: Origin, written: str, status: int, said: str
 ) -> None:
-    """What was wrong and what to type, with the right status, and what was typed is still there."""
+    """The page shows the error, advice, the right status, and the typed text."""
     origin.publish("/nothing", "<html><body>no feed", content_type="text/html")
     origin.fault("/broken", Status(500))
     url = origin.url(written) if written.startswith("/") else written
@@ -349,7 +348,7 @@ ENTRY = "<entry><author><name>Ann \u202e A</name></author>"
 
 
 async def shown(proxy: Proxy, url: str) -> Reply:
-    """The page of a feed that is not loading any more."""
+    """Return a feed's page after loading."""
     await proxy.whole(url)
     reply = await browse(proxy, target(url))
     assert reply.status == 200
@@ -357,7 +356,7 @@ async def shown(proxy: Proxy, url: str) -> Reply:
 
 
 async def test_what_turns_the_text_around_it_is_on_no_page(proxy: Proxy, origin: Origin) -> None:
-    """Titles of strangers: what overrides the direction, and the names of authors and choices alike."""
+    """Overrides of direction never reach a page, also in names of authors."""
     turned = "All \u202e of it"
     feed = atom(an_item("a")).replace(b"A feed", turned.encode()).replace(b"<entry>", ENTRY.encode(), 1)
     origin.publish("/feed", feed)
@@ -400,7 +399,7 @@ def inputs(reply: Reply) -> _Inputs:
 async def test_a_complete_feed_is_told_with_its_address_and_its_two_ends(
     proxy: Proxy, origin: Origin
 ) -> None:
-    """Title, state in words, counts, the address for readers, the newest and the oldest entries."""
+    """State in words, counts, newest and oldest entries."""
     names = publish_chain(origin, archives=6)
     url = origin.url("/feed")
     reply = await shown(proxy, url)
@@ -420,7 +419,7 @@ async def test_a_complete_feed_is_told_with_its_address_and_its_two_ends(
 async def test_what_is_missing_is_told_with_its_reason_and_its_place_in_time(
     proxy: Proxy, origin: Origin
 ) -> None:
-    """R16: which document, why, of when its entries are, how often it was tried, and when again."""
+    """The page tells the reason, the dates, the tries, and the next one (R16)."""
     origin.publish("/feed", atom(an_item("new", 21 * MONTH), prev_archive="/archive/3"))
     third = atom(an_item("newer", 20 * MONTH), archive=True, prev_archive="/archive/2")
     origin.publish("/archive/3", third)
@@ -435,7 +434,7 @@ async def test_what_is_missing_is_told_with_its_reason_and_its_place_in_time(
 
 
 async def test_a_collected_feed_says_how_it_was_found(proxy: Proxy, origin: Origin) -> None:
-    """R31: nobody promises that it is all; whose pages they are, and how many."""
+    """The page promises no completeness; it names the publisher's pages and their number (R31)."""
     blog = WordPress(origin, posts=60)
     said = text(await shown(proxy, blog.url))
     assert STATES[State.COLLECTED].meaning in said
@@ -444,7 +443,7 @@ async def test_a_collected_feed_says_how_it_was_found(proxy: Proxy, origin: Orig
 
 
 async def test_a_listed_feed_says_where_its_entries_stand(start: StartProxy, origin: Origin) -> None:
-    """H7: in words, with the pages that list them as links, and how many each has."""
+    """The publisher's pages are links with their numbers of entries (H7)."""
     proxy = await start(history=LISTS)
     ArchivePage(origin, posts=40, per_page=15).publish()
     url = origin.url("/feed")
@@ -465,7 +464,7 @@ async def test_a_listed_feed_says_where_its_entries_stand(start: StartProxy, ori
 async def test_where_no_list_was_found_the_page_says_where_it_was_looked_for(
     start: StartProxy, origin: Origin
 ) -> None:
-    """H7: each page that was looked at, and why it did not count."""
+    """Each page has the reason why it did not count (H7)."""
     proxy = await start(history=LISTS)
     ArchivePage(origin, posts=30).publish()
     origin.fault("/archive/", Status(404))
@@ -480,7 +479,7 @@ async def test_where_no_list_was_found_the_page_says_where_it_was_looked_for(
 
 
 async def test_a_feed_of_one_entry_and_one_without_dates_have_pages(proxy: Proxy, origin: Origin) -> None:
-    """One bar and no oldest; no chart, and why there is none."""
+    """Without dates there is no chart, but a reason."""
     origin.publish("/one", atom(an_item("only"), complete=True))
     origin.publish("/undated", rss(an_item("a", None), an_item("b", None)))
     origin.publish("/none", atom(complete=True))
@@ -494,7 +493,7 @@ async def test_a_feed_of_one_entry_and_one_without_dates_have_pages(proxy: Proxy
 
 
 async def test_the_chart_and_its_table_say_the_same(proxy: Proxy, origin: Origin) -> None:
-    """Each bar has a row; months without entries are told in words, and undated entries apart."""
+    """Months without entries are told in words, and undated entries apart."""
     items = [an_item("a", 0), an_item("b", 1), an_item("c", 3 * MONTH), an_item("d", None)]
     origin.publish("/feed", rss(*items))
     reply = await shown(proxy, origin.url("/feed"))
@@ -511,7 +510,7 @@ async def test_the_chart_and_its_table_say_the_same(proxy: Proxy, origin: Origin
 async def test_the_page_of_an_unknown_feed_appears_while_its_publisher_is_asked(
     proxy: Proxy, origin: Origin, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Nobody waits for 8 s: the page says that it is being asked, and looks again with script and without."""
+    """Nobody waits for 8 s: the page reloads with script and without."""
     monkeypatch.setattr(pages, "WAIT_SECONDS", 0.2)
     publish_chain(origin, archives=1)
     url = origin.url("/feed")
@@ -530,7 +529,7 @@ async def test_the_page_of_an_unknown_feed_appears_while_its_publisher_is_asked(
 
 
 async def test_progress_is_on_the_page_while_a_walk_goes_on(proxy: Proxy, origin: Origin) -> None:
-    """What has come can be seen already; the page follows the rest, with script and without."""
+    """Arrived entries are visible already; the page follows the rest, with script and without."""
     publish_chain(origin, archives=4)
     url = origin.url("/feed")
     with origin.held("/archive/1"):
@@ -550,7 +549,7 @@ async def test_progress_is_on_the_page_while_a_walk_goes_on(proxy: Proxy, origin
 
 
 async def test_what_a_publisher_writes_stays_text(proxy: Proxy, origin: Origin) -> None:
-    """Titles, authors, links and URLs cannot add markup; long ones are cut; nothing stands in line."""
+    """Nothing adds markup; long texts are cut; nothing is inline."""
     hostile = "<script>alert(1)</script>"
     body = rss(Item("&lt;script&gt;" + "W" * 3000, 5, "x")).replace(
         b"<title>A channel</title>",
@@ -571,7 +570,7 @@ async def test_what_a_publisher_writes_stays_text(proxy: Proxy, origin: Origin) 
 async def test_readers_with_needs_of_their_own_get_addresses_of_their_own(
     proxy: Proxy, origin: Origin
 ) -> None:
-    """Each row of the table is there; what is added to the URL of one that has a cap is its cap."""
+    """The URL for a reader with a cap bears this cap."""
     origin.publish("/feed", atom(an_item("a"), complete=True))
     reply = await shown(proxy, origin.url("/feed"))
     said = text(reply)
@@ -586,7 +585,7 @@ async def test_readers_with_needs_of_their_own_get_addresses_of_their_own(
 
 
 async def test_the_address_holds_the_token_for_who_knows_it(start: StartProxy, origin: Origin) -> None:
-    """What is copied works in a reader; without the token there is no page."""
+    """A copied address works in a reader; without the token there is no page."""
     origin.publish("/feed", atom(an_item("a"), complete=True))
     url = origin.url("/feed")
     proxy = await start(server={"access_token": TOKEN})
@@ -603,7 +602,7 @@ async def test_the_address_holds_the_token_for_who_knows_it(start: StartProxy, o
 async def test_of_many_missing_documents_the_page_lists_some(
     proxy: Proxy, origin: Origin, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A page of five thousand lines helps nobody; how many more there are is told, and where."""
+    """The page tells how many more there are, and where."""
     monkeypatch.setattr(pages, "MOST_MISSING", 0)
     origin.publish("/feed", atom(an_item("a"), prev_archive="/gone"))
     said = text(await shown(proxy, origin.url("/feed")))
@@ -614,7 +613,7 @@ async def test_of_many_missing_documents_the_page_lists_some(
 async def test_a_publisher_that_takes_too_long_is_not_waited_for_any_more(
     start: StartProxy, origin: Origin
 ) -> None:
-    """Once the publisher was given up it is an error with advice, and no page that looks again for ever."""
+    """After the timeout the page is an error with advice, and no longer reloads."""
     publish_chain(origin, archives=1)
     proxy = await start(fetch={"read_timeout_seconds": 0.1})
     with origin.held("/feed"):
@@ -629,7 +628,7 @@ async def test_a_publisher_that_takes_too_long_is_not_waited_for_any_more(
 
 
 async def test_a_stale_feed_says_what_was_tried_and_promises_nothing(proxy: Proxy, origin: Origin) -> None:
-    """Row 75: who answered 503 was reached; nobody asks by itself, and nothing says so."""
+    """Row 75: the page promises no refresh that nobody plans."""
     origin.publish("/feed", atom(an_item("a"), complete=True))
     url = origin.url("/feed")
     await proxy.whole(url)
@@ -651,8 +650,7 @@ async def test_a_stale_feed_says_what_was_tried_and_promises_nothing(proxy: Prox
 
 
 async def test_the_list_knows_that_a_site_is_left_alone(proxy: Proxy, origin: Origin) -> None:
-    """A feed that is due is not asked for while its host pauses, whichever feed of the host that was told of:
-    the list says so, as the feed's page does."""
+    """A due feed waits while its host pauses because of any feed there."""
     for path in ("/feed", "/other"):
         origin.publish(path, atom(an_item("a"), complete=True))
         await proxy.whole(origin.url(path))
@@ -668,8 +666,7 @@ async def test_the_list_knows_that_a_site_is_left_alone(proxy: Proxy, origin: Or
 async def test_a_browser_is_led_on_and_a_program_gets_what_it_always_got(
     proxy: Proxy, origin: Origin
 ) -> None:
-    """Refresh leads to the feed's page, forget home, and both say what was done; programs get the status
-    object and 204."""
+    """The page reports the result; programs get the status object and 204."""
     publish_chain(origin, archives=1)
     url = origin.url("/feed")
     quoted = quote(url, safe="")
@@ -698,7 +695,7 @@ async def test_a_browser_is_led_on_and_a_program_gets_what_it_always_got(
 
 
 async def test_a_feed_continues_another_from_its_page(proxy: Proxy, origin: Origin) -> None:
-    """I3: the page of the feed links the question, the form does it, and the page says so."""
+    """The page links the question, and the form acts (I3)."""
     old, new = origin.url("/old"), origin.url("/new")
     origin.publish("/old", atom(an_item("a", 1)))
     origin.publish("/new", atom(an_item("b", 2)))
@@ -716,7 +713,7 @@ async def test_a_feed_continues_another_from_its_page(proxy: Proxy, origin: Orig
 
 
 async def test_one_entry_is_removed_from_its_page(proxy: Proxy, origin: Origin) -> None:
-    """I2: the page of the feed links the question, the form does it, and the page says so."""
+    """The page links the question, and the form acts (I2)."""
     origin.publish("/feed", atom(an_item("a", 2), an_item("b", 1)))
     url = origin.url("/feed")
     await proxy.whole(url)
@@ -732,7 +729,7 @@ async def test_one_entry_is_removed_from_its_page(proxy: Proxy, origin: Origin) 
 
 
 async def test_entries_are_removed_by_what_identifies_them(proxy: Proxy, origin: Origin) -> None:
-    """I2, R9: by no id that unlike entries share; one that shows nothing of the kind has no link."""
+    """An id shared by unlike entries removes none (I2, R9)."""
     shared, url = "<guid isPermaLink='false'>N/A</guid>", origin.url("/feed")
     long = f"<guid isPermaLink='false'>{'x' * 9000}</guid>"
     items = [f"<item>{shared}<title>{n}</title><link>https://o.test/{n}</link></item>" for n in "ab"]
@@ -751,7 +748,7 @@ async def test_entries_are_removed_by_what_identifies_them(proxy: Proxy, origin:
 
 
 async def test_a_question_about_an_entry_needs_its_name(proxy: Proxy, origin: Origin) -> None:
-    """I2: who sends blanks is not asked whether to forget the feed."""
+    """A blank name never becomes the question whether to forget the feed (I2)."""
     origin.publish("/feed", atom(an_item("a", 1)))
     url = quote(origin.url("/feed"), safe="")
     await proxy.whole(origin.url("/feed"))
@@ -759,7 +756,7 @@ async def test_a_question_about_an_entry_needs_its_name(proxy: Proxy, origin: Or
 
 
 async def test_of_two_urls_the_one_that_was_typed_can_be_mended(proxy: Proxy, origin: Origin) -> None:
-    """I3: the old feed is the one that may be unknown; it can be begun with from the page that says so."""
+    """The old feed may be the unknown one (I3)."""
     origin.publish("/new", atom(an_item("a", 1)))
     old, new = origin.url("/old"), origin.url("/new")
     await proxy.whole(new)
@@ -775,7 +772,7 @@ async def test_of_two_urls_the_one_that_was_typed_can_be_mended(proxy: Proxy, or
 async def test_a_script_of_a_page_of_ours_gets_the_page(
     proxy: Proxy, site: str, accept: str, is_page: bool
 ) -> None:
-    """By it the chart grows; where it does not name HTML, or is another site's, it is a program."""
+    """A script that does not name HTML, or of another site, is a program."""
     headers = {"Accept": accept, "Sec-Fetch-Dest": "empty", "Sec-Fetch-Site": site}
     reply = await proxy.ask("GET", "/", headers=headers)
     assert reply.headers["Content-Type"].startswith("text/html" if is_page else "text/plain")
@@ -795,7 +792,7 @@ async def test_a_script_of_a_page_of_ours_gets_the_page(
     ],
 )
 def test_what_came_of_a_refresh_is_told(before: str, changes: dict[str, object], said: str) -> None:
-    """By how many entries there were before; nothing where nobody asked."""
+    """The page compares the number of entries before; without a refresh it says nothing."""
     status = {"entries": 4, "refreshing": False, "failure": None, **changes}
     told = pages.describe_refresh(before, status)
     assert told.startswith(said)
@@ -803,7 +800,7 @@ def test_what_came_of_a_refresh_is_told(before: str, changes: dict[str, object],
 
 
 async def test_before_a_feed_is_forgotten_a_page_says_what_is_lost(proxy: Proxy, origin: Origin) -> None:
-    """Nothing is forgotten by looking at it; what is not known cannot be."""
+    """Looking forgets nothing; an unknown feed cannot be forgotten."""
     publish_chain(origin, archives=1)
     url = origin.url("/feed")
     await proxy.whole(url)
@@ -834,7 +831,7 @@ async def test_before_a_feed_is_forgotten_a_page_says_what_is_lost(proxy: Proxy,
 async def test_a_form_of_another_site_does_nothing_for_who_is_logged_in(
     start: StartProxy, origin: Origin, fields: dict[str, str], is_refused: bool
 ) -> None:
-    """Even where the browser sends the cookie along, and where it does not say where the form stands."""
+    """The browser may send the cookie along."""
     publish_chain(origin, archives=1)
     headers = {"Host": "localhost:8080", "Accept": BROWSER["Accept"], **fields}
     target = f"?url={quote(origin.url('/feed'), safe='')}"
@@ -857,7 +854,7 @@ async def test_a_form_of_another_site_does_nothing_for_who_is_logged_in(
 async def test_a_browser_that_does_not_say_where_a_form_stands_proves_it(
     start: StartProxy, origin: Origin
 ) -> None:
-    """Text browsers send neither Sec-Fetch-Site nor Origin: their forms bear what only our pages know."""
+    """Text browsers send neither Sec-Fetch-Site nor Origin: their forms bear a secret."""
     publish_chain(origin, archives=1)
     proxy = await start(server={"access_token": TOKEN})
     await submit(proxy, "/login", token=TOKEN)
@@ -882,7 +879,7 @@ REPLAYED = re.compile(r'id="replayed"[^>]* value="([^"]*)"')
 
 
 def replayed(reply: Reply) -> dict[str, list[str]]:
-    """The parameters of the address of a replay that the page of a feed shows."""
+    """Return the parameters of the replay address on a feed's page."""
     (address,) = REPLAYED.findall(reply.body.decode())
     return parse_qs(urlsplit(unescape(address)).query)
 
@@ -910,8 +907,7 @@ def replayed(reply: Reply) -> dict[str, list[str]]:
 async def test_the_form_of_a_replay_makes_its_address(
     proxy: Proxy, origin: Origin, chosen: dict[str, str], expected: dict[str, str], words: str
 ) -> None:
-    """P8: by its fields, or by what stands in an address that was opened; it shows what was chosen, and reads
-    the feed."""
+    """The form's fields, or those of an opened address, make the new one (P8)."""
     origin.publish("/feed", atom(*(an_item(f"e{n}", n) for n in range(20, 0, -1)), complete=True))
     url = origin.url("/feed")
     await proxy.whole(url)
@@ -932,7 +928,7 @@ async def test_the_form_of_a_replay_makes_its_address(
 
 
 async def test_a_replay_that_nobody_chose_begins_at_the_last_six(start: StartProxy, origin: Origin) -> None:
-    """P8: one a day, closed until it is wanted; with the token, as all addresses of the page."""
+    """The pace is one entry a day; the address bears the token (P8)."""
     origin.publish("/feed", atom(an_item("a"), complete=True))
     url = origin.url("/feed")
     proxy = await start(server={"access_token": TOKEN})
@@ -962,7 +958,7 @@ async def test_a_replay_that_nobody_chose_begins_at_the_last_six(start: StartPro
 async def test_a_replay_that_cannot_be_is_told_on_the_page(
     proxy: Proxy, origin: Origin, chosen: dict[str, str], expected: str
 ) -> None:
-    """The rest of the page is there, and no address that would not work."""
+    """The rest of the page is there, without an address that would fail."""
     origin.publish("/feed", atom(*(an_item(f"e{n}", n) for n in range(20, 0, -1)), complete=True))
     url = origin.url("/feed")
     await proxy.whole(url)

@@ -1,4 +1,4 @@
-"""wholefeed.web.pages_base: who gets a page, what stops an answer, and the pages' own files."""
+"""wholefeed.web.pages_base: who gets a page, which answers stop early, and the pages' own files."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ W3M = "text/html, text/*;q=0.5, image/*, application/*"
     ],
 )
 def test_browsers_get_a_page(accept: str, destination: str | None) -> None:
-    """Those that people read with, graphical and textual, with fetch metadata and without."""
+    """Graphical and textual browsers, with fetch metadata and without."""
     assert wants_page(accept, destination)
 
 
@@ -55,12 +55,12 @@ def test_browsers_get_a_page(accept: str, destination: str | None) -> None:
     ],
 )
 def test_programs_scripts_and_pictures_get_none(accept: str, destination: str | None) -> None:
-    """curl, readers, what prefers JSON or plain text, and what a page of any site includes."""
+    """curl, readers, clients that prefer JSON, and resources included by a page."""
     assert not wants_page(accept, destination)
 
 
 async def test_a_file_named_with_its_version_may_be_kept_for_good(proxy: Proxy) -> None:
-    """A page names its style by version, so that a browser asks for it once a version."""
+    """A browser asks for a style once a version."""
     named = await proxy.ask("GET", "/" + version_path("page.css"))
     assert (named.status, named.headers["Content-Type"]) == (200, "text/css; charset=utf-8")
     assert "immutable" in named.headers["Cache-Control"]
@@ -71,7 +71,7 @@ async def test_a_file_named_with_its_version_may_be_kept_for_good(proxy: Proxy) 
 
 @pytest.mark.parametrize("name", ["nothing.css", "..%2Ftemplates.py", "page.py", ""])
 async def test_nothing_else_is_given_out(proxy: Proxy, name: str) -> None:
-    """What is no file of the folder is 404, however it is named."""
+    """Anything but a file of the folder is 404, under any spelling."""
     assert (await proxy.ask("GET", f"/static/{name}")).status == 404
 
 
@@ -99,7 +99,7 @@ READERS = [
 async def test_who_opens_a_feed_in_a_browser_is_led_to_what_can_be_read(
     proxy: Proxy, origin: Origin, form: str
 ) -> None:
-    """A relative URL, right below any prefix of a reverse proxy, that names the same feed."""
+    """The redirect is a relative URL, below any prefix of a reverse proxy."""
     origin.publish("/feed", atom(an_item("a")))
     url = origin.url("/feed")
     target = form.format(url=url, quoted=quote(url, safe=""))
@@ -118,7 +118,7 @@ async def test_who_opens_a_feed_in_a_browser_is_led_to_what_can_be_read(
 async def test_readers_get_the_feed_whatever_they_name_in_accept(
     proxy: Proxy, origin: Origin, headers: dict[str, str]
 ) -> None:
-    """Of what readers send nothing leads away; caches are told what the answer depends on, with 304 too."""
+    """Vary tells caches so, with 304 too."""
     origin.publish("/feed", atom(an_item("a")))
     url = origin.url("/feed")
     plain = await proxy.whole(url)
@@ -137,7 +137,7 @@ async def test_the_view_of_a_reader_with_a_cap_is_kept(proxy: Proxy, origin: Ori
 
 
 async def test_what_lets_a_visitor_in_goes_along(start: StartProxy, origin: Origin) -> None:
-    """Else whoever follows would be locked out: a token as a session, not in a URL that is shown."""
+    """A token goes as a session, not in a shared URL."""
     origin.publish("/feed", atom(an_item("a")))
     url, key, token = origin.url("/feed"), "k" * 32, "a token for readers"
     server = {"access_token": token, "signing_keys": (key,)}
@@ -155,7 +155,7 @@ async def test_what_lets_a_visitor_in_goes_along(start: StartProxy, origin: Orig
 
 @pytest.mark.parametrize("path", ["/feed", "/feed/", "/view"])
 async def test_a_signature_begins_no_session_whatever_stands_beside_it(start: StartProxy, path: str) -> None:
-    """It opens one feed: a token that is not looked at because of it lets nobody in to the others."""
+    """A signature opens one feed: an unchecked token beside it opens no other."""
     url, key = "https://example.org/feed", "k" * 32
     server = {"access_token": "a token for readers", "signing_keys": (key,)}
     proxy = await start(server=server)
@@ -167,7 +167,7 @@ async def test_a_signature_begins_no_session_whatever_stands_beside_it(start: St
 
 
 async def test_a_token_at_the_folder_of_feeds_begins_a_session_too(start: StartProxy) -> None:
-    """A cookie that is set at `/feed/` would be good below it alone: the page itself sets it."""
+    """A cookie set at `/feed/` would be good below it alone."""
     token = "a token for readers"
     proxy = await start(server={"access_token": token})
     target = f"/feed/?url=example.org&token={quote(token)}"
@@ -190,7 +190,7 @@ FAILURES = {
 
 @pytest.mark.parametrize("target", FAILURES)
 async def test_errors_are_told_to_people_in_words_and_to_programs_in_json(proxy: Proxy, target: str) -> None:
-    """The same status and detail; the page has advice, the request's id, and a form to try again."""
+    """The page has advice, the request's id, and a form to try again."""
     status, slug = FAILURES[target]
     problem = await proxy.ask("GET", target, headers={"Accept": "*/*"})
     assert (problem.status, problem.headers["Content-Type"]) == (
@@ -217,7 +217,7 @@ async def test_errors_are_told_to_people_in_words_and_to_programs_in_json(proxy:
 
 
 async def test_a_file_that_is_no_list_is_told_from_an_address_that_fails(proxy: Proxy) -> None:
-    """Who has chosen the wrong file reads which one is wanted, and nothing about addresses."""
+    """The page names the wanted file, and says nothing about addresses."""
     reply = await browse(proxy, "/opml", method="POST", data={"file": io.BytesIO(b"<html>no list")})
     assert reply.status == 422
     assert "That file is no list of subscriptions. Go back, and choose the file" in text(reply)
@@ -225,7 +225,7 @@ async def test_a_file_that_is_no_list_is_told_from_an_address_that_fails(proxy: 
 
 
 async def test_what_was_typed_is_shown_again_as_text(proxy: Proxy) -> None:
-    """To be mended; it is no markup of the page."""
+    """People can mend it; it is no markup of the page."""
     reply = await browse(proxy, "/view?url=" + quote('x"><script>alert(1)</script>'))
     assert reply.status == 400
     assert b"<script>alert" not in reply.body
@@ -233,7 +233,7 @@ async def test_what_was_typed_is_shown_again_as_text(proxy: Proxy) -> None:
 
 
 async def test_the_warning_of_a_partial_feed_leads_to_its_page(proxy: Proxy, origin: Origin) -> None:
-    """R16: what is missing and why stands there, in words."""
+    """That page tells the missing parts and the reason in words (R16)."""
     origin.publish("/feed", atom(an_item("a"), prev_archive="/gone"))
     url = origin.url("/feed")
     reply = await proxy.whole(url)
@@ -253,7 +253,7 @@ async def test_a_reader_that_names_html_is_refused_in_no_page(
 
 
 async def test_a_failure_says_when_to_come_again(proxy: Proxy, origin: Origin) -> None:
-    """Header fields of the problem document stay those of the page."""
+    """The page has the header fields of the problem document."""
     origin.fault("/feed", Status(503, headers=(("Retry-After", "120"),)))
     target = f"/view?url={quote(origin.url('/feed'), safe='')}"
     problem = await proxy.ask("GET", target)

@@ -49,12 +49,12 @@ from wholefeed.web.request import (
     ],
 )
 def test_a_query_names_a_url_and_options(raw: str, expected: Query) -> None:
-    """docs/design.md#the-interface: what stands behind an unencoded URL and is no option belongs to it."""
+    """docs/design.md#the-interface: text behind an unencoded URL belongs to it, options apart."""
     assert read_query(raw) == expected
 
 
 def test_a_form_may_have_blanks_around_the_other_url() -> None:
-    """I3: as they come along where it is copied."""
+    """Blanks come along where people copy a URL (I3)."""
     raw = "url=https%3A%2F%2Fn.test%2F&old=+https%3A%2F%2Fo.test%2F%3Fq%3Dc%2B%2B+"
     assert read_query(raw, CONTINUE_OPTIONS).options == {"old": "https://o.test/?q=c++"}
 
@@ -81,7 +81,7 @@ def test_a_form_may_have_blanks_around_the_other_url() -> None:
     ],
 )
 def test_the_prefix_form_takes_everything_behind_the_slash(raw_path: str, url: str) -> None:
-    """Written behind the slash a URL keeps its whole query, also collapsed to one slash or encoded."""
+    """The query stays whole, also after one slash or encoded."""
     assert is_prefix_form(raw_path)
     assert read_prefix(raw_path) == url
 
@@ -107,7 +107,7 @@ def test_the_prefix_form_takes_everything_behind_the_slash(raw_path: str, url: s
     ],
 )
 def test_other_targets_are_no_prefix_form(raw_path: str) -> None:
-    """Paths of our own and other schemes are not taken for a feed's URL."""
+    """Paths of our own and other schemes are not mistaken for a feed's URL."""
     assert not is_prefix_form(raw_path)
 
 
@@ -130,7 +130,7 @@ def test_other_targets_are_no_prefix_form(raw_path: str) -> None:
     ],
 )
 def test_what_people_paste_is_taken_for_what_they_mean(given: str, url: str, instead: str) -> None:
-    """Browsers show URLs without a scheme, and links to feeds bear one of their own."""
+    """Browsers omit the scheme, and links to feeds bear their own."""
     assert feed_urls(given) == (url, instead)
 
 
@@ -145,7 +145,7 @@ def test_what_is_no_url_is_none(given: str) -> None:
 
 @pytest.mark.parametrize("given", ["a." * 4000 + "@", "." * 8000 + " ", "1" * 8000 + " "])
 def test_what_is_no_url_is_seen_at_once(given: str) -> None:
-    """However long: the loop that answers everybody waits meanwhile. It took five seconds."""
+    """The loop that answers everybody waits meanwhile; a long one took five seconds."""
     started = time.process_time()
     with suppress(RequestError):
         feed_url(given)
@@ -153,7 +153,7 @@ def test_what_is_no_url_is_seen_at_once(given: str) -> None:
 
 
 def test_blanks_within_a_prefixed_url_are_passed_at_once() -> None:
-    """Only those behind it are looked at; it took half a second."""
+    """Only blanks behind the URL count; the search took half a second."""
     raw_path = "/https://o.test/" + "%20" * 2600
     started = time.process_time()
     assert read_prefix(raw_path + "x") == (raw_path + "x")[1:]
@@ -191,7 +191,7 @@ PUBLIC = "https://example.org/feeds"
     ],
 )
 def test_the_prefix_is_the_path_of_the_public_url(public_url: str, target: str, expected: str) -> None:
-    """It is taken away once, and only where it is a whole path."""
+    """The prefix is removed once, and only as a whole path."""
     assert strip_prefix(target, prefix_of(public_url)) == expected
 
 
@@ -208,7 +208,7 @@ def test_the_prefix_is_the_path_of_the_public_url(public_url: str, target: str, 
     ],
 )
 def test_a_page_s_links_lead_to_the_proxy_s_own_root(target: str, root: str) -> None:
-    """Relative to the URL that the reader sees, whether the path was kept or stripped, or has no slash."""
+    """Links are relative to the reader's URL, with the path kept or stripped."""
     assert root_from(target, "/feeds") == root
 
 
@@ -227,7 +227,7 @@ def test_a_page_s_links_lead_to_the_proxy_s_own_root(target: str, root: str) -> 
     ],
 )
 def test_a_forwarded_prefix_is_a_plain_path_or_nothing(value: str, prefix: str) -> None:
-    """What could lead elsewhere, or break out of a link, counts as not said."""
+    """A prefix that could lead elsewhere, or break out of a link, is ignored."""
     assert forwarded_prefix(value) == prefix
 
 
@@ -235,8 +235,7 @@ def test_a_forwarded_prefix_is_a_plain_path_or_nothing(value: str, prefix: str) 
 async def test_requests_are_taken_with_the_prefix_and_without(
     start: StartProxy, origin: Origin, prefix: str
 ) -> None:
-    """`location /feeds/` may keep the path or strip it: the same feed comes in both forms of its URL, with
-    the same ETag, and links are made from public_url."""
+    """`location /feeds/` may keep or strip the path: feed and ETag are equal."""
     origin.publish("/a/feed", atom(an_item("1", 1)))
     url = origin.url("/a/feed")
     proxy = await start(server={"public_url": PUBLIC})
@@ -282,8 +281,7 @@ async def test_requests_are_taken_with_the_prefix_and_without(
 async def test_the_log_names_the_route_without_the_prefix(
     start: StartProxy, public_url: str, expected: dict[str, str]
 ) -> None:
-    """A supervisor that counts `/healthz` in the log need not know the path. A path of the proxy's own means
-    what it means without a prefix, and the root is found with a final slash and without."""
+    """A supervisor that counts `/healthz` need not know the path."""
     proxy = await start(server={"public_url": public_url})
     with capture_logs() as logs:
         for target in expected:
@@ -293,7 +291,7 @@ async def test_the_log_names_the_route_without_the_prefix(
 
 
 async def test_access_is_asked_for_below_the_prefix_as_well(start: StartProxy) -> None:
-    """A prefix opens nothing: what is behind the token is so with it, and what is open is open."""
+    """A prefix opens nothing behind the token, and closes nothing open."""
     proxy = await start(server={"public_url": PUBLIC, "access_token": "a-token-for-the-readers"})
     for path in ("/feeds/feeds", "/feeds/status?url=http://a.example/", "/feeds/http://a.example/"):
         assert (await proxy.ask("GET", path)).status == 401, path
@@ -316,7 +314,7 @@ async def test_access_is_asked_for_below_the_prefix_as_well(start: StartProxy) -
 async def test_a_reverse_proxy_that_is_believed_says_what_path_it_has_stripped(
     start: StartProxy, origin: Origin, trusted: list[str], said: str, base: str
 ) -> None:
-    """X-Forwarded-Prefix goes into links when it comes from server.trusted_proxies and is a plain path."""
+    """X-Forwarded-Prefix goes into links if a plain path from server.trusted_proxies."""
     origin.publish("/feed", atom(an_item("1", 1)))
     proxy = await start(server={"trusted_proxies": tuple(trusted)})
     headers = {"X-Forwarded-Prefix": said, "Host": "localhost"}

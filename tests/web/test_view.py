@@ -1,4 +1,4 @@
-"""GET /view: a feed for people, page by page, in all formats, whatever stands in it."""
+"""GET /view: a feed for people, page by page, in all formats."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ MAKERS = [atom, rss, rdf, json_feed]
 
 
 async def view(proxy: Proxy, url: str, *, query: str = "") -> Reply:
-    """The page of a feed that is known, and not being loaded."""
+    """Return the page of a known feed, after loading."""
     await proxy.whole(url)
     return await browse(proxy, f"/view?url={quoted(url)}{query}")
 
@@ -42,7 +42,7 @@ def titles(reply: Reply) -> list[str]:
 
 
 def page_links(reply: Reply) -> dict[str, str]:
-    """Where the links of the page's own lead, by what they say."""
+    """Return the targets of the page's own links, by text."""
     found = re.findall(
         r'<a href="([^"]*)"(?: rel="\w+"| download="[a-z.]+")?>([\w ,]+)</a>', reply.body.decode()
     )
@@ -51,7 +51,7 @@ def page_links(reply: Reply) -> dict[str, str]:
 
 @pytest.mark.parametrize("make", MAKERS)
 async def test_a_feed_is_shown_with_what_it_says(proxy: Proxy, origin: Origin, make: Any) -> None:
-    """Title, state in words, entries newest first with their text, and the ways to its other forms."""
+    """State in words, entries newest first, and links to its other forms."""
     origin.publish("/feed", make(an_item("a", 2, "one &amp; two"), an_item("b", 1)))
     url = origin.url("/feed")
     reply = await view(proxy, url)
@@ -66,7 +66,7 @@ async def test_a_feed_is_shown_with_what_it_says(proxy: Proxy, origin: Origin, m
 
 
 async def test_listed_entries_are_shown_among_all(start: StartProxy, origin: Origin) -> None:
-    """H7: people see them whatever the URL says, and get the feed that it names."""
+    """People see them under any URL, and get the feed that it names (H7)."""
     proxy = await start(history=LISTS)
     blog = ArchivePage(origin, posts=30)
     blog.publish()
@@ -79,7 +79,7 @@ async def test_listed_entries_are_shown_among_all(start: StartProxy, origin: Ori
 
 
 async def test_dates_authors_links_and_files_are_told(proxy: Proxy, origin: Origin) -> None:
-    """Each as its publisher says, the link and the files as links that tell nobody where they stand."""
+    """Each is as published; links and files tell their target nothing of this page."""
     entry = (
         "<entry><id>urn:a</id><title>A</title><published>2023-11-14T22:13:20Z</published>"
         "<updated>2023-11-20T00:00:00Z</updated><author><name>Ann</name></author><link href='http://s.test/a'/>"
@@ -98,8 +98,7 @@ async def test_dates_authors_links_and_files_are_told(proxy: Proxy, origin: Orig
 
 @pytest.mark.parametrize("is_json", [False, True])
 async def test_an_episode_has_its_artwork_and_its_length(proxy: Proxy, origin: Origin, is_json: bool) -> None:
-    """The artwork is a link, and a picture where pictures are asked for; how long an episode plays stands
-    beside its date."""
+    """The artwork is a picture only where pictures are asked for."""
     art, sound = "http://s.test/cover.jpg", "http://s.test/a.mp3"
     if is_json:
         file = {"url": sound, "mime_type": "audio/mpeg", "duration_in_seconds": 3795}
@@ -131,12 +130,12 @@ async def test_an_episode_has_its_artwork_and_its_length(proxy: Proxy, origin: O
     [(None, ""), (0.4, "1 s"), (59, "59 s"), (60, "1 min"), (7200, "2 h"), (3795, "1 h 3 min")],
 )
 def test_a_length_is_told_in_its_two_largest_units(seconds: float | None, said: str) -> None:
-    """As people speak of episodes."""
+    """People speak so of episodes."""
     assert length_in_words(seconds) == said
 
 
 async def test_a_long_feed_has_pages(proxy: Proxy, origin: Origin) -> None:
-    """Fifty entries each; newest and oldest page, and those beside, are one step away."""
+    """A page has fifty entries; newest, oldest and adjacent pages are one step away."""
     names = [f"e{number}" for number in range(120, 0, -1)]
     origin.publish(
         "/feed", atom(*(an_item(name, number) for number, name in zip(range(120, 0, -1), names, strict=True)))
@@ -157,7 +156,7 @@ async def test_a_long_feed_has_pages(proxy: Proxy, origin: Origin) -> None:
 
 @pytest.mark.parametrize("number", ["0", "x", "4", "9" * 30])
 async def test_a_page_that_is_none_is_told_in_words(proxy: Proxy, origin: Origin, number: str) -> None:
-    """404, what was asked for, and how many pages there are."""
+    """404, with the requested number and the number of pages."""
     origin.publish("/feed", atom(an_item("a")))
     reply = await view(proxy, origin.url("/feed"), query=f"&page={number}")
     assert reply.status == 404
@@ -168,7 +167,7 @@ async def test_a_page_that_is_none_is_told_in_words(proxy: Proxy, origin: Origin
 
 
 async def test_a_page_can_be_typed(proxy: Proxy, origin: Origin) -> None:
-    """docs/design.md#the-interface: what stands behind an unencoded URL and is no option belongs to it."""
+    """docs/design.md#the-interface: text behind an unencoded URL belongs to it, options apart."""
     origin.publish("/feed?a=1&b=2", atom(an_item("a")))
     reply = await proxy.raw(
         f"GET /view?url={origin.url('/feed')}?a=1&b=2&media=1&wait=8 HTTP/1.1\r\nHost: localhost\r\n"
@@ -180,7 +179,7 @@ async def test_a_page_can_be_typed(proxy: Proxy, origin: Origin) -> None:
 
 
 async def test_nothing_is_loaded_from_elsewhere_unless_it_is_asked_for(proxy: Proxy, origin: Origin) -> None:
-    """The policy of the page says so too, whatever the sanitiser leaves."""
+    """The page's policy forbids it too, for anything the sanitiser leaves."""
     content = "&lt;img src='i.png' alt='A cat'>&lt;script>alert(1)&lt;/script>"
     entry = (
         f"<entry><id>urn:a</id><link rel='enclosure' type='audio/mpeg' href='a.mp3'/>"
@@ -223,7 +222,7 @@ async def test_nothing_is_loaded_from_elsewhere_unless_it_is_asked_for(proxy: Pr
 async def test_media_at_the_proxy_s_own_urls_are_left_out(
     start: StartProxy, origin: Origin, own: str
 ) -> None:
-    """docs/faults.md row 97: a picture there would be asked for with the reader's session, and add a feed."""
+    """docs/faults.md row 97: a picture there would add a feed in the reader's session."""
     target = f"{own}/view?url=http%3A%2F%2Fs.test%2F"
     content = (
         f"<img src='{target}' alt='A cat'><audio src='{target}'></audio>"
@@ -256,7 +255,7 @@ HOSTILE_TITLES = [
 @pytest.mark.parametrize("make", [atom, rss, json_feed])
 @pytest.mark.parametrize("title", HOSTILE_TITLES)
 async def test_titles_names_and_files_are_text(proxy: Proxy, origin: Origin, make: Any, title: str) -> None:
-    """What stands in one is shown or left out, and is no markup of the page."""
+    """Markup in them is shown or left out, and never becomes the page's own."""
     if make is json_feed:
         item = {"id": "a", "title": title, "url": "javascript:alert(1)", "authors": [{"name": title}]}
         item["attachments"] = [{"url": f"http://s.test/{title}", "mime_type": title}]
@@ -279,7 +278,7 @@ async def test_titles_names_and_files_are_text(proxy: Proxy, origin: Origin, mak
 
 
 async def test_huge_entries_make_no_huge_page(proxy: Proxy, origin: Origin) -> None:
-    """Megabytes are cut short with a mark; the next entry is whole."""
+    """Megabytes are cut with a mark; the next entry is whole."""
     origin.publish("/feed", atom(an_item("a", 2, "word " * 400_000), an_item("b", 1, "short")))
     reply = await view(proxy, origin.url("/feed"))
     assert len(reply.body) < 400_000
@@ -289,7 +288,7 @@ async def test_huge_entries_make_no_huge_page(proxy: Proxy, origin: Origin) -> N
 
 @pytest.mark.fault("119")
 async def test_what_is_cut_says_so_with_a_way_to_the_rest(proxy: Proxy, origin: Origin) -> None:
-    """docs/faults.md row 119: an entry's own page, or the feed; of its files those that find room."""
+    """docs/faults.md row 119: an entry's own page, or the feed, and some files."""
     link = '<link href="http://s.test/a"/>'
     files = "".join(f'<link rel="enclosure" href="http://s.test/{"f" * 1900}{n}"/>' for n in range(9))
     much = "&lt;b>x&lt;/b>" * 4000
@@ -321,7 +320,7 @@ async def test_what_is_cut_says_so_with_a_way_to_the_rest(proxy: Proxy, origin: 
 async def test_a_page_that_is_too_costly_is_told_in_words(
     proxy: Proxy, origin: Origin, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Row 119: 422, and what can be done instead."""
+    """Row 119: 422, with advice."""
     costly = "&lt;p>&lt;a href='x'>x&lt;/a>" * 1900
     origin.publish("/feed", rss(*(an_item(f"e{number}", number, costly) for number in range(3))))
     set_constant(monkeypatch, "PAGE_SECONDS", 0.01)
@@ -331,7 +330,7 @@ async def test_a_page_that_is_too_costly_is_told_in_words(
 
 
 async def test_head_says_what_get_would(proxy: Proxy, origin: Origin) -> None:
-    """RFC 9110, 9.3.2: the same fields, and nothing behind them."""
+    """RFC 9110, 9.3.2: the same fields, without a body."""
     origin.publish("/feed", atom(an_item("a", 1, "word " * 9000)))
     whole = await view(proxy, origin.url("/feed"))
     head = await browse(proxy, f"/view?url={quoted(origin.url('/feed'))}", method="HEAD")
@@ -340,7 +339,7 @@ async def test_head_says_what_get_would(proxy: Proxy, origin: Origin) -> None:
 
 
 async def test_a_feed_that_is_not_there_yet_is_being_read(proxy: Proxy, origin: Origin) -> None:
-    """After about a second the page says so and looks again by itself; the walk has begun."""
+    """After about a second the page says so and reloads; the walk has begun."""
     origin.fault("/feed", Silence())
     url = origin.url("/feed")
     reply = await browse(proxy, f"/view?url={quoted(url)}")
@@ -363,7 +362,7 @@ async def test_a_walk_goes_on_while_its_first_entries_are_read(proxy: Proxy, ori
 
 
 async def test_who_holds_a_signature_can_read_on(start: StartProxy, origin: Origin) -> None:
-    """It is good for the feed for people, too, and goes with the links to its other pages."""
+    """The signature goes with the links to its other pages."""
     origin.publish("/feed", atom(*(an_item(f"e{n}", n) for n in range(60, 0, -1))))
     url, keys = origin.url("/feed"), ["k" * 32]
     proxy = await start(server={"signing_keys": tuple(keys)})
@@ -375,7 +374,7 @@ async def test_who_holds_a_signature_can_read_on(start: StartProxy, origin: Orig
 
 
 async def test_whoever_opens_a_replay_is_told_what_it_is(proxy: Proxy, origin: Origin) -> None:
-    """Its URL leads to the whole feed, which says at which pace a reader gets it, on its other pages too."""
+    """Each page of the whole feed names the pace of the replay."""
     origin.publish("/feed", atom(*(an_item(f"e{n}", n) for n in range(60, 0, -1))))
     url = origin.url("/feed")
     await proxy.whole(url)

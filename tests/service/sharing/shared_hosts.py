@@ -31,7 +31,7 @@ class Asking:
 async def replicas(
     store: SharedStore, *, per_host: int = 2, interval: float = 0.0, names: str = "abc"
 ) -> AsyncIterator[list[Asking]]:
-    """Give replicas that run."""
+    """Yield running replicas."""
     async with AsyncExitStack() as stack:
         made = [Asking(name, store, per_host=per_host, interval=interval) for name in names]
         for each in made:

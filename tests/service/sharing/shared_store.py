@@ -1,4 +1,4 @@
-"""The PostgreSQL store that the replicas of a test share, which can be away, full or slow for all of them."""
+"""The PostgreSQL store of a test's replicas; a test can make it fail, full or slow for all."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _PUBLISHED = "UPDATE feed SET digest = :digest WHERE id = :feed"
 
 
 class SharedStore:
-    """What replicas make use of, and what a test looks at and does to them.
+    """A store with the calls of replicas, and with the test's looks and faults.
 
     async with SharedStore.open(postgres_url) as store:
         shared = Shared(store.as_store())
@@ -33,14 +33,14 @@ class SharedStore:
 
     def __init__(self, store: Store) -> None:
         self.own = store
-        """Is never away."""
+        """A store that never fails."""
         self.error: Exception | None = None
-        """Why nothing can be read or written now."""
+        """Error of every read and write now."""
         self.delay_seconds = 0.0
         self.in_thread = 0
-        """Signs of life that threads have given."""
+        """Signs of life sent by threads."""
         self.engine = self
-        """The same, of what `Engine` has."""
+        """The part of `Engine` in use."""
         self.listen = store.engine.listen
 
     @classmethod
@@ -84,7 +84,7 @@ class SharedStore:
     # For tests
 
     async def a_feed(self) -> FeedRow:
-        """Store a feed that was published."""
+        """Store a published feed."""
         url = "https://o.test/feed"
 
         def make(db: Database) -> FeedRow:
@@ -98,14 +98,14 @@ class SharedStore:
         return await self.own.read(partial(leases.read_lease, name=name))
 
     async def has_none(self) -> bool:
-        """Whether nothing is leased, and nothing failed lately."""
+        """Return whether nothing is leased, and nothing failed lately."""
         return not await self.own.read(lambda db: fetch_value(db, _COUNT))
 
     async def execute(self, sql: str, **values: object) -> None:
         await self.own.write(lambda db: run(db, sql, values))
 
     async def age(self, seconds: float, name: str = "") -> None:
-        """Let time pass for a replica, or for all; each has to give its next sign of life."""
+        """Let time pass for one replica, or all, until the next sign of life."""
         await self.execute(_AGE_REPLICAS, seconds=seconds, name=name)
         await self.execute(_AGE_LEASES, seconds=seconds)
 
@@ -121,7 +121,6 @@ class MovableClock:
 
 
 async def until(is_so: Callable[[], Awaitable[bool] | bool], seconds: float = 10.0) -> None:
-    """Wait for something that others bring about."""
     async with asyncio.timeout(seconds):
         while True:
             found = is_so()

@@ -1,4 +1,4 @@
-"""What several replicas together ask of one host, and of a web archive."""
+"""Requests of all replicas together to one host, and to a web archive."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ async def store(postgres_url: str) -> AsyncIterator[SharedStore]:
 
 @pytest.fixture(autouse=True)
 def brief(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let a turn that others want last no longer than a test has time."""
+    """Shorten a turn that others want to a test's time."""
     set_constant(monkeypatch, "SLICE_SECONDS", 0.1)
     set_constant(monkeypatch, "RETRY_SECONDS", 0.05)
     set_constant(monkeypatch, "LATE_SECONDS", 30.0)
 
 
 class Host:
-    """A publisher that notes who asks it, and when."""
+    """A publisher that notes the replica and time of each request."""
 
     def __init__(self, seconds: float = 0.0) -> None:
         self.seconds = seconds
@@ -63,7 +63,7 @@ class Host:
 
 
 async def test_a_host_gets_no_more_at_once_than_it_may_whoever_asks(store: SharedStore) -> None:
-    """docs/faults.md row 24, over replicas: one of them asks a host at a time, and each has its turn."""
+    """docs/faults.md row 24, over replicas: each has its turn."""
     host = Host(0.01)
     async with replicas(store, per_host=2) as made:
         await asyncio.gather(*(host.serve(replica) for replica in made for _ in range(20)))
@@ -73,7 +73,7 @@ async def test_a_host_gets_no_more_at_once_than_it_may_whoever_asks(store: Share
 
 
 async def test_a_replica_with_a_long_queue_delays_no_other(store: SharedStore) -> None:
-    """Who comes late with one request waits for a turn to end, not for all that another replica has."""
+    """A late request waits for the end of a turn only."""
     host = Host(0.05)
     async with replicas(store, per_host=1) as (one, other, _):
         crowd = [asyncio.create_task(host.serve(one)) for _ in range(200)]
@@ -87,7 +87,7 @@ async def test_a_replica_with_a_long_queue_delays_no_other(store: SharedStore) -
 async def test_who_wants_a_turn_before_its_holder_has_heard_of_it_is_not_forgotten(
     store: SharedStore,
 ) -> None:
-    """The notice overtakes the answer to the transaction that took the turn; nobody sends another one."""
+    """The notice may overtake the answer to the transaction of the turn."""
     host = Host(0.05)
     async with replicas(store, per_host=1, names="a") as (one,):
         crowd = [asyncio.create_task(host.serve(one)) for _ in range(200)]
@@ -107,7 +107,7 @@ async def test_who_wants_a_turn_before_its_holder_has_heard_of_it_is_not_forgott
 
 
 async def test_retry_after_that_one_was_told_refuses_the_others(store: SharedStore) -> None:
-    """docs/faults.md row 55: also those that wait already; and polling knows it after that."""
+    """docs/faults.md row 55: also requests that wait already, and later polls."""
     host = Host(0.1)
     async with replicas(store, per_host=1) as (one, other, third):
         asked = asyncio.create_task(host.serve(one, rest_seconds=60))
@@ -125,7 +125,7 @@ async def test_retry_after_that_one_was_told_refuses_the_others(store: SharedSto
 
 
 async def test_a_turn_that_is_made_use_of_costs_nothing_more(store: SharedStore) -> None:
-    """A host that one replica asks: it takes its turn once, and gives it up when it has been idle."""
+    """A host with one asking replica costs one turn, released when idle."""
     async with replicas(store) as (one, _, _):
         for _ in range(10):
             await Host().serve(one)
@@ -142,7 +142,7 @@ async def test_a_turn_that_is_made_use_of_costs_nothing_more(store: SharedStore)
 
 
 async def test_a_database_that_fails_leaves_a_replica_to_its_own_rules(store: SharedStore) -> None:
-    """Requests go on at once by the process's own rules; that is logged once, counted, and ends by itself."""
+    """The failure is logged once, counted, and ends by itself."""
     host = Host(0.01)
     async with replicas(store, per_host=2, names="a") as (one,):
         store.error = StoreError("the database is down")
@@ -160,7 +160,7 @@ async def test_a_database_that_fails_leaves_a_replica_to_its_own_rules(store: Sh
 async def test_a_database_that_is_slow_is_not_waited_for(
     store: SharedStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Half a second, then a request goes on alone; the turn that comes too late is given up."""
+    """After half a second a request goes on alone; the late turn is released."""
     set_constant(monkeypatch, "LATE_SECONDS", 0.5)
     host = Host()
     async with replicas(store, per_host=1) as (one, other, _):
@@ -178,7 +178,7 @@ async def test_a_database_that_is_slow_is_not_waited_for(
 async def test_nobody_waits_for_long_for_a_database_that_hears_signs_of_life_alone(
     store: SharedStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Half a second at most, each time, however long a turn takes to be had."""
+    """The wait is half a second at most, each time, before any turn."""
     set_constant(monkeypatch, "LATE_SECONDS", 0.5)
     set_constant(monkeypatch, "BEAT_SECONDS", 0.1)
     host = Host()
@@ -193,7 +193,7 @@ async def test_nobody_waits_for_long_for_a_database_that_hears_signs_of_life_alo
 
 
 async def test_who_waits_for_a_turn_goes_on_alone_when_it_is_cut_off(store: SharedStore) -> None:
-    """The database cannot say any more when the other one has given it up."""
+    """The database can no longer tell of the released turn."""
     host = Host(0.2)
     async with replicas(store, per_host=1, names="ab") as (one, other):
         asked = [asyncio.create_task(host.serve(one))]
@@ -211,7 +211,7 @@ async def test_who_waits_for_a_turn_goes_on_alone_when_it_is_cut_off(store: Shar
 
 
 async def test_the_turn_of_a_replica_that_died_goes_on_with_what_it_has_told(store: SharedStore) -> None:
-    """It is killed in the middle of a request; the others go on when its signs of life are too old."""
+    """The others go on when its signs of life are too old."""
     host = Host(60.0)
     async with replicas(store, per_host=2) as (one, other, _):
         async with one.gate.slot("example.org", 443, url=URL) as slot:
@@ -237,7 +237,7 @@ ARCHIVE = "https://web.archive.org"
 
 @given(st.lists(st.floats(0, 40), min_size=1, max_size=60), st.integers(1, 6))
 def test_no_minute_has_more_turns_than_it_may(pauses: list[float], per_minute: int) -> None:
-    """R33, whatever the order of the replicas: turns are reserved one after the other, none in the past."""
+    """R33: replicas reserve turns one after the other, none in the past."""
     now, taken = 1000.0, list[float]()
     for pause in pauses:
         now += pause
@@ -252,7 +252,7 @@ def test_no_minute_has_more_turns_than_it_may(pauses: list[float], per_minute: i
 async def test_replicas_share_the_turns_at_an_archive(
     postgres_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """R33: five requests a minute by all of them; the sixth waits for the first one's minute to end."""
+    """R33: five requests a minute in all; the sixth waits."""
     set_constant(monkeypatch, "LATE_SECONDS", 30.0)
     waited: list[float] = []
 

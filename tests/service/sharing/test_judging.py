@@ -1,4 +1,4 @@
-"""What is to be done after a look at a lease, and how a failure is told in one."""
+"""Decisions after a look at a lease, and failures told through it."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ WAITED, DONE, INSISTS, NEW_FEED, OPENING = "waited", "done", "insists", "new fee
 def test_who_can_have_a_lease_knows_what_to_do(
     lease: LeaseRow | None, facts: tuple[str, ...], outcome: str
 ) -> None:
-    """Nobody does what is done, or what another has just failed at; what a dead one has left is taken up."""
+    """Nobody repeats finished or just failed work; a dead replica's work is continued."""
     feed = None if OPENING in facts else NEW if NEW_FEED in facts else FEED
     wanted = Wanted(
         feed=FEED, insists=lambda _: INSISTS in facts, is_due=lambda _: DONE not in facts, tell=UnderWay
@@ -93,7 +93,7 @@ def test_who_can_have_a_lease_knows_what_to_do(
 
 
 URL = "https://o.test/\x00\ud800"
-"""A URL is shown as it was given, and may hold what no column takes."""
+"""A URL may hold characters that no column accepts."""
 
 
 @pytest.mark.parametrize(
@@ -110,7 +110,7 @@ URL = "https://o.test/\x00\ud800"
     ],
 )
 def test_how_a_document_failed_is_the_same_at_another_replica(kind: type[DocumentError]) -> None:
-    """Class, slug, status, words and when to ask again; in a text that every column takes."""
+    """The failure is a text that every column accepts."""
     error = kind("expected a, got b", url=URL, slug="timeout", publisher_status=410, retry_after_seconds=7.5)
     outcome = outcome_of(error)
     assert outcome.isascii()
@@ -125,7 +125,7 @@ def test_how_a_document_failed_is_the_same_at_another_replica(kind: type[Documen
 
 @pytest.mark.parametrize("kind", [StoreError, StorageFullError, WorkError, WorkTooLongError])
 def test_what_could_not_be_kept_or_rendered_is_told(kind: type[StoreError | WorkError]) -> None:
-    """The publisher is not asked once by each replica for what none of them can use."""
+    """Otherwise each replica would ask the publisher for a useless document."""
     again = error_of(outcome_of(kind("no room", slug="storage-full")))
     assert (type(again), str(again), again.slug) == (kind, "no room", "storage-full")
 
@@ -156,7 +156,7 @@ def test_a_choice_of_feeds_is_told_with_the_feeds() -> None:
 
 
 def test_an_error_of_another_version_is_a_document_that_failed() -> None:
-    """While an update is rolled out, two versions share the database."""
+    """During an update two versions share the database."""
     outcome = outcome_of(PublisherError("expected a", url=URL)).replace("PublisherError", "NewerError")
     assert type(error_of(outcome)) is DocumentError
 
@@ -175,7 +175,7 @@ def test_an_error_of_another_version_is_a_document_that_failed() -> None:
 def test_a_failure_counts_for_a_minute_at_most(
     error: Exception, feed: FeedRow | None, seconds: float
 ) -> None:
-    """docs/faults.md row 21; of a feed that is stored its row says when the publisher may be asked again."""
+    """docs/faults.md row 21; a stored feed's row has the next attempt."""
     for ended_seconds in (0.0, 1.0, 30.0, 59.0, 61.0):
         lease = replace(HELD, ended_seconds=ended_seconds, outcome=outcome_of(error))
         counts = failure_in(lease, feed, "me", has_waited=False) is not None
@@ -184,7 +184,7 @@ def test_a_failure_counts_for_a_minute_at_most(
 
 @pytest.mark.parametrize("ended_seconds", [10.0, 50.0])
 def test_when_to_ask_again_is_the_later_of_two(ended_seconds: float) -> None:
-    """What the publisher asked for, and what is left of the time for which that counts."""
+    """The publisher's Retry-After, and the rest of the failure's time."""
     choice = replace(FAILED, ended_seconds=ended_seconds, outcome=outcome_of(SeveralFeedsError(URL, ())))
     told = replace(choice, outcome=outcome_of(PublisherError("", url=URL, retry_after_seconds=3600)))
     for lease, seconds in ((choice, 60 - ended_seconds), (told, 3600)):

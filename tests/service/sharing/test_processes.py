@@ -21,9 +21,9 @@ ARCHIVES = 12
 HELD = 6
 PATH = f"/archive/{HELD}"
 TAKEN_OVER_SECONDS = 10.0
-"""The longest that a walk is left lying when its replica dies."""
+"""Longest pause of a walk after the death of its replica."""
 BESIDE_SECONDS = 3.0
-"""For a machine that has other things to do."""
+"""Allowance for a busy machine."""
 
 
 @asynccontextmanager
@@ -38,7 +38,7 @@ async def replicas(url: str, folder: Path, number: int = 2) -> AsyncIterator[lis
 
 
 async def walking(replica: Served, gate: Gate, url: str, *, seen_by: Served) -> None:
-    """Let a replica walk to the document that is held; all before it is stored then."""
+    """Let a replica walk to the delayed document; all before it is stored then."""
     async with asyncio.timeout(20):
         while (await replica.ask("/feed", url=url, wait="0.1")).status == 504:
             pass
@@ -50,7 +50,7 @@ async def walking(replica: Served, gate: Gate, url: str, *, seen_by: Served) -> 
 
 
 async def until(is_so: Callable[[], bool], seconds: float = 20.0) -> float:
-    """Wait; return how long it took."""
+    """Wait; return the seconds it took."""
     began = time.monotonic()
     async with asyncio.timeout(seconds):
         while not is_so():
@@ -62,7 +62,7 @@ async def until(is_so: Callable[[], bool], seconds: float = 20.0) -> float:
 async def test_a_walk_whose_replica_is_killed_is_gone_on_with_by_another(
     postgres_url: str, tmp_path: Path, origin: Origin
 ) -> None:
-    """Within 10 s, from the last stored document: only what the dead one had not kept is asked for again."""
+    """Within 10 s; only unstored documents are asked for again."""
     publish_chain(origin, archives=ARCHIVES)
     url = origin.url("/feed")
     async with replicas(postgres_url, tmp_path) as (one, other):
@@ -79,7 +79,7 @@ async def test_a_walk_whose_replica_is_killed_is_gone_on_with_by_another(
         assert "feed.adopted" in other.events()
     counts = origin.counts()
     assert counts.pop(PATH) == 2
-    assert counts.pop("/feed") <= 2  # whether the publisher has news is asked again
+    assert counts.pop("/feed") <= 2  # the subscription document is validated again
     assert set(counts.values()) == {1}, counts
 
 
@@ -87,7 +87,7 @@ async def test_a_walk_whose_replica_is_killed_is_gone_on_with_by_another(
 async def test_a_replica_that_was_stopped_in_a_walk_writes_nothing_after_it_goes_on(
     postgres_url: str, tmp_path: Path, origin: Origin
 ) -> None:
-    """Another one has taken over; what the stopped one had fetched is dropped, and it is a new one then."""
+    """Another replica has the walk; the stopped one restarts under a new identity."""
     publish_chain(origin, archives=ARCHIVES)
     url = origin.url("/feed")
     async with replicas(postgres_url, tmp_path) as (one, other):
@@ -108,7 +108,7 @@ async def test_a_replica_that_was_stopped_in_a_walk_writes_nothing_after_it_goes
 async def test_a_replica_that_ends_in_a_walk_leaves_it_to_the_others_at_once(
     postgres_url: str, tmp_path: Path, origin: Origin
 ) -> None:
-    """An update that is rolled out does not hold up a walk for as long as a death does."""
+    """A rolling update delays a walk less than a death does."""
     publish_chain(origin, archives=ARCHIVES)
     url = origin.url("/feed")
     async with replicas(postgres_url, tmp_path) as (one, other):

@@ -1,4 +1,4 @@
-"""When a thread gives the signs of life of a replica, and when it must not."""
+"""When a thread sends a replica's signs of life, and when it must not."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Beats:
 
 @asynccontextmanager
 async def a_replica(beats: Beats, clock: MovableClock, *, ahead_seconds: float) -> AsyncIterator[Replica]:
-    """Give one whose loop has given a sign of life, so long ago, and none since."""
+    """Yield a replica whose loop sent its only sign of life this long ago."""
     replica = Replica(cast("Store", beats), clock)
     await replica.beat()
     life = asyncio.create_task(replica.run())
@@ -60,7 +60,7 @@ async def a_replica(beats: Beats, clock: MovableClock, *, ahead_seconds: float) 
 
 @pytest.mark.fault("104a")
 async def test_a_sign_of_life_comes_where_the_loop_is_late() -> None:
-    """It counts from its sending."""
+    """The instant of sending counts."""
     beats = Beats()
     async with a_replica(beats, MovableClock(), ahead_seconds=LATE_SECONDS) as replica:
         async with asyncio.timeout(5):
@@ -72,7 +72,7 @@ async def test_a_sign_of_life_comes_where_the_loop_is_late() -> None:
 @pytest.mark.fault("104a")
 @pytest.mark.parametrize("case", ["in time", "cut off", "left"])
 async def test_no_sign_of_life_comes(case: str) -> None:
-    """Where the loop gives them itself; of one that the others may take for dead, or that has left."""
+    """The loop sends them, the replica may be thought dead, or it has left."""
     beats, clock = Beats(), MovableClock()
     async with a_replica(beats, clock, ahead_seconds=0.0) as replica:
         if case == "left":

@@ -1,4 +1,4 @@
-"""Two replicas in one process, on one PostgreSQL: what each does, and what it leaves to the other."""
+"""Two replicas in one process, on one PostgreSQL: the work of each."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ async def until(is_so: Callable[[], Awaitable[bool]]) -> None:
 async def test_a_feed_that_two_replicas_are_asked_for_at_once_is_fetched_once(
     postgres_url: str, tmp_path: Path, origin: Origin
 ) -> None:
-    """docs/faults.md row 64, over replicas: one opening and one walk, and both answer with the whole feed."""
+    """docs/faults.md row 64, over replicas: both answer with the whole feed."""
     publish_chain(origin, archives=3)
     url = origin.url("/feed")
     async with replicas(postgres_url, tmp_path) as (one, other):
@@ -42,7 +42,7 @@ async def test_a_feed_that_two_replicas_are_asked_for_at_once_is_fetched_once(
 async def test_who_asks_another_replica_during_a_walk_gets_what_is_there_and_sees_the_progress(
     postgres_url: str, tmp_path: Path, origin: Origin
 ) -> None:
-    """The answer says `loading` in time, and /status tells how far the other one is."""
+    """The answer says `loading` in time, and /status tells the other one's progress."""
     publish_chain(origin, archives=4)
     url = origin.url("/feed")
     async with replicas(postgres_url, tmp_path) as (one, other):
@@ -81,7 +81,7 @@ async def test_a_feed_that_one_replica_could_not_open_fails_in_the_same_way_at_t
 async def test_a_feed_that_is_fresh_is_not_refreshed_by_a_replica_that_does_not_know_it_yet(
     postgres_url: str, tmp_path: Path, origin: Origin
 ) -> None:
-    """What one replica has fetched is fresh for all."""
+    """A feed fetched by one replica is fresh for all."""
     origin.publish("/feed", atom(an_item("a"), complete=True))
     clock = Clock()
     async with replicas(postgres_url, tmp_path, clock=clock) as (one, other):
@@ -96,7 +96,7 @@ async def test_a_feed_that_is_fresh_is_not_refreshed_by_a_replica_that_does_not_
 async def test_a_full_refresh_is_done_after_the_one_that_another_replica_is_at(
     postgres_url: str, tmp_path: Path, origin: Origin
 ) -> None:
-    """R14: what was accepted with 202 is done, and no two refreshes of a feed run at once."""
+    """R14: no two refreshes of a feed run at once."""
     publish_chain(origin, archives=3)
     url = origin.url("/feed")
     async with replicas(postgres_url, tmp_path) as (one, other):
@@ -117,7 +117,7 @@ async def test_a_full_refresh_is_done_after_the_one_that_another_replica_is_at(
 async def test_the_refresh_of_a_feed_that_is_forgotten_at_another_replica_ends(
     postgres_url: str, tmp_path: Path, origin: Origin
 ) -> None:
-    """At its next write; nothing is kept of the feed, and nothing failed."""
+    """The next write ends it; nothing of the feed is stored, and nothing failed."""
     publish_chain(origin, archives=4)
     url = origin.url("/feed")
     async with replicas(postgres_url, tmp_path) as (one, other):
@@ -135,7 +135,7 @@ async def test_the_refresh_of_a_feed_that_is_forgotten_at_another_replica_ends(
 async def test_the_end_of_a_refresh_is_known_at_once_to_who_waits_at_another_replica(
     postgres_url: str, tmp_path: Path, origin: Origin, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It is told, and not only looked for from time to time."""
+    """A notice tells it, ahead of the periodic look."""
     set_constant(monkeypatch, "LOOK_SECONDS", 60.0)
     publish_chain(origin, archives=2)
     url = origin.url("/feed")
@@ -180,7 +180,7 @@ async def test_a_feed_that_is_due_is_polled_by_one_replica(
 async def test_events_tell_how_far_another_replica_is_and_how_it_ends(
     postgres_url: str, tmp_path: Path, origin: Origin
 ) -> None:
-    """Also to who follows a feed that this replica has nothing to do with."""
+    """Followers at a replica without any part in the feed see them, too."""
     publish_chain(origin, archives=4)
     url = origin.url("/feed")
     async with replicas(postgres_url, tmp_path) as (one, other):
@@ -202,7 +202,7 @@ async def test_events_tell_how_far_another_replica_is_and_how_it_ends(
 async def test_after_the_database_was_restarted_replicas_go_on_by_themselves(
     tmp_path: Path, origin: Origin
 ) -> None:
-    """Who was at what is lost with a crash: walks are taken up, and each feed is at one replica's again."""
+    """A crash loses the leases."""
     if lack := postgres.what_lacks():
         pytest.skip(lack)
     publish_chain(origin, archives=4)

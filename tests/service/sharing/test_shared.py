@@ -1,4 +1,4 @@
-"""One replica among several: what it does itself, what it waits for, and when it stops."""
+"""One replica among several: its own work, its waits, and its stops."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ TAKEN_OVER = "UPDATE lease SET token = 'another''s', replica = 'another' WHERE n
 
 @pytest.fixture(autouse=True)
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let what happens each second happen at once."""
+    """Let periodic tasks run at once."""
     for name in ("LOOK_SECONDS", "ADOPT_SECONDS", "RETRY_SECONDS"):
         set_constant(monkeypatch, name, 0.01)
-    # What two signs of life find taken here, and nothing knows of, is given back: on a busy machine a lease
-    # may be in the database for a moment before whoever took it hears of it.
+    # Leases here that two signs of life find unused are released: on a busy machine a lease
+    # may be in the database for a moment before its replica hears of it.
     set_constant(monkeypatch, "BEAT_SECONDS", 0.2)
 
 
@@ -55,7 +55,7 @@ async def store(postgres_url: str) -> AsyncIterator[SharedStore]:
 
 @pytest.fixture
 async def feed(store: SharedStore) -> FeedRow:
-    """The one feed that there is."""
+    """The only feed."""
     return await store.a_feed()
 
 
@@ -81,7 +81,7 @@ async def a_replica(store: SharedStore, clock: MovableClock | None = None) -> As
 
 
 class Work:
-    """Something to be done, which goes on for as long as a test wants."""
+    """Work that goes on until a test ends it."""
 
     def __init__(self) -> None:
         self.begun = 0
@@ -131,7 +131,7 @@ async def test_a_refresh_that_another_replica_has_done_is_not_done_again(
 async def test_who_waits_for_a_refresh_elsewhere_hears_how_far_it_is(
     store: SharedStore, feed: FeedRow
 ) -> None:
-    """As it goes on, and that it has ended."""
+    """The waiter sees its progress, and its end."""
     work = Work()
     near = UnderWay(is_confirmed=True)
     far = UnderWay(is_walking=True, documents=3, entries=30, fetched=2, left=4, seconds=1.5)
@@ -152,7 +152,7 @@ async def test_who_waits_for_a_refresh_elsewhere_hears_how_far_it_is(
 
 
 async def test_a_feed_that_was_forgotten_is_refreshed_by_nobody(store: SharedStore, feed: FeedRow) -> None:
-    """Who waits for it begins anew."""
+    """The waiter begins anew."""
     work = Work()
     async with a_replica(store) as one:
         await store.execute("DELETE FROM feed")
@@ -164,7 +164,7 @@ async def test_a_feed_that_was_forgotten_is_refreshed_by_nobody(store: SharedSto
 async def test_a_refresh_that_is_cancelled_leaves_its_lease_until_it_is_released(
     store: SharedStore, feed: FeedRow
 ) -> None:
-    """At the end of the program others take it up; a feed that is forgotten is nobody's."""
+    """Others continue it; a forgotten feed has no lease."""
     work = Work()
     async with a_replica(store) as one:
         refreshing = asyncio.create_task(one.refresh(wanted(feed), work.refresh))
@@ -172,7 +172,7 @@ async def test_a_refresh_that_is_cancelled_leaves_its_lease_until_it_is_released
         refreshing.cancel()
         await asyncio.wait({refreshing})
         assert work.stopped == 1
-        async with one.task("purge"):  # what is given back before that is so in the table, too
+        async with one.task("purge"):  # the table shows the release, too
             pass
 
         async def is_over() -> bool:
@@ -185,7 +185,7 @@ async def test_a_refresh_that_is_cancelled_leaves_its_lease_until_it_is_released
 
 
 async def test_a_feed_is_taken_for_its_first_refresh_as_it_is_made(store: SharedStore, feed: FeedRow) -> None:
-    """Another replica that sees it in the next moment waits, and does not ask the publisher once more."""
+    """Another replica does not ask the publisher again."""
     work = Work()
     work.may_end.set()
     async with a_replica(store) as one, a_replica(store) as other:
@@ -207,7 +207,7 @@ async def test_a_feed_is_taken_for_its_first_refresh_as_it_is_made(store: Shared
 async def test_a_feed_that_was_there_is_refreshed_as_it_was_when_it_was_taken(
     store: SharedStore, feed: FeedRow
 ) -> None:
-    """Two URLs lead to it: another replica may have refreshed it since the second opening has read it."""
+    """Another replica may have refreshed it since the second URL's opening."""
     begun: list[FeedRow] = []
 
     async def refresh(feed: FeedRow) -> None:
@@ -223,7 +223,7 @@ async def test_a_feed_that_was_there_is_refreshed_as_it_was_when_it_was_taken(
 async def test_what_a_dead_replica_was_at_is_done_by_who_waits_for_it(
     store: SharedStore, feed: FeedRow
 ) -> None:
-    """And by one that nobody asks, if none waits."""
+    """An idle replica does it, if none waits."""
     dead, work, adopted = Work(), Work(), list[FeedRow]()
     work.may_end.set()
     async with a_replica(store) as one:
@@ -255,7 +255,7 @@ async def test_what_a_dead_replica_was_at_is_done_by_who_waits_for_it(
 async def test_a_replica_that_cannot_give_a_sign_of_life_stops_and_begins_again(
     store: SharedStore, feed: FeedRow, clock: MovableClock
 ) -> None:
-    """It writes nothing of what it was at; then it is another one, and does it if it is still to be done."""
+    """The replica drops its unfinished work, gets a new identity, and does the rest."""
     work = Work()
     async with a_replica(store, clock) as one:
         name = one.replica.name
@@ -280,7 +280,7 @@ async def test_a_replica_that_cannot_give_a_sign_of_life_stops_and_begins_again(
             await store.own.write(fence)
         again = asyncio.create_task(one.refresh(wanted(feed), work.refresh))
         await asyncio.sleep(0.05)
-        assert work.begun == 1  # the others take the old one for alive still
+        assert work.begun == 1  # the others still think the old one alive
         await store.age(DEAD_SECONDS, name)
         await work.has_begun(2)
         work.may_end.set()
@@ -291,7 +291,7 @@ async def test_a_replica_that_cannot_give_a_sign_of_life_stops_and_begins_again(
 async def test_a_replica_that_is_cut_off_waits_for_no_other(
     store: SharedStore, feed: FeedRow, clock: MovableClock
 ) -> None:
-    """Nobody could tell it when that one has ended."""
+    """The replica could not learn of the other one's end."""
     work = Work()
     async with a_replica(store) as one, a_replica(store, clock) as other:
         refreshing = asyncio.create_task(one.refresh(wanted(feed), work.refresh))
@@ -314,7 +314,7 @@ async def test_a_replica_that_is_cut_off_waits_for_no_other(
 async def test_a_replica_whose_loop_is_late_is_alive(
     store: SharedStore, feed: FeedRow, clock: MovableClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A thread gives its signs of life: what it was at goes on, and nothing is fetched again."""
+    """A thread sends its signs of life; nothing is fetched again."""
     work = Work()
 
     async def late(*_: object) -> Beat:
@@ -339,7 +339,7 @@ async def test_a_replica_whose_loop_is_late_is_alive(
 async def test_a_replica_that_is_cut_off_by_a_full_database_says_so(
     store: SharedStore, clock: MovableClock
 ) -> None:
-    """Its signs of life cannot be written either; who asks for a new feed is told what is the matter."""
+    """A request for a new feed gets the reason."""
     async with a_replica(store, clock) as one:
         store.error = StorageFullError("the database cannot be written")
         clock.ahead_seconds += CUT_OFF_SECONDS
@@ -358,7 +358,7 @@ async def test_a_replica_that_is_cut_off_by_a_full_database_says_so(
 
 @pytest.mark.fault("103")
 async def test_who_finds_that_another_has_taken_over_stops(store: SharedStore, feed: FeedRow) -> None:
-    """The database is right, whatever a replica believes of itself; what is left to do is done after that."""
+    """The database outranks a replica's belief about itself; the rest is done afterwards."""
     work = Work()
     async with a_replica(store) as one:
         want = wanted(feed, is_due=False, insists=True)
@@ -378,7 +378,7 @@ async def test_who_finds_that_another_has_taken_over_stops(store: SharedStore, f
 async def test_what_somebody_here_waits_for_is_adopted_by_nobody_else_here(
     store: SharedStore, feed: FeedRow, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Who waits takes it up; a claim that nothing is begun under would only hold that up."""
+    """The waiter continues it; an unused claim would only delay that."""
     set_constant(monkeypatch, "LOOK_SECONDS", 0.5)
     dead, work, adopted = Work(), Work(), list[FeedRow]()
     work.may_end.set()
@@ -401,7 +401,7 @@ async def test_what_somebody_here_waits_for_is_adopted_by_nobody_else_here(
 async def test_walks_are_taken_up_when_the_database_has_lost_who_was_at_them(
     store: SharedStore, feed: FeedRow
 ) -> None:
-    """After a crash of the server there are no leases of dead replicas to be found."""
+    """After a crash of the server no leases of dead replicas are found."""
     adopted = list[FeedRow]()
     async with a_replica(store) as one:
         adopting = asyncio.create_task(one.adopt(lambda _: True, adopted.append))
@@ -416,7 +416,7 @@ async def test_walks_are_taken_up_when_the_database_has_lost_who_was_at_them(
 
 
 async def test_what_is_claimed_and_not_begun_is_given_back(store: SharedStore, feed: FeedRow) -> None:
-    """Whoever was to begin it was cancelled."""
+    """The starter of the work was cancelled."""
     async with a_replica(store) as one, a_replica(store) as other:
         assert await one.claim(1, lambda _: True) == feed
         assert await other.claim(1, lambda _: True) is None
@@ -428,7 +428,7 @@ async def test_what_is_claimed_and_not_begun_is_given_back(store: SharedStore, f
 
 
 async def test_a_task_is_done_by_one_replica_at_a_time(store: SharedStore) -> None:
-    """And by the next one after it, also when it failed."""
+    """The next one does it afterwards, also after a failure."""
     async with a_replica(store) as one, a_replica(store) as other:
         with suppress(ZeroDivisionError):
             async with one.task("purge") as is_mine:
@@ -445,7 +445,7 @@ async def test_a_task_is_done_by_one_replica_at_a_time(store: SharedStore) -> No
 async def test_what_could_not_be_given_back_is_when_the_database_is_there(
     store: SharedStore, feed: FeedRow, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Nobody waits longer for it than for the database: not until a sign of life finds it unused."""
+    """Nobody waits for the sign of life that would find it unused."""
     set_constant(monkeypatch, "BEAT_SECONDS", 60.0)
     work = Work()
     work.error = PublisherError("broken", url=URL)
