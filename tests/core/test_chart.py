@@ -1,4 +1,4 @@
-"""wholefeed.core.words: what is drawn and said of how far a history reaches."""
+"""wholefeed.core.words: the chart and text about the extent of a history."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ MARCH = month_number(2012, 3)
 
 
 def test_a_month_has_a_name() -> None:
-    """A number of a month is told as people write it, whatever the year."""
+    """A month's number is written in people's form, for any year."""
     assert [month_in_words(month_number(*each)) for each in ((1, 1), (2012, 12), (9999, 7))] == [
         "January 1", "December 2012", "July 9999",
     ]  # fmt: skip
 
 
 def test_each_month_between_the_first_and_the_last_has_a_bar() -> None:
-    """Months without entries have one, too, of no height: else nobody would see them."""
+    """Empty months have one of no height, so that they stay visible."""
     chart = chart_of({MARCH: 4, MARCH + 2: 1})
     assert chart is not None
     assert [(bar.label, bar.entries) for bar in chart.bars] == [
@@ -50,7 +50,7 @@ def test_each_month_between_the_first_and_the_last_has_a_bar() -> None:
 
 @pytest.mark.parametrize("months", [1, 2, 5, MOST_BARS])
 def test_no_bar_is_a_block(months: int) -> None:
-    """A feed of one month has a bar as others have, in the middle of its place, where its label stands."""
+    """A feed of one month has an ordinary bar above its label."""
     chart = chart_of({MARCH + month: 1 for month in range(months)})
     assert chart is not None
     place = WIDTH / months
@@ -70,14 +70,14 @@ def test_no_bar_is_a_block(months: int) -> None:
     ],
 )
 def test_what_is_too_long_is_told_in_larger_units(months: int, unit: str, first: str, bars: int) -> None:
-    """More than 60 months are told by year; a date of long ago does not make ten thousand bars."""
+    """More than 60 months become years; a very old date does not make ten thousand bars."""
     chart = chart_of({MARCH: 1, MARCH + months - 1: 1})
     assert chart is not None
     assert (chart.unit, chart.bars[0].label, len(chart.bars)) == (unit, first, bars)
 
 
 def test_gaps_are_of_months_also_where_bars_are_years() -> None:
-    """A pause of half a year is told though no year is without entries; of many the longest."""
+    """A pause of half a year is named even if every year has entries; the longest first."""
     months = {MARCH: 1, MARCH + 7: 1, **{MARCH + 8 + 2 * n: 1 for n in range(40)}}
     chart = chart_of(months)
     assert chart is not None
@@ -92,13 +92,13 @@ def test_gaps_are_of_months_also_where_bars_are_years() -> None:
     ("most", "top"), [(1, 2), (2, 2), (3, 4), (5, 6), (7, 10), (11, 20), (61, 100), (12_345, 20_000)]
 )
 def test_the_axis_ends_at_a_round_number_whose_half_is_one(most: int, top: int) -> None:
-    """What stands beside the axis can be read at a glance."""
+    """The axis can be read at a glance."""
     assert axis_top(most) == top
 
 
 @given(st.dictionaries(st.integers(12, 12 * 9999 + 11), st.integers(1, 10**6), min_size=1, max_size=30))
 def test_no_entry_is_lost_and_nothing_stands_outside(months: dict[int, int]) -> None:
-    """Whatever the dates are: all entries are told, in few bars, and bars and marks are within the chart."""
+    """For any dates: few bars count all entries, within the chart."""
     chart = chart_of(months, [Hole("u", None, min(months)), Hole("v", min(months), max(months))])
     assert chart is not None
     assert sum(bar.entries for bar in chart.bars) == sum(months.values())
@@ -116,7 +116,7 @@ def test_no_entry_is_lost_and_nothing_stands_outside(months: dict[int, int]) -> 
 
 
 def places(*kinds: str) -> list[ChartPlace]:
-    """Of each document its months (`3-5`), nothing (``), or that it is missing (`?`), newest first."""
+    """Each document's months (`3-5`), nothing (``), or missing (`?`), newest first."""
     return [
         ChartPlace(f"/{n}", each == "?", ChartSpan(*map(int, each.split("-"))) if "-" in each else None)
         for n, each in enumerate(kinds)
@@ -138,13 +138,13 @@ def places(*kinds: str) -> list[ChartPlace]:
 def test_a_missing_document_is_placed_by_those_around_it(
     chain: tuple[str, ...], after: int | None, before: int | None
 ) -> None:
-    """R34: what the document in front and the one behind hold says when its entries may be of."""
+    """R34: the documents before and after bound the dates of its entries."""
     for hole in holes_of(places(*chain)):
         assert (hole.after, hole.before) == (after, before)
 
 
 def test_where_a_missing_document_is_stands_in_words_and_in_the_chart() -> None:
-    """R16: the chart does not say it by colour alone."""
+    """R16: the chart does not depend on colour alone."""
     behind, between = Hole("/1", None, MARCH), Hole("/2", MARCH, MARCH + 6)
     assert behind.words == "before March 2012"
     assert between.words == "between March 2012 and September 2012"

@@ -1,4 +1,4 @@
-"""What is said of publishers, decided without a network: how looks at a feed are judged."""
+"""Statements about publishers, decided without a network from looks at a feed."""
 
 from __future__ import annotations
 
@@ -37,13 +37,13 @@ MONTH = 24 * 31
 
 
 def read(path: str, body: bytes, headers: Mapping[str, str] = {"etag": '"1"'}) -> ExaminedDocument:
-    """A document as it is kept, with a validator unless something else is said."""
+    """A stored document, with a validator by default."""
     sender = Sender(url=SITE + path, media_type="application/atom+xml", fetched_at=NOW)
     return examine(body, sender, headers=headers, urls=[SITE + path], max_depth=256)
 
 
 def a_feed(*archives: list[Item], items: tuple[Item, ...] = (an_item("new", 9000),)) -> CheckLook:
-    """A sound feed whose archives, newest first, hold these."""
+    """A sound feed whose archives, newest first, have these entries."""
     numbers = range(len(archives), 0, -1)
     first = f"/{len(archives)}" if archives else None
     documents = [read("/feed", atom(*items, self="/feed", prev_archive=first))]
@@ -57,7 +57,6 @@ def a_feed(*archives: list[Item], items: tuple[Item, ...] = (an_item("new", 9000
 def said(
     first: CheckLook, second: CheckLook | None = None, now: float = NOW, **leads: str | None
 ) -> list[str]:
-    """The rules that are not kept, by name."""
     led = {f"{SITE}/{name}": target for name, target in leads.items()}
     return [each.rule.name for each in check(first, second or first, leads=led, now=now)]
 
@@ -80,12 +79,12 @@ def some(number: int, first: int = 0) -> list[Item]:
 def test_an_archive_that_is_shorter_than_all_others_may_grow(
     sizes: tuple[int, ...], expected: list[str]
 ) -> None:
-    """RFC 5005, section 4: where two others at least have one size, and it has less; else nothing shows."""
+    """RFC 5005, section 4: at least two others must have one larger size."""
     assert said(a_feed(*[some(size, 100 * place) for place, size in enumerate(sizes)])) == expected
 
 
 def test_entries_that_move_to_another_archive_are_told() -> None:
-    """R35; RFC 5005, section 4: between the two looks an entry came, and others moved on."""
+    """R35; RFC 5005, section 4: one came between the looks, and others moved."""
     first = a_feed([an_item("d", 4), an_item("c", 3)], [an_item("b", 2), an_item("a", 1)])
     second = a_feed([an_item("e", 5), an_item("d", 4)], [an_item("c", 3), an_item("b", 2)], [an_item("a", 1)])
     moved = CheckLook(
@@ -113,7 +112,7 @@ def test_entries_that_move_to_another_archive_are_told() -> None:
 def test_an_archive_of_a_month_that_goes_on_may_grow(
     months: tuple[int, ...], now_month: int, expected: list[str]
 ) -> None:
-    """RFC 5005, section 4: where each archive is of a month of its own, and the newest of this one."""
+    """RFC 5005, section 4: each archive has a month of its own, this one the newest."""
     now = BASE_AT + 3600.0 * MONTH * now_month + 360_000
     held = [some(place + 1, MONTH * month + 10 * place) for place, month in enumerate(months)]
     assert said(a_feed(*held), now=now) == expected
@@ -122,7 +121,7 @@ def test_an_archive_of_a_month_that_goes_on_may_grow(
 
 
 def test_an_archive_of_a_year_that_goes_on_may_grow() -> None:
-    """RFC 5005, section 4: the same of years, whatever months are in them."""
+    """RFC 5005, section 4: the same for years, with any months."""
     years = [[*some(2 + year, 8766 * year), *some(1, 8766 * year + 500)] for year in (2, 1, 0)]
     assert said(a_feed(*years), now=BASE_AT + 3600.0 * (2 * 8766 + 600)) == ["archive-growing"]
     assert said(a_feed(*years), now=BASE_AT + 3600.0 * (3 * 8766 + 600)) == []
@@ -138,7 +137,7 @@ def test_an_archive_of_a_year_that_goes_on_may_grow() -> None:
     ],
 )
 def test_a_current_leads_back_by_whatever_way(there: str | None, expected: list[str]) -> None:
-    """RFC 5005, section 4: what counts is where its target leads to."""
+    """RFC 5005, section 4: only its final target counts."""
     look = a_feed(some(2))
     archive = read("/1", atom(*some(2), archive=True, self="/1", current="/alias"))
     look = CheckLook(look.kind, [look.feed, archive])
@@ -147,8 +146,9 @@ def test_a_current_leads_back_by_whatever_way(there: str | None, expected: list[
 
 
 def test_ids_are_compared_by_link_and_title_or_date() -> None:
-    """RFC 4287, section 4.2.6: the same link says nothing alone; with the same title it does, not in one
-    document."""
+    """RFC 4287, section 4.2.6: the same link proves nothing alone, but with the title, except in one
+    document.
+    """
     body = atom(*some(2), archive=True, self="/1", current="/feed")
     renamed = body.replace(b"<id>urn:e0<", b"<id>urn:new<")
     feed = a_feed(some(2)).feed
@@ -165,7 +165,7 @@ def test_ids_are_compared_by_link_and_title_or_date() -> None:
 
 
 def test_thousands_of_differing_ids_take_no_time() -> None:
-    """What a hostile publisher sends is judged in the time of its length: 20,000 entries with new ids."""
+    """A hostile publisher's 20,000 entries are judged in linear time."""
     body = atom(*some(20_000), archive=True, self="/1", current="/feed")
     renamed = body.replace(b"<id>urn:", b"<id>urn:x")
     feed = a_feed(some(1)).feed
@@ -177,7 +177,7 @@ def test_thousands_of_differing_ids_take_no_time() -> None:
 
 @pytest.mark.parametrize(("ahead_seconds", "expected"), [(500, []), (700, ["updated-in-future"])])
 def test_clocks_may_differ_a_little(ahead_seconds: float, expected: list[str]) -> None:
-    """RFC 4287, section 4.2.15: what is ten minutes ahead of the time of the fetch is in the future."""
+    """RFC 4287, section 4.2.15: an instant ten minutes after the fetch is in the future."""
     body = atom(an_item("e", 0), self="/feed", complete=True).replace(
         stamp(0).encode(), format_rfc3339(NOW + ahead_seconds).encode(), 1
     )
@@ -185,7 +185,7 @@ def test_clocks_may_differ_a_little(ahead_seconds: float, expected: list[str]) -
 
 
 def test_remarks_of_the_walk_are_told() -> None:
-    """RFC 5005, section 6: a circle that links do not show is a loop, too; a limit is no error."""
+    """RFC 5005, section 6: a circle invisible in links is a loop; a limit is no error."""
     look = a_feed(some(2))
     feed = read("/feed", atom(an_item("new", 9000), self="/feed", prev_archive="/lost"))
     circle = CheckLook(look.kind, [feed, *look.archives], (), {ChainLoop.code: "back"})
@@ -196,13 +196,13 @@ def test_remarks_of_the_walk_are_told() -> None:
 
 
 def test_what_an_archive_of_json_cannot_say_is_not_asked_for() -> None:
-    """RFC 5005, appendix B: fh:archive has no place in a JSON Feed."""
+    """RFC 5005, appendix B: JSON Feed has no fh:archive."""
     documents = [read(f"/{name}", json_feed(*some(1))) for name in ("feed", "1")]
     assert said(CheckLook(Kind.ARCHIVED, documents)) == ["current-missing"]
 
 
 def test_each_is_told_once_and_in_the_order_of_the_rules() -> None:
-    """Errors come first; the same twice is one."""
+    """Errors come first; duplicates are reported once."""
     found = [finding("no-history", SITE), finding("loop", SITE, 3, relation="next", target=SITE)]
     assert [each.rule.name for each in in_order(found + found)] == ["loop", "no-history"]
     assert [each.is_error for each in RULES.values()] == sorted(
@@ -211,7 +211,7 @@ def test_each_is_told_once_and_in_the_order_of_the_rules() -> None:
 
 
 def test_what_is_no_feed_is_not_judged() -> None:
-    """Whoever fetched it says so; the line of a parser's error is known where the parser says it."""
+    """The caller says so; an error's line is the parser's, if known."""
     with pytest.raises(ParseError):
         read("/feed", b"nothing")
     assert line_in("expected JSON, got an error: Expecting value: line 2 column 10 (char 54)") == 2
@@ -219,14 +219,14 @@ def test_what_is_no_feed_is_not_judged() -> None:
 
 
 def test_credentials_are_not_shown() -> None:
-    """A URL with a password is shown without it, in `document` and wherever else it stands."""
+    """A URL's password is hidden in `document` and everywhere else."""
     assert (
         finding("no-history", "http://ann:secret@site.test/feed?a=1").document == "http://site.test/feed?a=1"
     )
 
 
 def test_the_page_for_publishers_lists_every_rule() -> None:
-    """docs/publishing.md has a row for each rule, in order, with its level and its source."""
+    """docs/publishing.md has a row for each, in order, with level and source."""
     rows = re.findall(
         r"^\| `([a-z-]+)` \| (error|warning) \| .+ \| ([^|]+) \|$", text(DOCS / "publishing.md"), re.MULTILINE
     )
@@ -237,7 +237,7 @@ def test_the_page_for_publishers_lists_every_rule() -> None:
 
 
 def test_every_rule_is_shown_by_a_test() -> None:
-    """Each rule stands in a test that makes a publisher break it, or a look that does."""
+    """Each rule is in a test whose publisher or look breaks it."""
     files = [Path(__file__), TESTS / "cli" / "test_check.py"]
     named = {
         node.value
@@ -262,14 +262,14 @@ def sent(path: str, body: bytes) -> ExaminedDocument:
     ],
 )
 def test_the_date_of_a_tombstone_is_read_as_xml(attributes: str, *, is_found: bool) -> None:
-    """RFC 6721, section 3: the attribute, whatever stands in its tag."""
+    """RFC 6721, section 3: the attribute, beside any others."""
     element = f'<at:deleted-entry xmlns:at="http://purl.org/atompub/tombstones/1.0" {attributes}/>'
     found = sent("/feed", atom(an_item("a", 1), extra=element)).findings
     assert any(each.rule.name == "tombstone-undated" for each in found) is is_found
 
 
 def test_entries_of_other_dates_are_no_copies() -> None:
-    """A status page: each notice has the same title, and leads to the same page."""
+    """A status page's notices share one title and link."""
 
     def notice(name: str, year: int) -> str:
         title = "<title>Maintenance</title><link href='http://site.test/status'/>"

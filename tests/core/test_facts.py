@@ -1,4 +1,4 @@
-"""wholefeed.core.facts: what is known of entries, packed."""
+"""wholefeed.core.facts: packed facts about entries."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ FACTS = st.builds(
 
 @given(st.lists(FACTS))
 def test_what_is_packed_comes_out_as_it_was(entries: list[EntryFacts]) -> None:
-    """To the bit, as often as one goes through it, and each view says the same."""
+    """To the bit, after any number of rounds, in each view."""
     packed = PackedEntries.pack(entries)
     assert len(packed) == len(entries)
     for _ in range(2):
@@ -37,7 +37,7 @@ def test_what_is_packed_comes_out_as_it_was(entries: list[EntryFacts]) -> None:
 
 
 def test_entries_take_their_own_dates_or_those_of_copies() -> None:
-    """Of remembered copies the dates count that they were remembered with (R10)."""
+    """Remembered copies have the dates stored with them (R10)."""
     document = parse(BODIES["atom"], "http://a.test/")
     first = document.entries[0]
     size = first.end - first.start

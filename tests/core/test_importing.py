@@ -1,4 +1,4 @@
-"""wholefeed.core.importing: which kept documents belong to a feed, and of which time they are (I1)."""
+"""wholefeed.core.importing: the kept documents that belong to a feed, and their dates (I1)."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def why(kept: Named, feed: Named, *, has_common: bool = False, is_forced: bool =
     ],
 )  # fmt: skip
 def test_a_document_belongs_by_what_it_says(kept: Named, feed: Named, expected: str) -> None:
-    """I1, R24: by its host only where neither names anything better."""
+    """I1, R24: by host only if neither has a better name."""
     assert why(kept, feed) == expected
 
 
@@ -78,5 +78,5 @@ def test_no_one_overrules_the_format() -> None:
 def test_its_time_is_said_or_its_newest_date_or_the_file_s(
     given: float | None, dates: list[float | None], file_at: float | None, expected: float
 ) -> None:
-    """I1: and never of a time to come."""
+    """I1: and never in the future."""
     assert time_of(given, dates, file_at, now=NOW) == expected

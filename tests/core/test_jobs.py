@@ -1,4 +1,4 @@
-"""wholefeed.core.jobs: one reading says all that is to be known of a document, and what is sent of it."""
+"""wholefeed.core.jobs: one reading of a document yields its facts and its sent text."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ DEPTH = 256
 
 @pytest.mark.parametrize("name", BODIES)
 def test_a_document_is_told_as_the_parser_reads_it(name: str) -> None:
-    """Nothing is lost on the way, and nothing that was read is read once more to be sent."""
+    """No fact is lost, and sending needs no second reading."""
     body, sender = BODIES[name], a_sender(name)
     document, stored = parse(body, sender.url, sender.media_type), Stored(body, sender.url, sender.media_type)
     composed = compose(stored)
@@ -58,14 +58,14 @@ def test_a_document_is_told_as_the_parser_reads_it(name: str) -> None:
 
 
 def test_a_document_of_another_family_is_not_rendered() -> None:
-    """R23: it does not join the feed, and has no place in its segments."""
+    """R23: it does not join the feed or its segments."""
     style = compose(Stored(BODIES["atom"], "http://a.test/", "")).style
     assert read_document(BODIES["rss"], a_sender(), max_depth=DEPTH, style=style).rendered is None
     assert read_document(BODIES["rss"], a_sender(), max_depth=DEPTH).rendered is None
 
 
 def test_instants_far_in_the_future_do_not_count_for_the_span() -> None:
-    """R10: a date of more than a day after the fetch is none."""
+    """R10: a date over a day after the fetch does not count."""
     body = BODIES["atom"]
     read = read_document(body, a_sender(), max_depth=DEPTH)
     known = sorted(each.order_at for each in read.facts.entries if each.order_at is not None)
@@ -75,7 +75,7 @@ def test_instants_far_in_the_future_do_not_count_for_the_span() -> None:
 
 
 def test_the_dates_of_copies_count_where_there_is_one_for_each() -> None:
-    """A newer parser may find another number of entries in a memory document than were written into it."""
+    """A newer parser may find another count than was written."""
     stored = Stored(BODIES["atom"], "http://a.test/", "")
     dates = [CopyDates(float(n), 9.0, None, None) for n in range(3)]
     assert [each.updated_at for each in read_again(stored, dates).entries] == [0.0, 1.0, 2.0]
@@ -83,7 +83,7 @@ def test_the_dates_of_copies_count_where_there_is_one_for_each() -> None:
 
 
 def test_what_is_no_feed_is_refused_as_the_parser_does() -> None:
-    """With its slug; a stored body knows no limit of depth."""
+    """With its slug; a stored body has no limit of depth."""
     deep = BODIES["atom"].replace(b"<entry>", b"<entry>" + b"<d>" * 300 + b"</d>" * 300, 1)
     for body, slug in ((deep, "xml-limit"), (b"<html/>", "not-a-feed")):
         with pytest.raises(ParseError) as caught:
@@ -92,7 +92,7 @@ def test_what_is_no_feed_is_refused_as_the_parser_does() -> None:
     assert len(read_again(Stored(deep, "http://a.test/", "")).entries) == 3
 
 
-# What is sent of documents
+# Sent parts of documents
 
 
 def a_stored(body: bytes) -> Stored:
@@ -105,7 +105,7 @@ def text(rendered: Rendered) -> str:
 
 
 def order(rendered: Rendered, names: str) -> str:
-    """Which of the entries of that name stand there, from the top."""
+    """Entries of that name, from the top."""
     places = {text(rendered).find(f"text of {name}<"): name for name in names}
     return "".join(name for place, name in sorted(places.items()) if place >= 0)
 
@@ -120,7 +120,7 @@ STYLE = compose(NEWER).style
     ("live", "expected"), [((0, 1, 2), "bcayx"), ((0, 2, 17), "cayx"), ((), "yx")], ids=str
 )
 def test_live_entries_stand_newest_first_in_each_document(live: tuple[int, ...], expected: str) -> None:
-    """R10, R20: what an older parser counted beyond the last entry is none."""
+    """R10, R20: an older parser's entries beyond the last are ignored."""
     rendered = render([Part(NEWER, live), Part(OLDER, None)], STYLE)
     assert order(rendered, "abcxy") == expected
     assert rendered.entries == len(expected)
@@ -129,7 +129,7 @@ def test_live_entries_stand_newest_first_in_each_document(live: tuple[int, ...],
 
 
 def test_what_was_rendered_before_joins_what_was_parsed() -> None:
-    """One segment is the same, whichever shapes its documents are in."""
+    """A segment is the same for any shapes of its documents."""
     style = STYLE._replace(lists_members=True)
     shapes = [Part(NEWER, None), Part(OLDER.parse(), (0, 1)), Part(EMPTY, None), Part(NEWER.parse(), None)]
     one_by_one = [Part(render([part], style), None) for part in shapes]
@@ -137,7 +137,7 @@ def test_what_was_rendered_before_joins_what_was_parsed() -> None:
 
 
 def test_large_documents_become_one_segment_without_being_deflated_again() -> None:
-    """All that is known of it is what it would be if it were; its blocks follow one another as they are."""
+    """Its facts are those of any segment; its blocks follow one another unchanged."""
     style = STYLE._replace(lists_members=True)
     names = [f"{'w' * JOINED_BYTES}{number}" for number in range(4)]
     large = [
@@ -154,7 +154,7 @@ def test_large_documents_become_one_segment_without_being_deflated_again() -> No
 
 
 def test_what_leans_on_the_head_says_so() -> None:
-    """An entry without an author gets its own document's where the head has another (RFC 4287, 4.2.1)."""
+    """An entry without author gets its own document's if the head has another (RFC 4287, 4.2.1)."""
     by_a = a_stored(atom(an_item("a", 1), extra="<author><name>A</name></author>"))
     by_b = a_stored(atom(an_item("b", 1), extra="<author><name>B</name></author>"))
     style = compose(by_a).style
@@ -178,7 +178,7 @@ def test_what_is_rendered_says_which_entries_it_has() -> None:
 
 
 def test_entries_of_several_segments_become_one() -> None:
-    """R20: in the order that is wanted, with all that is known of each, as if it had been rendered so."""
+    """R20: in the requested order, with all facts, as if rendered together."""
     style = STYLE._replace(lists_members=True)
     both = render([Part(NEWER, None), Part(OLDER, None)], style)
     sources = {-1: render([Part(NEWER, None)], style), -2: render([Part(OLDER, None)], style)}

@@ -1,4 +1,4 @@
-"""What kind of feed a document belongs to, and where its links lead (rules R0 to R7, R11, R12)."""
+"""A document's kind of feed, and the targets of its links (rules R0 to R7, R11, R12)."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def dead(navigation: Navigation) -> Note | None:
 
 @pytest.mark.parametrize("history", [{"complete": ""}, {"stateful": "0"}])
 def test_does_not_call_a_document_complete_that_came_in_part(history: dict[str, str]) -> None:
-    """R1, R5: received whole."""
+    """R1, R5: completeness needs the whole document."""
     document = a_document(history=history, notes=[DocumentUnavailable(FEED, reason="truncated")])
     assert classify(document).kind is Kind.PLAIN
 
@@ -64,8 +64,9 @@ ITUNES = 'xmlns:itunes="http://www.itunes.com/dtds/podcast-1.0.dtd"'
     ],
 )
 def test_an_address_that_the_publisher_names_is_noted(written: str, href: str | None) -> None:
-    """R25: itunes:new-feed-url is noted, without credentials, unless it names the document itself, as it does
-    at the new address for years."""
+    """R25: itunes:new-feed-url, without credentials. At the new address, documents name themselves for years,
+    without a note.
+    """
     element = f"<itunes:new-feed-url {ITUNES}>{written}</itunes:new-feed-url>"
     navigation = classify(parse(rss(extra=element), "http://o.test/podcast"))
     assert [(note.kind, note.facts["href"]) for note in navigation.notes] == (
@@ -80,7 +81,7 @@ def test_an_empty_element_names_no_address() -> None:
 
 
 def test_names_the_neighbours_of_a_document() -> None:
-    """R2, R3: self, current, prev-archive and next-archive of one head give the four URLs, without a note."""
+    """R2, R3: self, current, prev-archive and next-archive give four URLs, without a note."""
     relations = ("self", "current", "prev-archive", "next-archive")
     links = [a_link(relation, f"/{relation}") for relation in relations]
     navigation = classify(a_document(*links, a_link("self", "/another")))
@@ -129,7 +130,7 @@ def test_of_several_links_the_first_http_one_counts() -> None:
 def test_of_several_links_the_one_of_the_chains_format_counts(
     family: Family, types: list[str], chosen: int
 ) -> None:
-    """R12; where none fits, the first one: the type is advisory (RFC 4287, 4.2.7.3)."""
+    """R12; if none fits, the first one: the type is advisory (RFC 4287, 4.2.7.3)."""
     links = [a_link("prev-archive", f"/{place}", kind) for place, kind in enumerate(types)]
     navigation = classify(a_document(*links, family=family))
     assert older_url(navigation) == f"http://o.test/{chosen}"
@@ -148,7 +149,7 @@ def test_the_document_wins_over_its_header() -> None:
 
 @pytest.mark.parametrize("href", ["", "ftp://o.test/x"])
 def test_the_header_helps_where_the_documents_link_cannot_be_followed(href: str) -> None:
-    """R11, R12; row 61: behind an empty or non-http prev-archive the one of the Link header is followed."""
+    """R11, R12; row 61: after an empty or non-http prev-archive, the Link header's is followed."""
     navigation = classify(a_document(a_link("prev-archive", href)), ["</2003/11>; rel=prev-archive"])
     assert older_url(navigation) == ARCHIVE
     assert navigation.notes == (BadLink(FEED, relation="prev-archive", href=href),)
@@ -170,7 +171,7 @@ def test_the_header_helps_where_the_documents_link_cannot_be_followed(href: str)
 def test_a_chain_whose_only_older_link_cannot_be_followed_ends_there_unfinished(
     relation: str, href: str, is_dead: bool
 ) -> None:
-    """R2, R11, R14; docs/faults.md rows 8, 16 and 20; as it is stored too. An empty one is no link."""
+    """R2, R11, R14; docs/faults.md rows 8, 16 and 20; also from the store. An empty link does not count."""
     is_element = relation == "fh:prev"
     links = [] if is_element else [a_link(relation, href)]
     navigation = classify(a_document(*links, history={"prev": href} if is_element else {}))
@@ -191,7 +192,7 @@ def test_notes_show_no_credentials() -> None:
 
 
 def test_notes_are_few_whatever_the_head_holds() -> None:
-    """Thirty thousand links in one head make a bounded number of notes, in memory and in /status."""
+    """Thirty thousand links make few notes, in memory and in /status."""
     links = [a_link(relation, f"/{n}") for relation in ("next", "last", "first") for n in range(10_000)]
     assert len(classify(a_document(*links)).notes) == MAX_LINK_NOTES
 
@@ -210,7 +211,7 @@ def test_notes_are_few_whatever_the_head_holds() -> None:
 def test_leads_to_the_subscription_document(
     current: str | None, elsewhere: str | None, history: list[str]
 ) -> None:
-    """R3; -05, 6.1: by `current` alone, whether the document is marked as an archive or not."""
+    """R3; -05, 6.1: by `current` alone, for a marked archive or not."""
     links = [] if current is None else [a_link("current", current)]
     navigation = classify(a_document(*links, a_link("next-archive", "/12"), history=history))
     assert current_elsewhere(navigation, FEED, "http://o.test/moved") == elsewhere
@@ -282,12 +283,12 @@ def flags(*values: tuple[str, str]) -> bool | None:
     ],
 )  # fmt: skip
 def test_a_flag_says_yes_no_or_nothing(name: str, text: str, meaning: bool | None) -> None:
-    """R4, R5; -00, 3: white space MUST be ignored; junk counts as absent."""
+    """R4, R5; -00, 3: white space MUST be ignored; invalid values count as absent."""
     assert flags((name, text)) is meaning
 
 
 def test_flags_that_contradict_each_other_take_nothing_away() -> None:
-    """R5, R25: repeated, or of two drafts, in any order."""
+    """R5, R25: repeated, or from two drafts, in any order."""
     assert flags(("stateful", "0"), ("incremental", "true")) is True
     assert flags(("incremental", "true"), ("incremental", "false")) is True
     assert flags(("stateful", "0"), ("stateful", "junk")) is False
@@ -304,7 +305,7 @@ evidence = st.dictionaries(
 def test_a_stored_document_is_recognised_as_it_was(
     links: dict[str, str], flag: str | None, is_archive: bool
 ) -> None:
-    """R14: whatever it was but complete, which the feed remembers."""
+    """R14: for any kind but complete, which the feed remembers."""
     held = links if flag is None else links | {"fh:incremental": flag}
     fresh = recognise(held, is_archive=is_archive)
     if fresh.kind is not Kind.COMPLETE:
@@ -380,7 +381,7 @@ def test_skips_links_of_another_context(anchor: str, is_taken: bool) -> None:
 
 
 def test_targets_count_from_the_url_of_the_document_and_are_bounded() -> None:
-    """R11, R12: an href that is no URL has no target; of 1,500 links only the first are read."""
+    """R11, R12: invalid hrefs have none; only the first of 1,500 links are read."""
     fields = ['<../11>; rel=prev-archive; type="Application/Atom+XML; charset=x"', "<http://[x>; rel=next"]
     assert header_links(fields, DOCUMENT) == [
         Link("prev-archive", "http://o.test/11", "application/atom+xml", "../11"),
@@ -391,7 +392,7 @@ def test_targets_count_from_the_url_of_the_document_and_are_bounded() -> None:
 
 @pytest.mark.parametrize("unit", [", ", "<", "<,", "<a>;", '<a>; x="', "<a>; x=\\"])
 def test_takes_linear_time_for_hostile_fields(unit: str) -> None:
-    """R12: a Link field of 64 KB that is built to be read over and over is parsed within a second."""
+    """R12: a hostile field of 64 KB is parsed within a second."""
     started = time.perf_counter()
     list(parse_link_field(unit * (64_000 // len(unit))))
     assert time.perf_counter() - started < 1
@@ -399,5 +400,5 @@ def test_takes_linear_time_for_hostile_fields(unit: str) -> None:
 
 @given(st.text(st.sampled_from('<>;,="\\ arel*'), max_size=60))
 def test_never_raises(field: str) -> None:
-    """R12: no Link field of any content makes the reading of a feed fail."""
+    """R12: no Link field breaks the reading of a feed."""
     header_links([field], DOCUMENT)

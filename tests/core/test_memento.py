@@ -1,4 +1,4 @@
-"""Web archives: when one is asked, what it is asked, and which of its copies are taken (R33)."""
+"""Web archives: when to ask, the questions, and the mementos to use (R33)."""
 
 from __future__ import annotations
 
@@ -64,8 +64,9 @@ def years(captures: list[Capture]) -> list[int]:
 def test_a_document_is_gone_when_its_publisher_will_not_give_it_any_more(
     reason: str, status: int | None, attempts: int, is_part: bool, expected: bool
 ) -> None:
-    """R33: at once where it says so, after a while where nothing is heard of its host, never for what this
-    proxy is not to ask; of a chain also where something else stands in a document's place."""
+    """R33: at once if the publisher says so, later if its host is silent, never for a forbidden URL. In a
+    chain, also if another document replaced it.
+    """
     assert is_gone(reason, status, attempts=attempts, is_part=is_part) is expected
     assert is_part or is_gone(reason, status, attempts=attempts) is expected
 
@@ -93,12 +94,12 @@ def test_a_document_is_gone_when_its_publisher_will_not_give_it_any_more(
 def test_nobody_s_secrets_and_nobody_s_network_are_told_to_an_archive(
     url: str, hosts: str, may: bool
 ) -> None:
-    """R33: but what history.memento_query_hosts lists; credentials never are."""
+    """R33: except queries of history.memento_query_hosts; credentials never leave."""
     assert may_be_sent(url, (hosts,)) is may
 
 
 def test_of_a_missing_document_the_newest_copy_comes_first() -> None:
-    """R33: others serve only if that is of no use."""
+    """R33: others serve only if the newest fails."""
     assert years(for_missing([a_capture(2015), a_capture(2019), a_capture(2017)], URL, now=NOW)) == [
         2019, 2017, 2015,
     ]  # fmt: skip
@@ -107,20 +108,20 @@ def test_of_a_missing_document_the_newest_copy_comes_first() -> None:
 
 
 def test_what_was_sent_as_html_is_tried_last() -> None:
-    """R33: it is mostly the page that stood there later."""
+    """R33: it is mostly a later page."""
     captures = [a_capture(2019, media_type="text/html; charset=utf-8"), a_capture(2015)]
     assert years(for_missing(captures, URL, now=NOW)) == [2015, 2019]
     assert years(for_gone(captures, URL, now=NOW)) == [2015]
 
 
 def test_of_a_feed_that_is_gone_all_copies_come_oldest_first() -> None:
-    """R33: each body once, as it was seen first; collapsing is of neighbours alone."""
+    """R33: each body once, at its first capture; indexes collapse neighbours only."""
     captures = [a_capture(2019, "a"), a_capture(2015, "a"), a_capture(2017, "b"), a_capture(2018, "a")]
     assert years(for_gone(captures, URL, now=NOW)) == [2015, 2017]
 
 
 def test_copies_of_anything_else_and_of_a_time_to_come_are_none() -> None:
-    """R33: whatever an index lists."""
+    """R33: for any rows of an index."""
     captures = [
         a_capture(2015, url="https://other.example.org/feed"),
         a_capture(2016, url="https://example.org/other"),
@@ -143,7 +144,7 @@ def test_copies_of_anything_else_and_of_a_time_to_come_are_none() -> None:
     ],
 )
 def test_what_is_one_url_to_an_archive(other: str, is_same: bool) -> None:
-    """R33: archives sort by SURT, which leaves out the scheme and `www.`."""
+    """R33: archives sort by SURT, without the scheme and `www.`."""
     assert is_same_resource(URL, other) is is_same
 
 
@@ -159,7 +160,7 @@ def test_what_is_one_url_to_an_archive(other: str, is_same: bool) -> None:
     ],
 )
 def test_a_copy_must_say_that_it_belongs(site_id: str, links: dict[str, str], expected: bool) -> None:
-    """R33, R24: the domain may be somebody else's now; a channel that moved to https is the same."""
+    """R33, R24: the domain may have a new owner; a channel moved to https is the same."""
     own = "https://www.example.org/"
     assert is_confirmed(site_id, links, feed_site_id=own, feed_urls=[URL]) is expected
     assert not is_confirmed("urn:a/", {}, feed_site_id="urn:a", feed_urls=())
@@ -179,7 +180,7 @@ def asked(url: str) -> dict[str, str]:
     [(WAYBACK, "https://web.archive.org/cdx/search/cdx?"), (PYWB, "http://127.0.0.1:8080/feeds/cdx?")],
 )
 def test_the_index_is_asked_for_whole_answers_page_by_page(layout: Layout, index: str) -> None:
-    """R33: 200 alone, neighbours with one body once, and a key for the next page."""
+    """R33: status 200, equal neighbours once, and a key for the next page."""
     url = layout.oldest(FEED, limit=50)
     assert url.startswith(index)
     assert asked(url) == {
@@ -193,14 +194,14 @@ def test_the_index_is_asked_for_whole_answers_page_by_page(layout: Layout, index
 
 
 def test_the_newest_copies_are_asked_for_as_each_server_has_it() -> None:
-    """R33: the Wayback Machine takes a negative limit, pywb sorts."""
+    """R33: the Wayback Machine has a negative limit, pywb a sort order."""
     assert asked(WAYBACK.newest(FEED, limit=20))["limit"] == "-20"
     query = asked(PYWB.newest(FEED, limit=20))
     assert (query["limit"], query["sort"]) == ("20", "reverse")
 
 
 def test_without_a_key_a_full_page_is_no_end() -> None:
-    """R33: an index that knows no keys is cut off in silence."""
+    """R33: an index without keys is cut silently."""
     captures = (Capture("20190501120000", FEED), Capture("20200501120000", FEED))
     position = position_behind(IndexPage(captures, rows=2), limit=2)
     assert asked(PYWB.oldest(FEED, limit=2, position=position))["from"] == "20200501120000"
@@ -209,14 +210,14 @@ def test_without_a_key_a_full_page_is_no_end() -> None:
 
 
 def test_a_page_that_leads_to_itself_is_the_last_one() -> None:
-    """R33: an archive that repeats itself is not asked for ever."""
+    """R33: a repeating archive is not asked forever."""
     page = IndexPage((Capture("20200501120000", FEED),), rows=1)
     assert position_behind(page, limit=1, position="from=20200501120000") == ""
     assert position_behind(IndexPage(resume_key="k"), limit=1, position="resumeKey=k") == ""
 
 
 def test_a_copy_is_asked_for_as_it_was_archived() -> None:
-    """R33: `id_`, or links and banners of the archive would stand in it."""
+    """R33: without `id_` it would contain the archive's links and banners."""
     capture = Capture("20190501120000", "http://example.org/feed?x=%20y")
     copy = WAYBACK.copy(capture)
     assert copy == "https://web.archive.org/web/20190501120000id_/http://example.org/feed?x=%20y"
@@ -237,7 +238,7 @@ def test_a_copy_is_asked_for_as_it_was_archived() -> None:
     ],
 )
 def test_what_is_no_copy_is_told_from_one(url: str) -> None:
-    """R33: redirects may lead anywhere, to the publisher or to a page with the archive's banner in it."""
+    """R33: redirects may lead to the publisher, or to the archive's banner."""
     assert WAYBACK.capture_at(url) is None
 
 
@@ -262,8 +263,7 @@ def an_index(*rows: list[object]) -> bytes:
 
 
 def test_columns_go_by_their_names() -> None:
-    """R33: the Wayback Machine's names come first, and say which is which; a revisit has a dash for its
-    status."""
+    """R33: the Wayback Machine sends names first; a revisit has no status."""
     page = parse_index(an_index(a_row("20231114221320"), a_row("20200501120000", statuscode="-")))
     assert page.captures[0] == Capture(
         "20231114221320", "http://example.org/feed", "application/rss+xml", "D20231114221320"
@@ -275,7 +275,7 @@ def test_columns_go_by_their_names() -> None:
 
 
 def test_the_resume_key_stands_behind_an_empty_row() -> None:
-    """R33: without it there would be no more than one page."""
+    """R33: without it only one page would be read."""
     page = parse_index(an_index(a_row(), [], ["org,example)/feed 20190501120001"]))
     assert (page.resume_key, page.rows, len(page.captures)) == ("org,example)/feed 20190501120001", 1, 1)
     only_key = parse_index(an_index([], ["key"]))
@@ -288,7 +288,7 @@ def test_the_resume_key_stands_behind_an_empty_row() -> None:
 
 
 def test_pywb_s_index_is_read() -> None:
-    """R33: an object a line, with other names."""
+    """R33: one object a line, with other names."""
     lines = [
         {
             "urlkey": "org,example)/feed",
@@ -308,7 +308,7 @@ def test_pywb_s_index_is_read() -> None:
 
 @pytest.mark.parametrize("body", [b"", b" \n", b"[]", b"[[]]", an_index()])
 def test_an_index_may_be_empty(body: bytes) -> None:
-    """R33: nothing was archived."""
+    """R33: nothing is archived."""
     assert parse_index(body).captures == ()
 
 
@@ -329,7 +329,7 @@ def test_an_index_may_be_empty(body: bytes) -> None:
     ],
 )
 def test_what_is_no_index_is_refused(body: bytes) -> None:
-    """R33: an error page, another kind of JSON, nesting without end, more than was asked for."""
+    """R33: an error page, other JSON, endless nesting, more rows than requested."""
     with pytest.raises(BadIndexError):
         parse_index(body)
 
@@ -374,7 +374,7 @@ JSON = st.recursive(
 
 @given(JSON.map(json.dumps).map(str.encode) | st.binary(max_size=200))
 def test_anything_is_an_index_or_refused(body: bytes) -> None:
-    """R33: nothing else comes of it, and every capture has an instant."""
+    """R33: no other result, and every capture has an instant."""
     try:
         page = parse_index(body)
     except BadIndexError:

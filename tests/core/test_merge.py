@@ -90,7 +90,7 @@ def test_equal_instants_fall_to_the_most_recently_updated_document() -> None:
 
 @pytest.mark.parametrize("updated_at", [None, 5.0])
 def test_full_content_goes_before_none_and_either_before_what_was_cut(updated_at: float | None) -> None:
-    """R10: without instants, or with equal ones, wherever they stand, whatever their documents' dates."""
+    """R10: without instants, or with equal ones, for any place and date of the documents."""
     cut = a_copy(
         1, updated_at=updated_at, role=Role.SUBSCRIPTION, document_updated_at=9, fullness=Fullness.CUT
     )
@@ -100,7 +100,7 @@ def test_full_content_goes_before_none_and_either_before_what_was_cut(updated_at
 
 
 def test_a_later_instant_goes_before_fuller_content() -> None:
-    """R10; RFC 4287, 4.2.15: its publisher says that it was revised."""
+    """R10; RFC 4287, 4.2.15: its publisher marks it as revised."""
     full = a_copy(1, updated_at=5, fullness=Fullness.FULL)
     assert chosen(full, a_copy(2, updated_at=6, fullness=Fullness.CUT)) == 2
     assert chosen(full._replace(updated_at=None), a_copy(2, updated_at=1)) == 2
@@ -108,7 +108,7 @@ def test_a_later_instant_goes_before_fuller_content() -> None:
 
 @pytest.mark.parametrize("fullness", Fullness)
 def test_of_equally_full_copies_the_dates_decide(fullness: Fullness) -> None:
-    """R10: an edit shows, be there full content or not."""
+    """R10: an edit shows, with or without full content."""
     older = a_copy(1, document_updated_at=7, fullness=fullness)
     assert chosen(older, a_copy(2, position=9, document_updated_at=8, fullness=fullness)) == 2
 
@@ -136,13 +136,13 @@ def test_at_a_tie_the_copy_nearer_the_subscription_document_stays() -> None:
 
 
 def test_an_archive_document_comes_before_a_page_in_the_same_place() -> None:
-    """R10: what was decided does not depend on the order of arrival."""
+    """R10: the decision is independent of the order of arrival."""
     archive, page = a_copy(1, role=Role.ARCHIVE), a_copy(2, role=Role.PAGE)
     assert chosen(archive, page) == chosen(page, archive) == 1
 
 
 def test_a_correction_in_an_earlier_subscription_document_outlives_its_leaving() -> None:
-    """R8; RFC 5005, 4.1: publishers may correct an entry there instead of in the archive."""
+    """R8; RFC 5005, 4.1: publishers may correct an entry there and not in the archive."""
     correction = a_copy(1, updated_at=9, role=Role.MEMORY)
     assert chosen(correction, a_copy(2, updated_at=5), settled=True) == 1
 
@@ -154,7 +154,7 @@ def test_remembered_copies_leave_when_no_archive_holds_a_settled_identity() -> N
 
 
 def test_no_copy_gives_none() -> None:
-    """R10: an identity without a candidate has no live copy, and is no error."""
+    """R10: an identity without candidates has no live copy, and is no error."""
     assert chosen() is None
 
 
@@ -178,7 +178,7 @@ copies = st.lists(
 def test_the_choice_does_not_depend_on_the_order_of_arrival(
     drawn: list[Copy], subscription_updated_at: float | None, settled: bool
 ) -> None:
-    """R10: equal copies may stand for each other; all else is decided by what the copies are."""
+    """R10: equal copies are interchangeable; the copies decide everything else."""
     outcomes = set()
     for order in itertools.permutations(drawn):
         live = choose(order, subscription_updated_at=subscription_updated_at, settled=settled)
@@ -191,9 +191,9 @@ def test_the_choice_does_not_depend_on_the_order_of_arrival(
 def test_what_was_added_goes_behind_all_else(
     drawn: list[Copy], subscription_updated_at: float | None
 ) -> None:
-    """I1, H6: what was imported, and behind it what is merely listed, whatever they say of themselves.
+    """I1, H6: imports, then entries merely listed, for any claims of their own.
 
-    Among themselves they are judged as others are.
+    The usual rules apply among themselves.
     """
     live = choose(drawn, subscription_updated_at=subscription_updated_at, settled=False)
     if live is not None:
@@ -218,14 +218,14 @@ def test_settled_entries_stay_while_a_document_holds_them(role: Role) -> None:
 
 
 def test_a_page_that_an_adapter_asked_for_is_dated_by_itself() -> None:
-    """R10: an old post that was edited stands on a page that is newer than the subscription document."""
+    """R10: an edited old post makes it newer than the subscription document."""
     before = a_copy(1, role=Role.PAGE, document_updated_at=3, generated_at=10, is_collected=True)
     after = a_copy(2, role=Role.PAGE, document_updated_at=9, generated_at=20, is_collected=True, position=8)
     assert chosen(before, after, subscription_updated_at=5) == 2
 
 
 def test_a_page_that_an_adapter_asked_for_is_no_newer_than_its_receipt() -> None:
-    """R10: a publisher that dates its pages in the future gains nothing by it."""
+    """R10: a publisher gains nothing from dates in the future."""
     ahead = a_copy(1, role=Role.PAGE, document_updated_at=NOW + 9, generated_at=NOW, is_collected=True)
     later = a_copy(
         2,
@@ -241,7 +241,7 @@ def test_a_page_that_an_adapter_asked_for_is_no_newer_than_its_receipt() -> None
 
 @pytest.mark.parametrize("made_at", [None, NOW])
 def test_a_remembered_copy_is_as_old_as_the_document_it_stood_in(made_at: float | None) -> None:
-    """R10: whatever stands nearer, and whenever it was remembered; one of unknown age gives way."""
+    """R10: for any nearer copy; one of unknown age loses."""
     memory = a_copy(1, role=Role.MEMORY, generated_at=made_at, fetched_at=NOW + 99)
     page = a_copy(2, role=Role.PAGE, generated_at=NOW + 60, is_collected=True, fetched_at=NOW + 60)
     assert chosen(memory, page) == 2
@@ -250,7 +250,7 @@ def test_a_remembered_copy_is_as_old_as_the_document_it_stood_in(made_at: float 
 
 @pytest.mark.parametrize("document_updated_at", [None, 7.0])
 def test_of_pages_of_one_date_the_one_made_later_stays(document_updated_at: float | None) -> None:
-    """R10: an edited RSS item bears no date of its own; whatever stands nearer, the later answer has it."""
+    """R10: an edited RSS item has no own date; the later response has it, in any place."""
     first = a_copy(1, role=Role.SUBSCRIPTION, document_updated_at=document_updated_at, generated_at=NOW)
     later = a_copy(
         2,
@@ -284,14 +284,14 @@ def test_what_does_not_stand_there_any_more_is_gone() -> None:
 
 
 def test_what_was_fuller_is_told_and_so_is_what_may_have_been() -> None:
-    """R10: rows of before say nothing of it."""
+    """R10: earlier rows do not say so."""
     old = [said("a", FULL), said("b", UNKNOWN), said("c", None), said("d", CUT)]
     found = replacement(old, [said(name, UNKNOWN) for name in "abcd"])
     assert names(found.fuller) == ["a", "c"]
 
 
 def test_another_instant_is_another_revision() -> None:
-    """R10: without instants, or with equal ones, fullness counts."""
+    """R10: fullness counts only without instants, or with equal ones."""
     for before, now in ((None, 1.0), (1.0, None), (1.0, 2.0), (2.0, 1.0)):
         found = replacement([said("a", at=before)], [said("a", UNKNOWN, at=now, size=9)])
         assert (found.fuller, found.needs_texts, found.present) == ([], False, {entry_id("a"): OTHER})
@@ -299,7 +299,7 @@ def test_another_instant_is_another_revision() -> None:
 
 
 def test_texts_are_compared_where_half_of_the_entries_have_become_smaller() -> None:
-    """R10: what cuts texts cuts many; where the element tells already nothing need be compared."""
+    """R10: a cut affects many; a telling element makes comparison needless."""
     old = [said(name) for name in "abcd"]
     few = [said("a", size=9), *(said(name) for name in "bcd")]
     half = [said("a", size=9), said("b", size=9), said("c"), said("d", size=200)]
@@ -309,7 +309,7 @@ def test_texts_are_compared_where_half_of_the_entries_have_become_smaller() -> N
 
 
 def test_texts_are_compared_where_some_were_cut_before() -> None:
-    """R10: what says the same is cut still."""
+    """R10: an unchanged cut text is still cut."""
     found = replacement([said("a", CUT)], [said("a", UNKNOWN)])
     assert (found.fuller, found.needs_texts) == ([], True)
 
@@ -327,7 +327,7 @@ def test_texts_are_compared_where_some_were_cut_before() -> None:
     )
 )
 def test_where_an_identity_repeats_the_latest_and_fullest_stands(new: list[StatedDeletion]) -> None:
-    """R10: whatever their order."""
+    """R10: in any order."""
     old = [said(name, at=1.0) for name in "abcd"]
     found = {str(replacement(old, order).present) for order in itertools.permutations(new)}
     assert len(found) == 1
@@ -361,7 +361,7 @@ def live(copies: list[Copy], burials: list[Burial]) -> Copy | None:
 def test_what_lives_was_updated_after_every_deletion_or_stands_before_it(
     copies: list[Copy], burials: list[Burial]
 ) -> None:
-    """R19; RFC 6721, 3: never a copy whose instant is not after the deletion's."""
+    """R19; RFC 6721, 3: instants up to the deletion's are removed."""
     chosen = live(copies, burials)
     if chosen is None:
         return
@@ -376,7 +376,7 @@ def test_what_lives_was_updated_after_every_deletion_or_stands_before_it(
 def test_the_order_of_copies_and_tombstones_is_of_no_account(
     copies: list[Copy], burials: list[Burial], random: object
 ) -> None:
-    """docs/design.md#the-shape-of-the-code: the result depends on what the copies are."""
+    """docs/design.md#the-shape-of-the-code: only the copies decide the result."""
     expected = live(copies, burials)
     random.shuffle(copies)  # type: ignore[attr-defined]
     random.shuffle(burials)  # type: ignore[attr-defined]
@@ -399,7 +399,7 @@ def test_without_tombstones_nothing_is_removed(copies: list[Copy]) -> None:
 
 
 def test_a_buried_copy_makes_way_for_one_that_is_not() -> None:
-    """R19: a deletion removes an archive's copy up to its own instant, and none that was updated later."""
+    """R19: a deletion removes copies up to its own instant only."""
     subscription = Copy(1, None, Role.SUBSCRIPTION, 0, 0, None, NOW)
     archive = Copy(2, 5.0, Role.ARCHIVE, 0, 0, None, NOW)
     assert live([subscription, archive], [Burial(5.0, FALLEN_OUT)]) == subscription
@@ -408,7 +408,7 @@ def test_a_buried_copy_makes_way_for_one_that_is_not() -> None:
 
 
 def test_settled_is_judged_by_all_copies() -> None:
-    """R8: an archive that holds a deleted copy still holds it."""
+    """R8: an archive with a deleted copy still has it."""
     memory = Copy(1, 9.0, Role.MEMORY, 0, 0, None, NOW)
     archive = Copy(2, 5.0, Role.ARCHIVE, 0, 0, None, NOW)
     chosen = choose(
@@ -418,8 +418,7 @@ def test_settled_is_judged_by_all_copies() -> None:
 
 
 def test_a_fallen_tombstone_stands_between_the_subscription_document_and_the_rest() -> None:
-    """R19: a tombstone that left the document deletes undated copies of older documents, none of the
-    newest."""
+    """R19: a tombstone that left the document deletes undated copies in older documents only."""
     burials = [Burial(1.0, FALLEN_OUT)]
     assert not is_buried(None, place_of(Role.SUBSCRIPTION, 0), burials)
     for role in (Role.MEMORY, Role.ARCHIVE, Role.PAGE):
@@ -428,7 +427,7 @@ def test_a_fallen_tombstone_stands_between_the_subscription_document_and_the_res
 
 
 def test_no_more_tombstones_are_passed_on_than_a_head_can_bear() -> None:
-    """R19: of too many deletions the latest are written into the head, so that it stays readable."""
+    """R19: the latest are written, so that the head stays readable."""
     many = [Tombstone(entry_id(str(n)), float(n), str(n)) for n in range(MAX_PASSED_ON + 5)]
     elements = written(many)
     assert len(elements) == MAX_PASSED_ON
@@ -439,7 +438,7 @@ def test_no_more_tombstones_are_passed_on_than_a_head_can_bear() -> None:
 
 @pytest.mark.parametrize("role", Role)
 def test_what_was_removed_stays_away_until_it_is_updated(role: Role) -> None:
-    """I2: an undated copy wherever it stands, also where a publisher's tombstone would spare it (R19)."""
+    """I2: an undated copy anywhere, even if a publisher's tombstone spares it (R19)."""
     removed = [Burial(5.0, FORGOTTEN)]
     for updated_at, is_there in [(None, False), (4.0, False), (5.0, False), (6.0, True)]:
         copy = a_copy(1, updated_at=updated_at, role=role)
@@ -462,5 +461,5 @@ def test_what_was_removed_stays_away_until_it_is_updated(role: Role) -> None:
 def test_a_removal_is_dated_like_the_latest_copy(
     copies: list[tuple[float | None, float]], instant: float
 ) -> None:
-    """I2: an update that was published before the removal and comes after it is one."""
+    """I2: an update published before the removal still counts when it arrives later."""
     assert forgotten_at(copies, now=9.0) == instant

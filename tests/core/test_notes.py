@@ -1,4 +1,4 @@
-"""wholefeed.core.notes: what every kind of note says of itself."""
+"""wholefeed.core.notes: facts about every kind of note."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Subscription lists: their URLs are found and changed in place, and nothing else is touched."""
+"""Subscription lists: only their URLs are found and changed in place."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from wholefeed.core.parse.limits import ParseError
 
 SAMPLES = sorted((Path(__file__).parents[1] / "data" / "opml").glob("*.opml"))
 SLOW_MACHINE = 60.0
-"""Seconds, where a few are meant."""
+"""The goal is a few seconds."""
 
 
 def an_opml(body: str, declaration: str = '<?xml version="1.0" encoding="UTF-8"?>') -> str:
@@ -40,8 +40,9 @@ def urls(document: bytes) -> list[str]:
 
 @pytest.mark.parametrize("sample", SAMPLES, ids=lambda path: path.stem)
 def test_what_readers_export_is_read_and_comes_back_as_it_was(sample: Path) -> None:
-    """In the shapes of newsboat, gPodder, FreshRSS, Miniflux, Thunderbird, NetNewsWire and Feedly: nothing is
-    repaired, every URL is found, and with no URL changed the list is the same, byte for byte."""
+    """Lists of newsboat, gPodder, FreshRSS, Miniflux, Thunderbird, NetNewsWire and Feedly need no repair,
+    show every URL, and go out unchanged, byte for byte.
+    """
     body = sample.read_bytes()
     document = read_opml(body)
     assert document.repairs == ()
@@ -52,8 +53,7 @@ def test_what_readers_export_is_read_and_comes_back_as_it_was(sample: Path) -> N
 
 
 def test_a_comment_another_element_and_another_attribute_are_none() -> None:
-    """xmlUrl counts in any case of its letters, on outlines alone; `url` and what stands in a comment does
-    not."""
+    """xmlUrl counts in any case, on outlines alone; `url` and comments do not."""
     (sample,) = (path for path in SAMPLES if path.stem == "odd")
     assert urls(sample.read_bytes()) == [
         'http://example.org/a?x=1&y="2"',
@@ -69,7 +69,7 @@ def test_a_comment_another_element_and_another_attribute_are_none() -> None:
     "encoding", ["utf-8", "iso-8859-1", "windows-1252", "koi8-r", "utf-16", "shift_jis", "gb2312", "us-ascii"]
 )
 def test_the_encoding_survives(encoding: str) -> None:
-    """A list goes out in the encoding that it declares; what that cannot write becomes a reference."""
+    """A list keeps its declared encoding; characters outside it become references."""
     text = an_opml(
         '<outline text="ü日Ж" xmlUrl="http://example.org/ü日Ж"/>',
         f'<?xml version="1.0" encoding="{encoding}"?>',
@@ -100,7 +100,7 @@ def test_the_encoding_survives(encoding: str) -> None:
     ],
 )
 def test_what_many_exports_get_wrong_is_put_right(outline: str, made: str, repairs: tuple[str, ...]) -> None:
-    """Bare ampersands, entities of HTML and control characters: the list that goes out is well-formed."""
+    """Bare ampersands, HTML's entities and control characters: the rewritten list is well-formed."""
     comment = "<!-- R&D --><![CDATA[R&D]]>"
     document = read_opml(an_opml(f"<outline {outline}/>{comment}").encode())
     assert document.repairs == repairs
@@ -150,8 +150,9 @@ OTHER = '<outline text="b" xmlUrl="http://b.test/"/>'
 def test_markup_and_quotes_in_a_value_are_put_right(
     outline: str, made: str, repairs: tuple[str, ...], end: str
 ) -> None:
-    """docs/repair.md: a value ends where the next attribute or the tag's end follows; what stands in it
-    before that is escaped, and everything around it stays, byte for byte."""
+    """docs/repair.md: a value ends before the next attribute or the tag's end. Markup inside is escaped, the
+    rest stays byte for byte.
+    """
 
     def listed(inside: str) -> bytes:
         return an_opml(
@@ -182,7 +183,7 @@ def test_markup_and_quotes_in_a_value_are_put_right(
     ],
 )
 def test_a_tag_that_can_be_read_in_two_ways_is_refused(outline: str, told: str) -> None:
-    """No feed is lost or made up: what cannot be put right for certain is refused with its place."""
+    """No feed is lost or invented; the error names the place."""
     with pytest.raises(ParseError, match=told) as caught:
         read_opml(an_opml(f"<outline {outline}\n{OTHER}").encode())
     assert caught.value.slug == "malformed-xml"
@@ -193,8 +194,9 @@ LISTS = sorted((Path(__file__).parents[2].parent / "shared" / "corpus" / "opml")
 
 @pytest.mark.skipif(not LISTS, reason="the corpus of real lists is absent")
 def test_every_real_list_is_read_with_all_its_feeds() -> None:
-    """awesome-rss-feeds has HTML and quotes in its descriptions: whatever is put right, each xmlUrl that is
-    written in a list is found in it, as it stands there."""
+    """awesome-rss-feeds has HTML and quotes in descriptions: each xmlUrl is found verbatim after
+    any repair.
+    """
     read = 0
     for path in LISTS:
         if path.name == "missingOpml.opml":
@@ -228,7 +230,7 @@ def test_the_cost_of_putting_tags_right_grows_with_the_length(unit: str) -> None
 
 
 def test_a_wrong_encoding_and_blanks_before_the_declaration_are_put_right() -> None:
-    """A text of windows-1252 that says that it is in UTF-8 goes out in UTF-8."""
+    """A windows-1252 text labelled UTF-8 goes out in UTF-8."""
     text = an_opml('<outline text="für €" xmlUrl="http://a.test/"/>')
     document = read_opml(b"\r\n" + text.encode("windows-1252"))
     assert document.repairs == ("declaration", "encoding")
@@ -251,7 +253,7 @@ def test_a_wrong_encoding_and_blanks_before_the_declaration_are_put_right() -> N
     ],
 )
 def test_what_is_no_list_is_refused_with_the_place(body: str, slug: str, told: str) -> None:
-    """A list that cannot be read whole is refused, with line and column of what is wrong."""
+    """The error names line and column."""
     with pytest.raises(ParseError, match=re.escape(told)) as caught:
         read_opml(body.encode())
     assert caught.value.slug == slug
@@ -268,7 +270,7 @@ def test_what_is_no_list_is_refused_with_the_place(body: str, slug: str, told: s
 )
 @pytest.mark.fault("94")
 def test_entities_are_refused(subset: str) -> None:
-    """Neither bombs nor files: entities of its own are none that a list needs."""
+    """Neither bombs nor files: no list needs entities of its own."""
     with pytest.raises(ParseError) as caught:
         read_opml(f'<!DOCTYPE opml [{subset}]><opml><outline xmlUrl="http://a.test/"/></opml>'.encode())
     assert caught.value.slug == "dtd-forbidden"
@@ -276,7 +278,7 @@ def test_entities_are_refused(subset: str) -> None:
 
 @pytest.mark.fault("150")
 def test_a_list_may_declare_entities_of_html() -> None:
-    """A document type that declares nothing else is left out, and that is said."""
+    """A document type with nothing else is left out, with a note."""
     subset = '<!ELEMENT opml ANY><!ENTITY eacute "&#233;">'
     text = an_opml('<outline text="caf&eacute;" xmlUrl="http://a.test/"/>')
     document = read_opml(text.replace("<opml", f"<!DOCTYPE opml [{subset}]><opml", 1).encode())
@@ -286,7 +288,7 @@ def test_a_list_may_declare_entities_of_html() -> None:
 
 @pytest.mark.fault("46", "47")
 def test_a_list_that_no_label_fits_is_refused() -> None:
-    """Which characters were meant nobody knows; what is UTF-8 is read whatever it says."""
+    """Its characters are unknown; valid UTF-8 is read under any label."""
     declared = (
         "<?xml version='1.0' encoding='utf-7'?><opml><outline text='é' xmlUrl='http://a.test/'/></opml>"
     )
@@ -307,7 +309,7 @@ def test_a_list_that_no_label_fits_is_refused() -> None:
 )
 @pytest.mark.fault("94")
 def test_what_costs_too_much_is_refused(body: str) -> None:
-    """More elements than anybody subscribes to are not looked at, well-formed or not."""
+    """More elements than anybody's subscriptions are not read, well-formed or not."""
     with pytest.raises(ParseError) as caught:
         read_opml(body.encode())
     assert caught.value.slug == "xml-limit"
@@ -316,7 +318,7 @@ def test_what_costs_too_much_is_refused(body: str) -> None:
 @pytest.mark.parametrize("unit", ["<", "<a", "<a x=1>", "</", "<!", "<outline "])
 @pytest.mark.fault("147")
 def test_what_no_list_can_have_ends_the_reading(unit: str) -> None:
-    """Behind markup that cannot be put right nothing is looked at, however much there is."""
+    """After irreparable markup nothing is read, for any length."""
     document = f"<opml><body>&nbsp;{unit * 100_000}</body></opml>".encode()
     with pytest.raises(ParseError) as caught, counted_calls() as calls:
         read_opml(document)
@@ -325,7 +327,7 @@ def test_what_no_list_can_have_ends_the_reading(unit: str) -> None:
 
 
 def test_a_tag_may_have_so_much_and_no_more() -> None:
-    """A picture may stand in an attribute; what is much longer would keep the server from its other work."""
+    """A picture may be in an attribute; more would block the server."""
     tag = "<outline icon='{}' xmlUrl='http://a.test/'/>"
     assert urls(an_opml(tag.format("x" * (MAX_TAG_BYTES - 100))).encode()) == ["http://a.test/"]
     with pytest.raises(ParseError, match="start tags of at most") as caught:
@@ -334,7 +336,7 @@ def test_a_tag_may_have_so_much_and_no_more() -> None:
 
 
 def test_bytes_that_are_not_of_their_encoding_are_refused() -> None:
-    """What could not go out again as it came is told, not changed."""
+    """Bytes that could not go out unchanged cause an error."""
     body = an_opml(
         '<outline text="X" xmlUrl="http://a.test/"/>', '<?xml version="1.0" encoding="shift_jis"?>'
     )
@@ -348,7 +350,7 @@ CHARACTERS = st.characters(codec="utf-8", exclude_categories=("Cs", "Cc"), exclu
 
 @given(st.lists(st.text(CHARACTERS, max_size=30), max_size=5), st.text(CHARACTERS, max_size=20), st.data())
 def test_any_url_can_stand_there(values: list[str], title: str, data: st.DataObject) -> None:
-    """Whatever a URL holds, it is read as it was put in, and everything around it stays."""
+    """It is read back unchanged, and the rest of the list stays."""
     from wholefeed.core.text.markup import quoteattr  # noqa: PLC0415
 
     outlines = "".join(f"<outline text={quoteattr(title)} xmlUrl='http://a.test/'/>\n" for _ in values)
@@ -362,7 +364,7 @@ def test_any_url_can_stand_there(values: list[str], title: str, data: st.DataObj
 
 @given(st.binary(max_size=200))
 def test_anything_else_ends_in_a_parse_error(noise: bytes) -> None:
-    """Nothing but ParseError comes out of the reading, whatever goes in."""
+    """Reading raises nothing but ParseError."""
     for body in (noise, b"<opml>" + noise + b"</opml>", an_opml('<outline xmlUrl="a"/>').encode() + noise):
         try:
             document = read_opml(body)
@@ -372,8 +374,9 @@ def test_anything_else_ends_in_a_parse_error(noise: bytes) -> None:
 
 
 def test_titles_urls_and_sites_come_through() -> None:
-    """OPML 2.0: `text` is there, `type` is rss, `xmlUrl` and `htmlUrl` are what they were; no site, no
-    htmlUrl."""
+    """OPML 2.0: `text` is there, `type` is rss, `xmlUrl` and `htmlUrl` are unchanged; without a site there is
+    no htmlUrl.
+    """
     feeds = [
         OutlineEntry('A & B\'s "<news>"\x0b', "http://p.test/feed?url=a&token=b", "https://example.org/"),
         OutlineEntry("Ü", "http://p.test/feed?url=b", ""),

@@ -1,4 +1,4 @@
-"""The table of sources: every origin has its row, every answer of a row is asked, and nothing else is."""
+"""The table of sources: every origin has its row, and every column of a row is used."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from wholefeed.core.text.dates import DAY_SECONDS
 
 COPY = "http://archive.test/2020/"
 MAKERS_OF_URLS = {"core/model.py", "core/origins.py", "service/imports.py", "service/listing.py"}
-"""Who may name how the URLs of imports and lists begin."""
+"""Modules that may name the prefixes of URLs of imports and lists."""
 
 
 def a_row(origin: Origin, **changes: object) -> StoredDocument:
@@ -29,19 +29,19 @@ def a_row(origin: Origin, **changes: object) -> StoredDocument:
 
 
 def test_every_origin_has_its_row() -> None:
-    """A member without a row would be a source of which nothing is known."""
+    """A source without a row would have no rules."""
     assert [*POLICIES] == [*Origin]
 
 
 def test_documents_of_two_origins_are_told_apart_by_their_urls_where_these_have_prefixes() -> None:
-    """Ranges of the index of URLs stand for origins."""
+    """Ranges in the index of URLs select origins."""
     prefixes = [policy.url_prefix for policy in POLICIES.values() if policy.url_prefix]
     assert all(re.fullmatch(r"urn:wholefeed:\w+:", each) for each in prefixes)
     assert not [pair for pair in combinations(prefixes, 2) if pair[0] == pair[1]]
 
 
 def test_every_answer_is_asked_for() -> None:
-    """One that nobody asks for would be believed, and have no effect."""
+    """An unused column would be trusted without effect."""
     asked = {
         node.attr
         for path in python_files(PACKAGE)
@@ -52,7 +52,7 @@ def test_every_answer_is_asked_for() -> None:
 
 
 def test_nothing_but_the_table_tells_origins_by_urls() -> None:
-    """How the URLs of imports and lists begin is named where they are made."""
+    """Prefixes of imports and lists are named where URLs are made."""
     naming = {
         path.relative_to(PACKAGE).as_posix()
         for path in python_files(PACKAGE)
@@ -64,7 +64,7 @@ def test_nothing_but_the_table_tells_origins_by_urls() -> None:
 
 @pytest.mark.parametrize("origin", Origin)
 def test_a_stored_document_is_what_its_row_says(origin: Origin) -> None:
-    """R13, R33, I1, H7: whether it is asked for again, where it stands, and when it leaves."""
+    """R13, R33, I1, H7: whether it is fetched again, its place, and its departure."""
     policy, row = origin.policy, a_row(origin, is_settled=False)
     now = row.checked_at + DAY_SECONDS
     assert row.is_due(now, is_newest=True, now=now) is policy.is_asked_again
@@ -76,14 +76,14 @@ def test_a_stored_document_is_what_its_row_says(origin: Origin) -> None:
 
 @pytest.mark.parametrize("origin", find_origins(lambda policy: policy.note is not None))
 def test_a_document_that_is_noted_makes_the_note_of_its_row(origin: Origin) -> None:
-    """R33: one that makes the feed partial keeps it from being complete."""
+    """R33: one that makes the feed partial prevents complete."""
     note = a_row(origin, memento=COPY).as_memento()
     assert note.kind is origin.policy.note
     assert note.facts["copy_url"] == COPY
 
 
 def test_what_is_no_word_of_the_publisher_changes_nothing_of_the_feed() -> None:
-    """R33, I1, H7: what settles nothing buries nothing, has no flags, and is not believed to be all."""
+    """R33, I1, H7: such a document settles and buries nothing, has no flags, and never counts as complete."""
     for origin in find_origins(lambda policy: not policy.settles):
         policy = origin.policy
         is_without = not (policy.buries or policy.has_flags)

@@ -1,7 +1,7 @@
-"""What must hold of any chain on its way through the whole core: parse, walk, merge, compose, parse again.
+"""Properties of any chain through the whole core: parse, walk, merge, compose, parse again.
 
-Chains are made at random: Atom or RSS, in several encodings and ways of writing, with entries that repeat in
-other documents, with dates and without, and with an end that may be missing or lead back.
+Chains are random: Atom or RSS, in several encodings and spellings. Entries repeat in other documents, with
+dates and without; the end may be missing or lead back.
 """
 
 from __future__ import annotations
@@ -37,26 +37,20 @@ many = settings(max_examples=2 * settings().max_examples)
 
 @dataclass(frozen=True)
 class Written:
-    """An entry as a publisher writes it."""
-
     name: str
     has_id: bool
     updated_at: int | None
     mark: str
-    """Tells its copies apart."""
+    """Distinguishes its copies."""
     inside: str
 
 
 @dataclass(frozen=True)
 class Chain:
-    """What a publisher serves, by URL; the first one is the subscription document."""
-
     family: Family
     bodies: dict[str, bytes]
     written: tuple[tuple[Written, ...], ...]
-    """The entries of each document."""
     is_whole: bool
-    """Whether the last document is the end of the chain."""
 
     @property
     def urls(self) -> list[str]:
@@ -95,7 +89,7 @@ INSTANTS: Final[tuple[int | None, ...]] = (None, 0, 1_000, 1_000_000_000, FETCHE
 
 @st.composite
 def entries(draw: st.DrawFn, family: Family, place: int, prefixes: bool) -> tuple[Written, ...]:
-    """The entries of one document. Names repeat in others, and those with ids in the same one too."""
+    """Names repeat in other documents, and those with ids in the same one too."""
     held: list[Written] = []
     for number, name in enumerate(draw(st.lists(st.sampled_from("abcdefgh"), max_size=6))):
         has_id = name < "f"
@@ -146,7 +140,7 @@ def link(relation: str, url: str | None) -> str:
 def write_atom(
     held: Sequence[Written], attributes: str, older: str | None, updated: int | None, prefixed: bool
 ) -> str:
-    """An Atom document, its own elements with a prefix or without."""
+    """An Atom document, with or without a prefix for its own elements."""
     inside = "".join(
         "<entry>"
         + (f"<id>urn:{each.name}</id>" if each.has_id else f"<link href='{SITE}/{each.name}'/>")
@@ -170,7 +164,7 @@ def write_atom(
 def write_rss(
     held: Sequence[Written], attributes: str, older: str | None, updated: int | None, dated_by_atom: bool
 ) -> str:
-    """An RSS document, its update instants in either of two vocabularies."""
+    """An RSS document, with update instants in either of two vocabularies."""
     name, namespace = ("u:updated", ATOM_NS) if dated_by_atom else ("dcterms:modified", DCTERMS_NS)
     prefix = name.partition(":")[0]
     inside = "".join(
@@ -210,7 +204,7 @@ def arrival(url: str, document: FeedDocument) -> Arrival:
 def walked(
     chain: Chain, choice: Callable[[int], int] = lambda _count: 0, *, look_ahead: bool = True
 ) -> tuple[list[FeedDocument], bool]:
-    """Walk the chain, ending whichever fetch is chosen; return its documents and whether it is whole."""
+    """Walk the chain with fetches in any order; return its documents and whether it is whole."""
     documents = {url: parse(body, url) for url, body in chain.bodies.items()}
     first = chain.urls[0]
     walk = a_walk(arrival(first, documents[first]), looks_ahead=look_ahead)
@@ -224,7 +218,7 @@ def walked(
 
 
 def copies_of(documents: Sequence[FeedDocument]) -> dict[EntryId, list[Copy]]:
-    """The copies of each identity; a copy's key tells document and place."""
+    """Copies by identity; a copy's key tells document and place."""
     copies: dict[EntryId, list[Copy]] = {}
     for place, document in enumerate(documents):
         for ordinal, entry in enumerate(document.entries):
@@ -248,7 +242,6 @@ def live_keys(documents: Sequence[FeedDocument], copies: dict[EntryId, list[Copy
 
 
 def composed(documents: Sequence[FeedDocument], live: set[int], *, is_complete: bool) -> bytes:
-    """The reconstruction, as it goes out."""
     subscription = Fragments(documents[0])
     context, pieces = subscription.context, []
     for place, document in enumerate(documents):
@@ -273,11 +266,10 @@ def reconstructed(chain: Chain) -> bytes:
 
 
 def marks(document: FeedDocument) -> list[str]:
-    """Which copies the entries of a document are."""
     return [found for each in slices(document) for found in re.findall(r"copy \d+\.\d+", each.decode())]
 
 
-# ---- What holds
+# ---- Properties
 
 
 @many
@@ -292,7 +284,7 @@ def test_a_walk_takes_the_whole_chain_and_knows_whether_it_is_whole(chain: Chain
 @many
 @given(chains(), st.data())
 def test_nothing_depends_on_the_order_of_arrival(chain: Chain, data: st.DataObject) -> None:
-    """R2, R8 to R10: of documents on the walk, and of copies for the merge."""
+    """R2, R8 to R10: for documents on the walk, and copies in the merge."""
     documents, is_whole = walked(chain, lambda count: data.draw(st.integers(0, count - 1)))
     assert ([document.url for document in documents], is_whole) == (chain.urls, chain.is_whole)
     assert walked(chain, look_ahead=False)[1] is is_whole
@@ -309,8 +301,9 @@ def instant_of(each: Written) -> float:
 @many
 @given(chains())
 def test_entries_come_out_newest_document_first(chain: Chain) -> None:
-    """R9, R10, R20: each identity once, in the copy with the latest instant (one from the future counts as
-    undated, a dated copy beats an undated one); within a document newest first, as far as they are dated."""
+    """R9, R10, R20: each identity once, in the copy with the latest instant; a future one counts as undated,
+    and dated copies beat undated ones. Within a document dated entries stand newest first.
+    """
     result = parse(reconstructed(chain), ADDRESS.self_url)
     documents = [parse(body, url) for url, body in chain.bodies.items()]
     identities = [entry.identity for entry in result.entries]
@@ -336,8 +329,9 @@ def test_entries_come_out_newest_document_first(chain: Chain) -> None:
 @many
 @given(chains())
 def test_entries_come_out_as_they_were_written(chain: Chain) -> None:
-    """R21, R22: all between the tags of an entry, with the same instants; fh:complete exactly when it is
-    whole; made again, it is the same."""
+    """R21, R22: all between an entry's tags, with equal instants; fh:complete exactly for a whole chain; a
+    second pass changes nothing.
+    """
     body = reconstructed(chain)
     result = parse(body, ADDRESS.self_url)
     instants = {each.mark: each.updated_at for part in chain.written for each in part}

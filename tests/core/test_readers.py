@@ -1,4 +1,4 @@
-"""What is known of readers, and what it adds to their URLs."""
+"""Known readers, and the additions to their URLs."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ NOW = 1_700_000_000.0
 
 @pytest.mark.parametrize("reader", READERS, ids=lambda reader: reader.name)
 def test_what_a_row_adds_is_taken_by_the_proxy_and_stays_below_the_reader_s_cap(reader: ReaderLimits) -> None:
-    """Every parameter of the table is one of the interface, and asks for less than the reader refuses."""
+    """Every parameter exists in the interface, and asks for less than the reader's cap."""
     added = reader.parameters(NOW)
     assert set(added) <= set(VIEW_OPTIONS)
     view = read_view(read_query(urlencode(added)).options, 0)
@@ -28,14 +28,14 @@ def test_what_a_row_adds_is_taken_by_the_proxy_and_stays_below_the_reader_s_cap(
 
 
 def test_the_table_is_in_order_and_each_row_has_a_sentence() -> None:
-    """The page lists the rows as they are."""
+    """The page lists the rows in this order."""
     names = [reader.name.casefold() for reader in READERS]
     assert names == sorted(set(names))
     assert all(reader.hint.endswith(".") for reader in READERS)
 
 
 def test_a_reader_is_found_however_it_is_written() -> None:
-    """On the command line nobody wants to think of capitals."""
+    """A command accepts any capitals."""
     found = reader_named(" tiny  tiny RSS")
     assert found is not None
     assert found.name == "Tiny Tiny RSS"

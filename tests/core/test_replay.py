@@ -1,4 +1,4 @@
-"""When the entries of a replay are released (P2)."""
+"""The release times of entries in a replay (P2)."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ FROM = "2026-11-02T06:00:00+01:00"
 """A Monday."""
 FROM_AT = int(datetime.fromisoformat(FROM).timestamp())
 LAST_SECOND = 253_402_300_799
-"""Of the year 9999."""
+"""The end of the year 9999."""
 
 
 def backlog(count: int) -> list[Line]:
-    """So many entries, a day apart, in a feed that is as old."""
+    """So many entries, a day apart, in a feed of that age."""
     return [Line(FROM_AT - 5, FROM_AT - (count - n) * DAY, is_dated=True) for n in range(count)]
 
 
@@ -32,7 +32,7 @@ def late(arrived_at: int, dated_at: int = FROM_AT - 1) -> Line:
 
 
 def since(pace: str, lines: list[Line], begun: int, on: str = "") -> list[int]:
-    """The releases, as seconds from the beginning of the pace."""
+    """Releases as seconds from the beginning of the pace."""
     return [at - FROM_AT for at in releases(lines, begun, ReplayPace.read(pace, FROM, on or None))]
 
 
@@ -50,18 +50,18 @@ def since(pace: str, lines: list[Line], begun: int, on: str = "") -> list[int]:
     ],
 )
 def test_the_backlog_takes_the_slots_of_the_pace(pace: str, on: str, expected: list[int]) -> None:
-    """P2: a step apart; where few are released a day, the second comes a second behind the first."""
+    """P2: a step apart; with few releases a day, the second comes a second later."""
     assert since(pace, backlog(5), 5, on) == expected
 
 
 def test_weekdays_are_those_of_the_clock_that_the_pace_names() -> None:
-    """P2: on Sunday evening in New York it is Monday in UTC."""
+    """P2: Sunday evening in New York is Monday in UTC."""
     pace = ReplayPace.read("1/day", "2026-11-01T20:00:00-05:00", "sun")
     assert releases(backlog(1), 1, pace) == [pace.from_at]
 
 
 def test_the_backlog_comes_by_date_and_then_by_number() -> None:
-    """P2: an older entry that was found before the pace began stands in its place."""
+    """P2: an older entry found before the pace began has its place by date."""
     lines = [
         *backlog(2),
         Line(FROM_AT - 1, FROM_AT - 9 * DAY, is_dated=True),
@@ -71,33 +71,33 @@ def test_the_backlog_comes_by_date_and_then_by_number() -> None:
 
 
 def test_what_is_late_takes_slots_behind_the_backlog() -> None:
-    """P2: from its arrival on, a minute behind the slot; so nothing that is to come moves."""
+    """P2: from its arrival, a minute after the slot, so no later release moves."""
     lines = [*backlog(2), late(FROM_AT + 9), late(FROM_AT + 9), late(FROM_AT + 9 * DAY + 1)]
     assert since("2/day", lines, 2) == [0, DAY // 2, DAY + 60, 3 * DAY // 2 + 60, 19 * DAY // 2 + 60]
 
 
 def test_what_is_live_waits_for_the_backlog_and_those_before_it() -> None:
-    """P2: who has caught up gets an entry when it comes."""
+    """P2: a reader of the whole backlog gets an entry on arrival."""
     arrivals = [FROM_AT + 1, FROM_AT + 2, FROM_AT + 9 * DAY]
     lines = [*backlog(2), *map(live, arrivals)]
     assert since("2/day", lines, 2) == [0, DAY // 2, DAY, 3 * DAY // 2, 9 * DAY]
 
 
 def test_an_entry_without_a_date_that_comes_later_is_live() -> None:
-    """P2: nothing says that it is old."""
+    """P2: no date shows its age."""
     lines = [*backlog(1), Line(FROM_AT + 9 * DAY, FROM_AT - DAY, is_dated=False)]
     assert since("1/day", lines, 1) == [0, 9 * DAY]
 
 
 def test_four_that_come_at_once_are_out_after_three_seconds() -> None:
-    """P2: seconds between entries of one instant do not count as waiting."""
+    """P2: the seconds between entries of one instant are not waiting."""
     at = FROM_AT + 9 * DAY
     lines = [*backlog(1), *[live(at)] * 4, live(at + 1)]
     assert since("1/day", lines, 1) == [0, *(9 * DAY + n for n in range(5))]
 
 
 def test_a_hundred_thousand_that_come_at_once_take_no_time() -> None:
-    """P2: each a second behind the one before it, also those that come while these do."""
+    """P2: each a second after the one before, also for arrivals meanwhile."""
     at, count = FROM_AT + 9 * DAY, 100_000
     lines = [*[live(at)] * count, *(live(at + 300 * n) for n in range(1, 300))]
     assert since("1/day", lines, 0)[-1] == 9 * DAY + count + 298
@@ -120,7 +120,7 @@ def test_a_hundred_thousand_that_come_at_once_take_no_time() -> None:
     ],
 )
 def test_a_pace_that_cannot_be_is_refused(rate: str, from_: str, on: str, expected: str | None) -> None:
-    """Bad input says what was expected; the first year that there is can be read."""
+    """The error names the expected input; the first possible year is accepted."""
     if expected is None:
         assert ReplayPace.read(rate, from_, on or None).from_at < 0
         return
@@ -129,13 +129,13 @@ def test_a_pace_that_cannot_be_is_refused(rate: str, from_: str, on: str, expect
 
 
 def test_what_a_pace_is_called_stays() -> None:
-    """P4: the ids of replays are made of it, and another id is another feed."""
+    """P4: ids of replays contain it, and another id is another feed."""
     assert str(ReplayPace.read("2/day", FROM, "wed,mon")) == "2/day from 1793595600 at 3600 on mon,wed"
     assert str(ReplayPace.read("3/week", "2026-11-02T05:00:00Z")) == "3/week from 1793595600 at 0 on all"
 
 
 def test_a_plus_that_was_not_encoded_counts() -> None:
-    """A blank in a query is mostly one."""
+    """A blank in a query mostly comes from a plus."""
     assert ReplayPace.read("1/day", "2026-11-02T06:00:00 01:00") == ReplayPace.read("1/day", FROM)
 
 
@@ -157,7 +157,7 @@ paces = st.tuples(
 
 @st.composite
 def histories(draw: st.DrawFn) -> tuple[list[Line], int, ReplayPace]:
-    """Lines with their begin, and a pace: they come at once or after days, dated before and behind it."""
+    """Entries arrive at once or after days, dated before and after the pace's begin."""
     begun = draw(st.integers(0, 6))
     at, lines = FROM_AT - draw(st.sampled_from([0, 5, 20 * DAY])), []
     given_ = draw(arrivals)
@@ -174,7 +174,7 @@ def histories(draw: st.DrawFn) -> tuple[list[Line], int, ReplayPace]:
 
 @given(histories())
 def test_what_was_released_never_changes(history: tuple[list[Line], int, ReplayPace]) -> None:
-    """P2: whatever comes later, a release that is over keeps its instant, and none comes in front of it."""
+    """P2: later arrivals neither move a past release nor precede it."""
     lines, begun, pace = history
     whole = releases(lines, begun, pace)
     for count in range(begun, len(lines)):
@@ -188,7 +188,7 @@ def test_what_was_released_never_changes(history: tuple[list[Line], int, ReplayP
 def test_no_two_are_released_at_once_and_none_before_its_time(
     history: tuple[list[Line], int, ReplayPace],
 ) -> None:
-    """P2: an instant each, none before the pace begins, nor, of what comes later, before it has come."""
+    """P2: none before the pace begins or before its arrival."""
     lines, begun, pace = history
     instants = releases(lines, begun, pace)
     assert len(set(instants)) == len(instants)
@@ -199,7 +199,7 @@ def test_no_two_are_released_at_once_and_none_before_its_time(
 
 @given(histories(), st.integers(1, 30))
 def test_who_has_caught_up_reads_live(history: tuple[list[Line], int, ReplayPace], count: int) -> None:
-    """P2: once all is out, what comes is released as it comes, of one instant a second apart."""
+    """P2: entries are released on arrival, those of one instant a second apart."""
     lines, begun, pace = history
     at = max([*releases(lines, begun, pace), pace.from_at]) + 1
     added = [live(at)] * count
@@ -221,7 +221,7 @@ def test_who_has_caught_up_reads_live(history: tuple[list[Line], int, ReplayPace
 def test_what_begins_at_the_last_six_has_its_first_entries_out(
     clock: str, weekdays: set[int], expected: str
 ) -> None:
-    """P8: of a listed day where days are listed; the fourth of November 2026 is a Wednesday."""
+    """P8: of a listed day if days are listed; 4 November 2026 is a Wednesday."""
     begins = last_beginning(datetime.fromisoformat(clock), weekdays)
     assert begins.isoformat() == expected
     days = ",".join(WEEKDAYS[day] for day in weekdays)
@@ -231,6 +231,6 @@ def test_what_begins_at_the_last_six_has_its_first_entries_out(
 
 
 def test_a_clock_shows_no_year_of_five_digits() -> None:
-    """P6: an instant of the year 9999 may be one of the next year further east."""
+    """P6: an instant of the year 9999 may be in the next year further east."""
     pace = ReplayPace.read("1/day", "9999-12-31T23:59:59+14:00")
     assert pace.clock(LAST_SECOND) == datetime(9999, 12, 31, 23, 59, 59)  # noqa: DTZ001

@@ -106,7 +106,7 @@ def test_counts_how_long_an_answer_is_fresh(headers: dict[str, str], seconds: fl
     ],
 )
 def test_what_is_no_http_date_has_expired(expires: str) -> None:
-    """RFC 9111, 5.3: an invalid date is one of the past, however clear its meaning may be to people."""
+    """RFC 9111, 5.3: an invalid date is in the past, however readable."""
     assert fresh({"Expires": expires, "Date": DATE}) == 300
 
 
@@ -123,7 +123,7 @@ def test_what_is_no_http_date_has_expired(expires: str) -> None:
     ],
 )
 def test_a_year_of_two_digits_is_at_most_fifty_years_ahead(expires: str, seconds: float) -> None:
-    """RFC 9110, 5.6.7: else it is of the last century. It is 1994."""
+    """RFC 9110, 5.6.7: else it is in the last century. The test's year is 1994."""
     assert fresh({"Expires": f"Sunday, 06-Nov-{expires} GMT"}) == seconds
 
 
@@ -153,7 +153,7 @@ def test_tells_what_may_not_be_reused_or_shared(value: str, uncacheable: bool, p
 
 
 def test_nothing_is_kept_of_what_is_longer_than_publishers_write() -> None:
-    """A publisher may send 256 KiB of directives, other ones each time."""
+    """A publisher may send 256 KiB of directives, different each time."""
     tracemalloc.start()
     try:
         for number in range(20):
@@ -166,8 +166,7 @@ def test_nothing_is_kept_of_what_is_longer_than_publishers_write() -> None:
 
 @given(st.dictionaries(st.sampled_from(["Cache-Control", "Expires", "Date", "Age"]), st.text(max_size=40)))
 def test_junk_stays_within_the_bounds(headers: dict[str, str]) -> None:
-    """Whatever cache fields a publisher sends, it is asked at most every 5 minutes and at least once a
-    day."""
+    """For any cache fields, a publisher is asked at most every 5 minutes and at least once a day."""
     assert 300 <= fresh(headers) <= 86400
     is_uncacheable(headers)
 
@@ -207,7 +206,7 @@ _dates = st.sampled_from([None, LATER, DATE, "", "0", "never", LATER + " " * 80]
 
 @given(st.none() | st.lists(st.tuples(_names, _values).map("".join), max_size=4).map(", ".join), _dates)
 def test_what_is_kept_of_an_answer_says_the_same_later(said: str | None, expires: str | None) -> None:
-    """RFC 9111, 3.2, 4.2.1 and 5.2.2: however an answer says it, and in a few characters."""
+    """RFC 9111, 3.2, 4.2.1 and 5.2.2: for any form of the response, in a few characters."""
     headers = {"cache-control": said, "expires": expires}
     given = {name: value for name, value in headers.items() if value is not None}
     fields = CacheFields.of(given)
@@ -275,7 +274,7 @@ def test_rests_as_the_table_says(reason: str, status: int | None, attempts: int,
 
 @pytest.mark.parametrize(("status", "seconds"), [(401, DAY_SECONDS), (403, DAY_SECONDS), (404, 1000)])
 def test_a_feed_that_is_closed_to_us_is_asked_for_daily(status: int, seconds: float) -> None:
-    """docs/faults.md row 56; an archive document behind such a status may well open earlier (54)."""
+    """docs/faults.md row 56; an archive document with such a status may open earlier (54)."""
     assert delay("origin-forbidden", status, is_subscription=True) == seconds
     assert delay("origin-forbidden", status) == 1000
 
@@ -287,7 +286,7 @@ def test_obeys_the_publisher(status: int) -> None:
 
 
 def test_a_missing_document_is_not_asked_for_earlier_because_of_a_retry_after() -> None:
-    """R14; row 54: a 404 with a short Retry-After still waits for freshness.retry_missing_seconds."""
+    """R14; row 54: a 404 with a short Retry-After waits for freshness.retry_missing_seconds."""
     assert delay("publisher-status", 404, retry_after=1) == 1000
 
 
@@ -298,7 +297,7 @@ def test_no_document_is_asked_for_before_its_host_may_be() -> None:
 
 
 def test_tries_are_spaced_out_more_and_more() -> None:
-    """fetch.retries: each pause is twice the one before, up to 8 s, and jitter at most halves it."""
+    """fetch.retries: each pause doubles, up to 8 s, and jitter at most halves it."""
     assert [backoff_seconds(attempt, 0.0) for attempt in range(6)] == [0.5, 1, 2, 4, 8, 8]
     assert backoff_seconds(0, 1.0) == 0.25
     assert backoff_seconds(10_000, 0.0) == 8
@@ -340,7 +339,7 @@ def test_a_move_is_believed_after_three_times_over_more_than_a_day(
 
 
 def test_an_answer_in_the_old_place_begins_the_count_anew() -> None:
-    """Row 35: a permanent redirect that was taken back, or leads elsewhere, is not remembered too early."""
+    """Row 35: interrupted or different permanent redirects are not remembered too early."""
     move = Move("http://new.test/", 0, 9)
     assert note_move(move, None, now=DAY * 2) == Move()
     assert note_move(move, "http://else.test/", now=DAY * 2) == Move("http://else.test/", DAY * 2, 1)
@@ -367,9 +366,9 @@ def the_times(interval_seconds: float = HOUR, longest_seconds: float = DAY) -> T
         (-4000, -3100, -400),  # it is
         (-4000, 500, 500),  # the publisher says fresh, or a failure says later
         (-4000, DAY, DAY),
-        (-4000, DAY + 1, 0),  # that can only come from a clock that has jumped
+        (-4000, DAY + 1, 0),  # only a clock that jumped can give this
         (9 * DAY, 10 * DAY, 0),
-        (9 * DAY, 60, 0),  # what was noted later than now does not hold
+        (9 * DAY, 60, 0),  # a note from the future does not count
         (HOUR, DAY, 0),
         (61, 900, 0),
         (60, 900, HOUR),  # the clocks of replicas do not agree to the second
@@ -402,7 +401,7 @@ def test_after_a_failure_a_feed_is_due_with_the_next_attempt(
 def test_nobody_is_asked_sooner_than_they_and_the_interval_allow(
     checked: float, fresh: float, interval: float, longest: float
 ) -> None:
-    """R7: a poll waits both for freshness to run out and for history.poll_seconds."""
+    """R7: a poll waits for the end of freshness and for history.poll_seconds."""
     due_at = poll_due_at(NOW - checked, NOW - checked, NOW + fresh, the_times(interval, longest))
     assert due_at >= NOW + fresh
     assert due_at >= NOW - checked + interval
@@ -419,20 +418,20 @@ def test_whatever_the_clock_has_done_a_feed_is_polled_again(
 
 @given(st.integers(1, 200), st.floats(0, 1), st.floats(3600, DAY))
 def test_all_feeds_come_by_evenly_within_the_interval(feeds: int, jitter: float, interval: float) -> None:
-    """R7: with any number of feeds each is polled within the interval, and not all at once."""
+    """R7: for any number of feeds, not all at once."""
     pause = pause_seconds(interval_seconds=interval, feeds=feeds, jitter=jitter, longest_seconds=DAY)
     assert interval / 2 * 0.999 <= feeds * pause <= interval * 1.001
 
 
 @given(st.integers(0, 10**7), st.floats(0, 1), intervals)
 def test_a_pause_is_neither_nothing_nor_long(feeds: int, jitter: float, interval: float) -> None:
-    """R7: with millions of feeds or none, polling neither runs without a pause nor sleeps for long."""
+    """R7: polling neither spins with millions of feeds nor sleeps long with none."""
     pause = pause_seconds(interval_seconds=interval, feeds=feeds, jitter=jitter, longest_seconds=60)
     assert SHORTEST_PAUSE_SECONDS <= pause <= 60
 
 
 def test_jitter_moves_a_pause() -> None:
-    """R7: the pause between two polls varies by up to a half, so that proxies started together part."""
+    """R7: by up to a half, so that proxies started together diverge."""
     pauses = [
         pause_seconds(interval_seconds=3600, feeds=100, jitter=jitter, longest_seconds=60)
         for jitter in (0.0, 0.5, 1.0)
@@ -440,7 +439,7 @@ def test_jitter_moves_a_pause() -> None:
     assert pauses == [36, 27, 18]
 
 
-# What tells whether a document has changed
+# Validators of a document
 
 TODAY = 1_780_000_000.0  # 28 May 2026
 
@@ -471,7 +470,7 @@ TODAY = 1_780_000_000.0  # 28 May 2026
     ],
 )
 def test_an_etag_that_stands_for_nothing_is_no_validator(etag: str) -> None:
-    """docs/faults.md row 156; RFC 9110, 8.8.3: it would be the same for whatever stands there."""
+    """docs/faults.md row 156; RFC 9110, 8.8.3: it would be equal for any content."""
     assert sound_validators(etag, None, date=TODAY) == ValidatorPair()
 
 
@@ -480,7 +479,7 @@ def test_an_etag_that_stands_for_nothing_is_no_validator(etag: str) -> None:
     "etag", ['"1"', '"10"', '"0-5f"', "abc", "'abc'", 'w/"abc"', '"abc', '"a b"c"', '"abc-gzip"', 'W/"0a"']
 )
 def test_an_etag_of_any_form_is_one(etag: str) -> None:
-    """docs/faults.md row 156: it goes back as it came."""
+    """docs/faults.md row 156: it goes back unchanged."""
     assert sound_validators(etag, None, date=TODAY).etag == etag
 
 
@@ -496,7 +495,7 @@ def test_an_etag_of_any_form_is_one(etag: str) -> None:
     ],
 )
 def test_a_last_modified_that_cannot_be_is_no_validator(said: str) -> None:
-    """docs/faults.md row 156; RFC 9110, 8.8.2.1: not before there were feeds, nor later than the answer."""
+    """docs/faults.md row 156; RFC 9110, 8.8.2.1: before the first feeds, or later than the response."""
     assert sound_validators(None, said, date=TODAY) == ValidatorPair()
 
 
@@ -505,12 +504,12 @@ def test_a_last_modified_that_cannot_be_is_no_validator(said: str) -> None:
     "said", ["Fri, 01 May 2026 10:00:00 GMT", "2026-05-01 10:00:00", DATE.replace("94", "98")]
 )
 def test_a_last_modified_that_can_be_is_one(said: str) -> None:
-    """docs/faults.md row 156: however it is written, it goes back as it came."""
+    """docs/faults.md row 156: in any spelling, it goes back unchanged."""
     assert sound_validators(None, said, date=TODAY).last_modified == said
 
 
 def test_a_last_modified_is_held_against_the_date_of_its_answer() -> None:
-    """RFC 9110, 8.8.2.1: against Date where that can be read, else against the clock."""
+    """RFC 9110, 8.8.2.1: compared with a readable Date, else with the clock."""
     modified = "Fri, 01 May 2026 10:00:00 GMT"
     for date, is_sound in ((modified, True), ("Fri, 01 May 2026 09:59:59 GMT", False), ("today", True)):
         found = validators_of({"last-modified": modified, "date": date, "etag": '"a"'}, now=TODAY)
@@ -521,7 +520,7 @@ def test_a_last_modified_is_held_against_the_date_of_its_answer() -> None:
 
 @pytest.mark.fault("157")
 def test_a_publisher_may_be_frozen_after_a_week() -> None:
-    """docs/faults.md row 157: counted from when it sent the document; not by a clock that ran ahead."""
+    """docs/faults.md row 157: counted from the last whole document; not by a clock that ran ahead."""
     found = [may_be_frozen(TODAY, now=TODAY + seconds) for seconds in (0, 604_799, 604_800, -30, -3600)]
     assert found == [False, False, True, False, True]
 
@@ -545,6 +544,6 @@ def test_a_publisher_may_be_frozen_after_a_week() -> None:
 def test_counts_doubts_about_validators(
     doubts: int, now: tuple[str, str], before: tuple[str, str], is_contradicted: bool, expected: int
 ) -> None:
-    """docs/faults.md row 157: each that there is has to change with the news, twice."""
+    """docs/faults.md row 157: each existing validator has to change with the news, twice."""
     pairs = ValidatorPair(*now), ValidatorPair(*before)
     assert next_doubts(doubts, *pairs, is_contradicted=is_contradicted) == expected

@@ -1,4 +1,4 @@
-"""wholefeed.core.words: what people are told of a feed, on its page and by `wholefeed explain`."""
+"""wholefeed.core.words: texts about a feed, on its page and in `wholefeed explain`."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ NOW = 1_700_000_000.0
 
 
 def after(seconds: float) -> str:
-    """Return an instant so long after NOW, as /status has it."""
+    """Return an instant so many seconds after NOW, in the form of /status."""
     return format_rfc3339(NOW + seconds)
 
 
@@ -75,7 +75,7 @@ def passed_over(reason: str, text: str, status: int | None = None) -> dict[str, 
 
 
 def test_every_state_and_publisher_has_words() -> None:
-    """A person reads what the state is and what can be done, one sentence each."""
+    """A person reads the state and the possible remedy, one sentence each."""
     assert list(PUBLISHERS) == [adapter.name for adapter in ADAPTERS]
     for state in State:
         found = STATES[state]
@@ -101,7 +101,7 @@ def test_every_state_and_publisher_has_words() -> None:
     ],
 )
 def test_advice_of_a_partial_feed_goes_by_what_is_missing(missing: tuple[str, ...], told: str) -> None:
-    """R16: who can help is another one when a limit, the publisher or the network is in the way."""
+    """R16: limits, publishers and networks have different remedies."""
     found = state_words(a_status("partial", *missing))
     assert told in found.advice
     for each in (unavailable := a_status("partial", "publisher-status"))["missing"]:
@@ -111,7 +111,7 @@ def test_advice_of_a_partial_feed_goes_by_what_is_missing(missing: tuple[str, ..
 
 
 def test_a_remembered_feed_says_since_when_and_what_was_tried() -> None:
-    """R7, R27: what came before the first sight is not here; a publisher that may have more is named."""
+    """R7, R27: entries from before the first sight are absent; a publisher may have more."""
     plain = words_of(a_status("remembered"), NOW)
     assert "only its newest entries" in plain.state.meaning
     assert plain.remarks == ("Seen by this proxy, in this format, since 5 March 2019.",)
@@ -125,7 +125,7 @@ def test_a_remembered_feed_says_since_when_and_what_was_tried() -> None:
 
 
 def test_a_collected_feed_says_how_it_was_found() -> None:
-    """R31: what the site claims stands beside what its pages hold."""
+    """R31: the site's claim stands beside the count on its pages."""
     (remark,) = words_of(a_status("collected", collection=a_collection()), NOW).remarks
     assert "1,150 entries of 1,200 that the site claims to have on 12 pages" in remark
     assert "1 November 2023" in remark
@@ -134,7 +134,7 @@ def test_a_collected_feed_says_how_it_was_found() -> None:
 
 
 def test_a_listed_feed_says_where_its_entries_stand() -> None:
-    """H7: nobody promises that it is all; how many on how many pages, and when they are looked at next."""
+    """H7: no promise of completeness; counts of entries and pages, and the next look."""
     said = words_of(a_status("listed", listing=a_listing()), NOW)
     assert "found in lists on the site's pages" in said.state.meaning
     assert "may not name every entry" in said.state.advice
@@ -154,7 +154,7 @@ def test_a_listed_feed_says_where_its_entries_stand() -> None:
 
 
 def test_where_nothing_is_listed_it_says_what_was_looked_at() -> None:
-    """H7: how many pages, each reason once, those of most pages first; also that nobody has looked yet."""
+    """H7: the count of pages, and each reason once, most frequent first; also before any look."""
     error = passed_over("http-status", "the publisher responded with an error", 404)
     pages = [error, *[passed_over("no-list", "no list stands there")] * 2]
     nothing = a_listing(url=None, pages=0, entries=0, passed_over=pages, next_look=None)
@@ -180,7 +180,7 @@ def test_where_nothing_is_listed_it_says_what_was_looked_at() -> None:
 
 
 def test_a_page_of_a_list_that_is_missing_ends_no_walk() -> None:
-    """H7: what is older need not stand behind it."""
+    """H7: older entries need not follow it."""
     ending = Ending(None, (DocumentUnavailable("http://o.test/2", reason="timeout"),)).as_dict()
     said = words_of(a_status("partial", "timeout", listing=a_listing(), ending=ending), NOW)
     assert said.ending == "a page of the publisher's list could not be fetched"
@@ -189,7 +189,9 @@ def test_a_page_of_a_list_that_is_missing_ends_no_walk() -> None:
 
 
 def test_a_stale_feed_says_when_it_was_tried_and_when_it_was_heard_of() -> None:
-    """Row 75: what is stored serves. Last tried and last heard of are two facts; who answers was reached."""
+    """Row 75: stored documents serve. The last attempt and the last contact differ; any response is
+    contact.
+    """
     failure = a_failure("publisher-status", status=503, attempts=3)
     said = words_of(a_status("complete", stale=True, failure=failure), NOW)
     assert said.stale is not None
@@ -225,13 +227,13 @@ def test_a_stale_feed_says_when_it_was_tried_and_when_it_was_heard_of() -> None:
     ],
 )
 def test_what_failed_is_told_exactly(reason: str, status: int | None, told: str) -> None:
-    """Whose server answers is not out of reach; else it is said what the connection failed with."""
+    """A server that answers is reachable; else the connection's error is named."""
     assert failure_in_words(reason, status) == told
 
 
 @pytest.mark.parametrize("state", State)
 def test_a_stale_feed_is_never_told_that_nothing_needs_to_be_done(state: State) -> None:
-    """What is missing of a partial feed may still be the publisher's to repair."""
+    """The publisher may still have gaps to repair."""
     status = a_status(state, "publisher-status", stale=True, failure=a_failure("timeout"))
     said = words_of(status, NOW)
     assert said.stale is not None
@@ -280,7 +282,7 @@ _MINUTE = 60.0
     ],
 )
 def test_what_comes_next_is_what_comes(changes: dict[str, Any], told: str) -> None:
-    """R7, R14: nothing is promised that waits for somebody who asks."""
+    """R7, R14: the text promises nothing that depends on a reader's request."""
     assert told in next_step(a_status("complete", **changes), NOW)
     assert words_of(a_status("complete", **changes), NOW).next == next_step(
         a_status("complete", **changes), NOW
@@ -288,21 +290,21 @@ def test_what_comes_next_is_what_comes(changes: dict[str, Any], told: str) -> No
 
 
 def test_a_list_of_feeds_says_the_same() -> None:
-    """An object of GET /feeds tells what is needed for it."""
+    """An object of GET /feeds has all the fields it needs."""
     feed = {"fresh_until": after(14 * _MINUTE), "next_refresh": None}
     assert asked_next(feed, NOW) == "when a reader asks, in 14 minutes or later"
     assert asked_next({**feed, "next_refresh": after(3600)}, NOW) == "in 1 hour, or sooner when a reader asks"
 
 
 def test_a_site_that_is_left_alone_is_told_of() -> None:
-    """R32: until when, and that nobody gets around that."""
+    """R32: the text says until when, and that nothing shortens the pause."""
     said = words_of(a_status("complete", paused_until=after(10 * _MINUTE)), NOW)
     assert said.pause.startswith("The publisher's site gets no requests for another 10 minutes, not even")
     assert words_of(a_status("complete"), NOW).pause == ""
 
 
 def test_what_is_missing_is_tried_again_with_a_refresh() -> None:
-    """R14: when it was tried, how often, and from when on the next refresh tries it again."""
+    """R14: the last attempt, the count of attempts, and the time of the next."""
     assert describe_attempt(a_failure("timeout"), NOW) == "tried 2 seconds ago; again with the next refresh"
     often = a_failure("timeout", attempts=3, next_attempt=after(3600))
     assert describe_attempt(often, NOW) == (
@@ -311,7 +313,7 @@ def test_what_is_missing_is_tried_again_with_a_refresh() -> None:
 
 
 def test_an_end_is_told_in_words() -> None:
-    """R2, R16: true ends in their own, others without slugs and URLs; what is unknown as it is stored."""
+    """R2, R16: true ends in their own words, others without slugs and URLs; unknown ones as stored."""
     for end in End:
         assert ending_in_words(Ending(end).as_dict()) == Ending(end).as_dict()["text"]
     for code in ("unavailable", "loop", "limit", "history-unfinished", "page-gone"):
@@ -336,7 +338,7 @@ def test_an_end_is_told_in_words() -> None:
 def test_the_time_left_is_told_where_it_is_known(
     left: int | None, seconds: int | None, fetched: int, told: str
 ) -> None:
-    """Nothing is said where the publisher's URLs do not tell, or too little has been fetched to judge by."""
+    """Otherwise the URLs do not tell it, or too little was fetched."""
     assert time_left({"left": left, "seconds": seconds, "fetched": fetched}) == told
 
 
@@ -355,7 +357,7 @@ def test_the_time_left_is_told_where_it_is_known(
     ],
 )
 def test_spans_of_time_are_told_in_their_largest_unit(seconds: float, told: str) -> None:
-    """Rounded down, as a person would; of a clock that was put back none is below zero."""
+    """Rounded down; never below zero after a clock was set back."""
     assert duration(seconds) == told
     assert ago(1000.0, 1000.0 + seconds) == (f"{told} ago" if seconds >= 1 else "just now")
 
@@ -380,12 +382,12 @@ def test_spans_of_time_are_told_in_their_largest_unit(seconds: float, told: str)
     ],
 )
 def test_how_long_a_replay_takes_is_told(entries: int, rate: str, since: str, on: str, expected: str) -> None:
-    """P8: by the month, or by the day where it is near; on the clock of the pace."""
+    """P8: by month, or by day if near; on the clock of the pace."""
     assert expected in replay_in_words(entries, ReplayPace.read(rate, since, on or None))
 
 
 def test_it_is_said_that_archives_shift() -> None:
-    """R35: the publisher can number its archives from the oldest, once somebody tells it."""
+    """R35: a person can ask the publisher for numbers from the oldest."""
     note = {"code": "ArchivesShift", "url": "http://o.test/feed", "text": "…"}
     (said,) = words_of(a_status("complete", notes=[note]), NOW).remarks
     assert said.startswith("Each new entry pushes older ones from one archive document of this feed")
@@ -400,7 +402,7 @@ def test_it_is_said_that_archives_shift() -> None:
     ],
 )
 def test_it_is_said_that_ids_have_changed(posts: int, codes: tuple[str, ...], expected: str) -> None:
-    """R36: the publisher can be told, by whoever knows of it."""
+    """R36: a person can tell the publisher."""
     changed = {"code": "IdsChanged", "url": "http://o.test/feed", "text": "…", "posts": str(posts)}
     notes = [changed | {"since": "2026-11-02T06:00:00Z"}, *({"code": code} for code in codes)]
     (said,) = words_of(a_status("complete", notes=notes), NOW).remarks
@@ -408,7 +410,7 @@ def test_it_is_said_that_ids_have_changed(posts: int, codes: tuple[str, ...], ex
 
 
 def test_it_is_said_that_validators_are_not_used() -> None:
-    """R14: the publisher's server can be mended, by whoever knows of it."""
+    """R14: a person can ask for a repair of the publisher's server."""
     note = {"code": "ValidatorsDoubted", "url": "http://o.test/feed", "text": "…"}
     (said,) = words_of(a_status("complete", notes=[note]), NOW).remarks
     assert said.startswith("The publisher's server does not tell when this feed changes")

@@ -1,4 +1,4 @@
-"""A WordPress in memory that answers the questions of the adapter, without HTTP.
+"""A WordPress blog in memory answers the adapter's questions without HTTP.
 
 site = Site(Blog(30), per_feed=10)
 outcome = site.collect()                                  # drives the adapter to its end
@@ -51,62 +51,59 @@ class Site:
         self.path = path
         self.rest = rest
         self.ignored: frozenset[str] = frozenset()
-        """Parameters that it does not read; `*` for all of them."""
+        """Parameters without effect; `*`: all of them."""
         self.hidden: frozenset[int] = frozenset()
-        """IDs of posts that are left out of each page when it is made."""
+        """IDs of posts that every page leaves out."""
         self.has_validators = True
         self.etag_of: Callable[[str, str], str] = lambda _url, etag: etag
-        """The ETag of a page, by its URL and that of the site."""
+        """The ETag of a page, by the page's URL and the site's ETag."""
         self.leads: Callable[[str], str] = lambda url: url
-        """What is answered in place of a URL."""
+        """The URL that a URL redirects to."""
         self.has_head = True
         self.is_head_always_there = False
-        """Whether HEAD is answered well whatever it asks for."""
+        """Whether HEAD always succeeds."""
         self.rest_blog = blog
-        """What the REST API counts."""
+        """The posts that the REST API counts."""
         self.refuses: Callable[[PageQuestion], bool] = lambda _ask: False
-        """Which questions get 503."""
+        """Questions answered with 503."""
         self.refuses_gone: Callable[[PageQuestion], bool] = lambda _ask: False
-        """Which questions get 404."""
+        """Questions answered with 404."""
         self.before: Callable[[int], object] = lambda _number: None
-        """Called before each answer with its number, the subscription document's being 1."""
+        """Called before each answer with its number; the subscription document is number 1."""
         self.asked: list[PageQuestion] = []
         self.kept: set[EntryId] = set()
-        """What stands on pages that were asked for as pages of the feed."""
+        """Entries of the pages that were asked for as pages of the feed."""
         self._held: dict[str, PageResponse] = {}
         self.stored: set[EntryId] = set()
         self.known = Collection(adapter="wordpress")
         self.now = float(NOW + 1000)
 
-    # ---- What a test does
+    # ---- Called by tests
 
     def collect(self) -> AdapterOutcome:
-        """Ask for all pages; return what it comes to."""
         return self._run(WordPress().collect)
 
     def look(self, *, is_daily: bool = True) -> AdapterOutcome:
-        """Ask for what is new."""
         return self._run(WordPress().look, is_daily=is_daily)
 
     @property
     def questions(self) -> int:
-        """How many were asked, the subscription document among them."""
+        """Count of the questions, the subscription document included."""
         return 1 + len(self.asked)
 
     def live(self) -> set[EntryId]:
-        """What stands in the feed now, all pages taken together."""
+        """IDs on all pages of the feed now."""
         return {_identity(post) for post in self.select()}
 
     def missing(self) -> set[int]:
-        """The IDs of the posts that are live and were not met."""
+        """IDs of live posts that no page brought."""
         return {post.id for post in self.select() if _identity(post) not in self.stored}
 
     def select(self) -> list[Post]:
-        """The posts of the feed."""
         posts = self._query(f"{ROOT}{self.path}").select(self.blog, 1_000_000)
         return [post for post in posts if post.id not in self.hidden]
 
-    # ---- What it answers
+    # ---- Answers
 
     def _run(
         self, begin: Callable[[AdapterJob], Asking[AdapterOutcome]], *, is_daily: bool = True

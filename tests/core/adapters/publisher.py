@@ -1,4 +1,4 @@
-"""A publisher that answers an adapter's questions at once: no HTTP, no store.
+"""A publisher answers an adapter's questions at once, without HTTP or store.
 
 publisher = Releases(95)                       # of a class derived from Entries
 outcome = publisher.collect()
@@ -34,7 +34,7 @@ NOW = 1_750_000_000.0
 
 
 class Entries(ABC):
-    """Who has entries, the newest first, and gives some of them.
+    """A publisher of entries, newest first.
 
     Args:
         names: Of its entries.
@@ -52,49 +52,46 @@ class Entries(ABC):
         self.asked: list[PageQuestion] = []
         self.given: set[EntryId] = set()
         self.stored: set[EntryId] = set()
-        """What counts as known when it is said how much news a page has."""
+        """Entries counted as known when the news of a page are counted."""
         self.held: dict[str, PageResponse] = {}
-        """What was given and waits to be asked for once more, as it is now."""
+        """Pages sent and not yet asked for again, by URL."""
         self.refusals: dict[int, Refused] = {}
-        """Answers by the number of the question, counted from 1."""
+        """Refusals by the number of the question, from 1."""
         self.on_ask: Callable[[int], object] | None = None
-        """Called with that number before the answer."""
+        """Called with the number of the question before the answer."""
         self.ignores = False
-        """Whether it reads no parameters."""
+        """Whether parameters have no effect."""
 
     @abstractmethod
     def guid(self, name: str) -> str:
-        """Return what identifies an entry in the feed, as written."""
+        """Return the identity of the entry as the feed writes it."""
 
     @abstractmethod
     def select(self, query: dict[str, str]) -> Sequence[str] | Refused:
-        """Return what a question with these parameters is answered with."""
+        """Return the entries that answer a question with these parameters."""
 
     @property
     def marks(self) -> Marks:
-        """Of the subscription document, but for its last entry."""
+        """Marks of the subscription document, without its last entry."""
         return Marks()
 
-    # What a test does
+    # Called by tests
 
     def collect(self, known: Collection | None = None, **more: Any) -> AdapterOutcome:
-        """Ask for all pages."""
         self.asked.clear()
         return self.play(self.adapter.collect(self.job(known, **more)))
 
     def collected(self, *, seconds_ago: float = 60.0) -> Collection:
-        """Ask for all pages; return what is known so long after, when all that came is stored."""
+        """Ask for all pages, store all of them, and return the known state some time later."""
         known = looked(self.collect(), seconds_ago)
         self.stored = set(self.given)
         return known
 
     def look(self, known: Collection) -> AdapterOutcome:
-        """Ask for what is new."""
         self.asked.clear()
         return self.play(self.adapter.look(self.job(known)))
 
     def publish(self, count: int) -> None:
-        """Put new entries in front."""
         self.names[:0] = [str(number) for number in range(5000 + count, 5000, -1)]
 
     def delete(self, *names: object) -> None:
@@ -103,10 +100,10 @@ class Entries(ABC):
 
     @property
     def has_given_all(self) -> bool:
-        """Whether every entry that it has now was given."""
+        """Whether every present entry was sent."""
         return self.given >= self.identities()
 
-    # What the adapter is told
+    # Arguments of the adapter
 
     def document(self, url: str, names: Sequence[str]) -> AdapterPage:
         identities = tuple(self.identity(name) for name in names)
@@ -129,7 +126,6 @@ class Entries(ABC):
         return {self.identity(str(name)) for name in (self.names if names is None else names)}
 
     def job(self, known: Collection | None = None, **more: Any) -> AdapterJob:
-        """Begin with the subscription document as it is now."""
         page = self.document(self.url, self.names[: self.page])
         self.given.update(page.identities)
         self.stored.update(page.identities)
@@ -140,7 +136,6 @@ class Entries(ABC):
         )
 
     def sight(self, **changes: Any) -> Sight:
-        """What is seen of the subscription document."""
         names = self.names[: self.page]
         last_id = self.guid(names[-1]) if names else ""
         marks = self.marks
@@ -177,7 +172,7 @@ class Entries(ABC):
         return answer
 
     def play(self, asking: Asking[AdapterOutcome]) -> AdapterOutcome:
-        """Answer an adapter until it has come to something; a thousand questions are an error."""
+        """Answer an adapter until its outcome; more than a thousand questions are an error."""
         try:
             self.held.clear()
             asks = next(asking)
@@ -190,10 +185,10 @@ class Entries(ABC):
 
     @property
     def targets(self) -> list[str]:
-        """The query strings of the questions."""
+        """Query strings of the questions."""
         return [urlsplit(ask.url).query for ask in self.asked]
 
 
 def looked(outcome: AdapterOutcome, seconds_ago: float = 60.0) -> Collection:
-    """What is known after a collection, as the driver keeps it."""
+    """The known state after a collection, as the driver stores it."""
     return replace(outcome.known, looked_at=NOW - seconds_ago, ended_at=NOW - seconds_ago)

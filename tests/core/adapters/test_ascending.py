@@ -1,4 +1,4 @@
-"""`wholefeed.core.adapters.ascending`: Discourse's topics and Lemmy (rules R26 to R31)."""
+"""`wholefeed.core.adapters.ascending`: topics of Discourse, and Lemmy (rules R26 to R31)."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ GONE = Refused("http-404", 404)
 
 
 class Numbered(Entries):
-    """Who gives pages from the oldest entry on; an entry's name is its date."""
+    """A publisher of pages from the oldest entry on; an entry's name is its date."""
 
     adapter: DiscourseTopics | Lemmy
     size: int
@@ -40,15 +40,15 @@ class Numbered(Entries):
     def __init__(self, count: int = 420, page: int | None = None) -> None:
         super().__init__(range(count, 0, -1), page=page or self.size)
         self.kept: dict[str, AdapterPage] = {}
-        """Pages that the driver has stored, by their URLs."""
+        """Pages stored by the driver, by URL."""
         self.repeats_last = False
         self.has_end = False
-        """Whether 404 stands behind the last page."""
+        """Whether the page after the last one is a 404."""
         self.is_order_read = True
         self.is_page_read = True
 
     def collect(self, known: Collection | None = None, **more: Any) -> AdapterOutcome:
-        """Ask for all pages; what came is stored until the end of that."""
+        """Ask for all pages; every page is stored until the end."""
         outcome = super().collect(known, **more)
         self.kept.clear()
         return outcome
@@ -80,8 +80,6 @@ class Numbered(Entries):
 
 
 class Topics(Numbered):
-    """The latest topics of a forum."""
-
     adapter = DiscourseTopics()
     url = "https://forum.example.org/latest.rss"
     site_id = "https://forum.example.org/latest"
@@ -93,8 +91,6 @@ class Topics(Numbered):
 
 
 class CategoryTopics(Topics):
-    """Those of a category."""
-
     url = "https://forum.example.org/c/above/some/5.rss"
     site_id = "https://forum.example.org/c/above/some/5"
     marks = Marks(route="list/category_feed")
@@ -114,8 +110,6 @@ class CategoryTopics(Topics):
 
 
 class Posts(Numbered):
-    """The posts of a community, asked for by age."""
-
     adapter = Lemmy()
     url = "https://lemmy.example.org/feeds/c/some.xml?sort=New"
     site_id = "https://elsewhere.example.net/c/some"
@@ -129,7 +123,7 @@ class Posts(Numbered):
 
 
 class HotPosts(Posts):
-    """Those that people like, first: here what bears an even number."""
+    """Popular posts first: here those with an even number."""
 
     url = "https://lemmy.example.org/feeds/c/some.xml"
     is_oldest_first = True
@@ -146,7 +140,7 @@ ALL: tuple[Callable[..., Any], ...] = (Topics, CategoryTopics, Posts)
 FORUM, INSTANCE = "https://forum.example.org", "https://lemmy.example.org"
 
 
-# Whose feed it is
+# Recognising the publisher
 
 
 @pytest.mark.parametrize(
@@ -165,7 +159,7 @@ FORUM, INSTANCE = "https://forum.example.org", "https://lemmy.example.org"
 def test_a_publisher_is_known_by_what_its_software_writes(
     publisher: Callable[[], Numbered], changes: dict[str, object]
 ) -> None:
-    """R26: by the route and the guids; by the guids at its own host and the channel's link."""
+    """R26: by route and guids, or by guids at the publisher's own host and the channel's link."""
     feed = publisher()
     assert feed.adapter.fits(feed.sight(**changes))
 
@@ -191,7 +185,7 @@ def test_a_publisher_is_known_by_what_its_software_writes(
     ],
 )
 def test_others_are_left_alone(publisher: Callable[[], Numbered], changes: dict[str, object]) -> None:
-    """R26: neither other feeds of the same software, nor what is a page already."""
+    """R26: other feeds of the same software, and URLs of single pages."""
     feed = publisher()
     assert not feed.adapter.fits(feed.sight(**changes))
 
@@ -210,7 +204,7 @@ def test_others_are_left_alone(publisher: Callable[[], Numbered], changes: dict[
     ],
 )
 def test_all_entries_come(publisher: Callable[[int], Numbered], count: int, questions: int) -> None:
-    """R28: one question a page, two by two for each doubling, and a few for the beginning and the end."""
+    """R28: one question a page, two a doubling, a few for both ends."""
     feed = publisher(count)
     outcome = feed.collect()
     assert (outcome.is_honoured, outcome.is_whole, outcome.known.collected) == (True, True, count)
@@ -220,7 +214,6 @@ def test_all_entries_come(publisher: Callable[[int], Numbered], count: int, ques
 
 
 def without_pages(feed: Numbered, numbers: AbstractCollection[int]) -> None:
-    """Let pages be gone as soon as they were counted."""
     answer, counting = feed.answer, {feed.page_url(1)}
     urls = set(map(feed.page_url, numbers))
 
@@ -237,7 +230,7 @@ def without_pages(feed: Numbered, numbers: AbstractCollection[int]) -> None:
 def test_a_page_without_entries_amid_is_told_of(
     publisher: Callable[[], Numbered], gap: tuple[int, ...]
 ) -> None:
-    """R31: what deletions make room for moves down; what stood on such a page was met nowhere."""
+    """R31: deletions shift entries, so those of the empty page were never read."""
     feed = publisher()
     without_pages(feed, gap)
     outcome = feed.collect()
@@ -246,7 +239,7 @@ def test_a_page_without_entries_amid_is_told_of(
 
 @pytest.mark.parametrize("publisher", [*ALL, HotPosts])
 def test_pages_that_are_gone_when_they_were_counted_prove_nothing(publisher: Callable[[], Numbered]) -> None:
-    """R27: none of them has an entry."""
+    """R27: no page has an entry."""
     feed = publisher()
     without_pages(feed, range(1, 20))
     assert not feed.collect().is_honoured
@@ -255,7 +248,7 @@ def test_pages_that_are_gone_when_they_were_counted_prove_nothing(publisher: Cal
 @pytest.mark.parametrize("publisher", ALL)
 @pytest.mark.parametrize("count", [2, 20])
 def test_few_entries_are_all_there_are(publisher: Callable[[int], Numbered], count: int) -> None:
-    """R27: the first page is the feed turned around, and nothing stands behind it."""
+    """R27: the first page is the reversed feed, without a next page."""
     feed = publisher(count)
     outcome = feed.collect()
     assert (outcome.is_honoured, outcome.known.pages, len(feed.asked)) == (True, 1, 2)
@@ -280,7 +273,7 @@ def test_nothing_is_asked_where_no_answer_can_show_anything(
 def test_ignored_parameters_are_seen_at_once(
     publisher: Callable[[int], Numbered], count: int, ignored: str, questions: int
 ) -> None:
-    """R27: all of them, the order, or the numbers; of these a feed of one page needs none."""
+    """R27: all of them, the order or the numbers; one page needs no numbers."""
     feed = publisher(count)
     setattr(feed, ignored, ignored == "ignores")
     assert not feed.collect().is_honoured
@@ -288,7 +281,7 @@ def test_ignored_parameters_are_seen_at_once(
 
 
 def test_the_last_page_for_ever_proves_nothing() -> None:
-    """R27: whatever the number, something comes; a publisher of this kind has an end."""
+    """R27: a publisher of this kind has an end."""
     feed = Topics()
     feed.repeats_last = True
     assert not feed.collect().is_honoured
@@ -297,7 +290,7 @@ def test_the_last_page_for_ever_proves_nothing() -> None:
 
 @pytest.mark.parametrize("has_news", [False, True])
 def test_a_category_that_is_ignored_is_seen(has_news: bool) -> None:
-    """R27: what is as old as the feed's entries and not among them is of another category."""
+    """R27: a page as old as the feed but without its entries shows another category."""
     feed = CategoryTopics()
     feed.is_category_read = False
     feed.on_ask = lambda number: feed.publish(1) if has_news and number == 2 else None
@@ -313,7 +306,7 @@ def test_a_category_that_is_ignored_is_seen(has_news: bool) -> None:
 def test_nothing_is_claimed_before_the_number_of_pages_is_known(
     publisher: Callable[[], Numbered], question: int, refusal: Refused
 ) -> None:
-    """R27: whatever the reason is."""
+    """R27: for any reason."""
     feed = publisher()
     feed.refusals[question] = refusal
     outcome = feed.collect()
@@ -323,7 +316,7 @@ def test_nothing_is_claimed_before_the_number_of_pages_is_known(
 
 @pytest.mark.parametrize("publisher", ALL)
 def test_404_is_an_end_too(publisher: Callable[[], Numbered]) -> None:
-    """R28: behind the last page."""
+    """R28: after the last page."""
     feed = publisher()
     feed.has_end = True
     assert feed.collect().is_whole
@@ -332,7 +325,7 @@ def test_404_is_an_end_too(publisher: Callable[[], Numbered]) -> None:
 
 @pytest.mark.parametrize(("publisher", "question"), [(Topics, 11), (Posts, 10)])
 def test_a_page_that_cannot_be_had_ends_the_walk(publisher: Callable[[], Numbered], question: int) -> None:
-    """R31: so does one that is not in that order any more."""
+    """R31: a page in another order ends the walk too."""
     feed = publisher()
     feed.refusals[question] = UNAVAILABLE
     outcome = feed.collect()
@@ -351,7 +344,7 @@ def test_a_page_that_cannot_be_had_ends_the_walk(publisher: Callable[[], Numbere
 def test_a_deletion_loses_nothing(
     publisher: Callable[[], Numbered], deleted: Iterable[int], question: int
 ) -> None:
-    """R28: what it moves comes to pages that are asked for later."""
+    """R28: deletions shift entries to pages not yet read."""
     feed = publisher()
     feed.on_ask = lambda number: feed.delete(*deleted) if number == question else None
     assert feed.collect().is_whole
@@ -362,7 +355,7 @@ def test_a_deletion_loses_nothing(
 @pytest.mark.parametrize("new", [1, 45, 150])
 @pytest.mark.parametrize("question", [1, 4, 9, 12])
 def test_new_entries_come_too(publisher: Callable[[], Numbered], new: int, question: int) -> None:
-    """R28: the last page is asked for again, and those behind it."""
+    """R28: the walk reads the last page again, and pages after it."""
     feed = publisher()
     feed.on_ask = lambda number: feed.publish(new) if number == question else None
     assert feed.collect().is_whole
@@ -371,7 +364,7 @@ def test_new_entries_come_too(publisher: Callable[[], Numbered], new: int, quest
 
 @pytest.mark.parametrize("deleted", [[], [300], [5, 6]])
 def test_pages_of_before_a_walk_was_cut_off_serve_while_they_are_the_same(deleted: Iterable[int]) -> None:
-    """R28: one is asked for again, and where something moved, those below until one is as it was."""
+    """R28: the walk reads one again; after a shift, each lower one until an unchanged page."""
 
     feed = Topics()
     urls = [DiscourseTopics().url_of(feed.job(), number) for number in range(6, 15)]
@@ -385,7 +378,7 @@ def test_pages_of_before_a_walk_was_cut_off_serve_while_they_are_the_same(delete
 
 
 def test_the_first_page_is_asked_for_again_whatever_is_stored() -> None:
-    """R28: it was the first one to be had, and deletions in it moved what is newer there."""
+    """R28: deletions in it moved newer entries there since."""
     feed = Topics()
     urls = [DiscourseTopics().url_of(feed.job(), number) for number in (1, *range(6, 15))]
     feed.answer(PageQuestion(urls.pop(0)))
@@ -396,13 +389,13 @@ def test_the_first_page_is_asked_for_again_whatever_is_stored() -> None:
     assert feed.has_given_all
 
 
-# What came since the last look (R30)
+# News since the last look (R30)
 
 
 @pytest.mark.parametrize("publisher", ALL)
 @pytest.mark.parametrize("new", [0, 9])
 def test_nothing_is_asked_where_the_feed_reaches_back(publisher: Callable[[], Numbered], new: int) -> None:
-    """R30: the subscription document has all that is new."""
+    """R30: the subscription document has all news."""
     feed = publisher()
     known = feed.collected()
     feed.publish(new)
@@ -417,8 +410,9 @@ def test_nothing_is_asked_where_the_feed_reaches_back(publisher: Callable[[], Nu
 def test_what_the_feed_does_not_reach_is_asked_for(
     publisher: Callable[[], Numbered], new: int, deleted: Iterable[int]
 ) -> None:
-    """R30: from the last page on, and before it where deletions made room; a look that fails is made up
-    for."""
+    """R30: from the last page on, and back where deletions shifted entries. The next look makes up for a
+    failed one.
+    """
     feed = publisher()
     known = feed.collected()
     feed.publish(new)
@@ -440,7 +434,7 @@ def test_what_the_feed_does_not_reach_is_asked_for(
 def test_what_a_deletion_moves_while_news_are_asked_for_is_met(
     publisher: Callable[[], Numbered], question: int
 ) -> None:
-    """R30: what went down to a page that was read already; those are read again."""
+    """R30: the look reads pages again after entries shifted to them."""
     feed = publisher()
     known = feed.collected()
     feed.publish(4 * feed.size)
@@ -451,7 +445,7 @@ def test_what_a_deletion_moves_while_news_are_asked_for_is_met(
 
 @pytest.mark.parametrize("is_oldest_first", [True, False])
 def test_a_feed_in_another_order_is_asked_for_news_each_time(is_oldest_first: bool) -> None:
-    """R30: that it shows what was known says nothing of what is new, though it may look as if by date."""
+    """R30: its known entries prove nothing about news, even if it looks sorted by date."""
     feed = HotPosts()
     feed.is_oldest_first = is_oldest_first
     known = feed.collected()
@@ -463,7 +457,7 @@ def test_a_feed_in_another_order_is_asked_for_news_each_time(is_oldest_first: bo
 
 @pytest.mark.parametrize("publisher", ALL)
 def test_the_last_page_is_asked_for_once_a_day(publisher: Callable[[int], Numbered]) -> None:
-    """R30: what is stored of it may be less than there is."""
+    """R30: its stored copy may lack entries."""
     feed = publisher(421)
     known = feed.collected(seconds_ago=DAY_SECONDS + 1)
     assert feed.look(known).is_whole
@@ -472,7 +466,7 @@ def test_the_last_page_is_asked_for_once_a_day(publisher: Callable[[int], Number
 
 @pytest.mark.parametrize("publisher", ALL)
 def test_a_publisher_that_gives_up_its_pages_is_told_of(publisher: Callable[[], Numbered]) -> None:
-    """R30: what the feed does not reach cannot be had then; where it reaches back nothing is missing."""
+    """R30: entries beyond the feed's reach are lost then; otherwise nothing is missing."""
     feed = publisher()
     known = feed.collected(seconds_ago=DAY_SECONDS + 1)
     feed.ignores = True

@@ -1,4 +1,4 @@
-"""`wholefeed.core.adapters.feedburner`: copies whose history is at their source (rules R24, R26 to R31)."""
+"""`wholefeed.core.adapters.feedburner`: copies with their history at the source (rules R24, R26 to R31)."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ GONE = Refused("http-404", 404)
 
 
 class Copy(BlogPosts):
-    """A copy of a blog's feed; its source is what `BlogPosts` is.
+    """A copy of a blog's feed; the source is a `BlogPosts`.
 
     Args:
         count: Entries of the source.
@@ -51,7 +51,7 @@ class Copy(BlogPosts):
         self.copy: Callable[[list[str]], Sequence[str]] = lambda names: names[:copied]
         self.source_marks = Marks(generator="Blogger")
         self.leads_to = ""
-        """Where the source's URL leads."""
+        """Redirect target of the source's URL."""
 
     def job(self, known: Collection | None = None, **more: Any) -> AdapterJob:
         job = super().job(known, **more)
@@ -68,7 +68,7 @@ class Copy(BlogPosts):
         return answer
 
 
-# Whose feed it is
+# Recognising the publisher
 
 
 def sight(generator: str, **changes: Any) -> Sight:
@@ -117,12 +117,12 @@ def test_a_copy_is_known_by_its_host_or_by_feedburners_element(adapter: Any, cha
     ],
 )
 def test_others_are_left_alone(adapter: Any, changes: dict[str, Any]) -> None:
-    """R26: other copies, sources of no known kind, and heads that name no source."""
+    """R26: other copies, unknown sources, and heads without a source."""
     assert not adapter.fits(sight(GENERATORS[adapter.name], **changes))
 
 
 def test_a_blog_that_leads_to_its_copy_is_asked_itself() -> None:
-    """R26: at the URL that it is asked for by, with `redirect=false`."""
+    """R26: at the requested URL, with `redirect=false`."""
     url = "https://some.blogspot.com/feeds/posts/default?alt=rss"
     found = find_adapter(url, BURNED, Family.RSS, "http://some.blogspot.com/", '{"generator": "Blogger"}')
     assert found is not None
@@ -134,7 +134,7 @@ def test_a_blog_that_leads_to_its_copy_is_asked_itself() -> None:
 
 @pytest.mark.parametrize("copied", [5, 25])
 def test_all_entries_of_the_source_come(copied: int) -> None:
-    """R28: its adapter asks for them, at its own host alone."""
+    """R28: the source's adapter asks its own host only."""
     feed = Copy(copied=copied)
     outcome = feed.collect()
     assert (outcome.is_honoured, outcome.is_whole, feed.has_given_all) == (True, True, True)
@@ -143,7 +143,7 @@ def test_all_entries_of_the_source_come(copied: int) -> None:
 
 
 def test_the_source_may_lead_to_its_present_address() -> None:
-    """R28: what it leads to is asked for pages; that it belongs here the driver has found out (R24)."""
+    """R28: the redirect target is asked for pages once the driver knows that it belongs here (R24)."""
     feed = Copy()
     feed.leads_to = "https://www.some-blog.example/feeds/posts/default?alt=rss&redirect=false"
     assert feed.collect().is_whole
@@ -194,7 +194,7 @@ def longer(names: list[str]) -> Sequence[str]:
 def test_a_source_has_the_entries_of_its_copy(
     copy: Callable[[list[str]], Sequence[str]], is_one: bool
 ) -> None:
-    """R27: the copy may be late, longer, and have some more, and lacks none amid: a category would."""
+    """R27: the copy may be late, longer, and have extra entries; a category would have gaps in the middle."""
     feed = Copy()
     feed.copy = copy
     outcome = feed.collect()
@@ -204,7 +204,7 @@ def test_a_source_has_the_entries_of_its_copy(
 
 @pytest.mark.parametrize("generator", ["Some Engine", "https://wordpress.org/?v=6.6"])
 def test_a_source_of_another_kind_is_none(generator: str) -> None:
-    """R26: nobody knows what it would answer."""
+    """R26: its answers are unknown."""
     feed = Copy()
     feed.source_marks = Marks(generator=generator)
     assert not feed.collect().is_honoured
@@ -216,7 +216,7 @@ def test_a_source_of_another_kind_is_none(generator: str) -> None:
     [UNAVAILABLE, GONE, Refused("redirected"), Refused("format"), Refused("cross-origin-unconfirmed")],
 )
 def test_nothing_is_claimed_where_the_source_cannot_be_had(refusal: Refused) -> None:
-    """R27: as where it leads back to the copy; the reason names where it was asked for."""
+    """R27: also if the source redirects to the copy; the reason names the URL."""
     feed = Copy()
     feed.refusals[1] = refusal
     outcome = feed.collect()
@@ -234,7 +234,7 @@ def test_nothing_is_claimed_where_the_source_cannot_be_had(refusal: Refused) -> 
     ],
 )
 def test_two_urls_at_most_are_tried(link: str, urls: list[str]) -> None:
-    """R27: the second only where nothing is at the first: some sites have no pretty addresses."""
+    """R27: the second only without the first, since some sites lack pretty addresses."""
     for refusals, asked in (({1: GONE, 2: GONE}, urls), ({1: UNAVAILABLE}, urls[:1])):
         feed = Copy()
         feed.adapter, feed.site_id, feed.refusals = WORDPRESS, link, refusals
@@ -242,12 +242,12 @@ def test_two_urls_at_most_are_tried(link: str, urls: list[str]) -> None:
         assert [ask.url for ask in feed.asked] == asked
 
 
-# What came since the last look (R30)
+# News since the last look (R30)
 
 
 @pytest.mark.parametrize("new", [0, 3, 60])
 def test_the_source_is_asked_for_news(new: int) -> None:
-    """R30: anew, and by its adapter; a look that fails is made up for."""
+    """R30: its adapter looks again; the next look makes up for a failure."""
     feed = Copy()
     known = feed.collected()
     feed.publish(new)
@@ -262,8 +262,6 @@ def test_the_source_is_asked_for_news(new: int) -> None:
 
 
 class Told:
-    """A source's adapter that keeps what it is told."""
-
     name = "told"
 
     def __init__(self) -> None:
@@ -284,8 +282,9 @@ class Told:
     ("copied_at", "began_date"), [(NOW, NOW - 50), (NOW - 90, NOW - 90), (None, NOW - 50)]
 )
 def test_the_source_s_adapter_is_told_of_the_source(copied_at: float | None, began_date: float) -> None:
-    """R28, R30: of its document, of news that the copy does not have yet, and of the earlier of two dates of
-    change: the copy is made after the source has changed."""
+    """R28, R30: its document, news not yet in the copy, and the earlier of two dates of change, as the copy
+    is written later.
+    """
     source = Told()
     feed = Copy()
     known = replace(feed.collected(), began_date=copied_at)

@@ -1,4 +1,4 @@
-"""wholefeed.core.adapters.base: what a document says about its publisher."""
+"""wholefeed.core.adapters.base: marks of the publisher in a document."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def marks(body: bytes) -> Marks:
     ],
 )  # fmt: skip
 def test_the_generator_is_told_in_one_line(body: bytes, generator: str) -> None:
-    """R26: address and name that the head's generator gives, wherever its format puts them."""
+    """R26: address and name from the head's generator, in every format."""
     assert marks(body).generator == generator
 
 
@@ -50,12 +50,12 @@ def test_the_generator_is_told_in_one_line(body: bytes, generator: str) -> None:
     ],
 )
 def test_the_last_entry_is_known_by_its_id(body: bytes, last_id: str) -> None:
-    """R28: publishers whose pages begin behind an entry are asked with what identifies the last one."""
+    """R28: some publishers' pages begin after the entry with this id."""
     assert marks(body).last_id == last_id
 
 
 def test_comments_are_known_by_their_ids() -> None:
-    """R26: the feed of a post's comments is left alone; a post that mentions one is none."""
+    """R26: a feed of comments is left alone; a post may mention comments."""
     comment = b"<item><guid>http://a.test/p#comment-7</guid></item>"
     post = (
         b"<item><guid>http://a.test/p</guid><description>see http://a.test/p#comment-7</description></item>"
@@ -73,7 +73,7 @@ def test_comments_are_known_by_their_ids() -> None:
     ],
 )
 def test_a_copy_of_feedburner_s_is_known_by_its_element(element: bytes, is_burned: bool) -> None:
-    """R26: of FeedBurner's namespace, in the head."""
+    """R26: in FeedBurner's namespace, in the head."""
     assert marks(RSS % (element, b"")).is_burned is is_burned
 
 
@@ -82,13 +82,13 @@ def test_a_copy_of_feedburner_s_is_known_by_its_element(element: bytes, is_burne
     [(b"420", 420), (b" 7\n", 7), (b"0", 0), (b"", None), (b"-1", None), (b"many", None), (b"1" * 10, None)],
 )
 def test_what_a_publisher_claims_to_have_is_a_number(text: bytes, total: int | None) -> None:
-    """R31: in whichever namespace, as OpenSearch has had several."""
+    """R31: in any of OpenSearch's namespaces."""
     head = b'<o:totalResults xmlns:o="http://a9.com/-/spec/opensearchrss/1.0/">%b</o:totalResults>' % text
     assert marks(RSS % (head, b"")).total == total
 
 
 def test_what_is_kept_comes_back() -> None:
-    """Marks are stored with their document, without what is empty."""
+    """Marks are stored with their document, without empty ones."""
     some = Marks(generator="g", last_id="7", has_comments=True, is_burned=True, total=7)
     assert Marks.read(some.written()) == some
     assert Marks().written() == "{}"
@@ -96,6 +96,6 @@ def test_what_is_kept_comes_back() -> None:
 
 @pytest.mark.parametrize("size", [10, 20_000, 1_000_000])
 def test_an_id_behind_the_content_is_found(size: int) -> None:
-    """R28: some publishers write the guid last, and an entry may be long; its ends are looked at."""
+    """R28: some publishers write the guid last, so both ends of a long entry are read."""
     entry = b"<item><description>" + b"x" * size + b"</description><guid>7</guid></item>"
     assert marks(RSS % (b"", entry)).last_id == "7"

@@ -22,13 +22,12 @@ HOUR = 3600
 
 
 class Dated(Entries):
-    """Whose entries bear dates, an hour apart but where `at` says otherwise."""
+    """A publisher of dated entries, an hour apart unless `at` says otherwise."""
 
     repeats_last = False
-    """Whether there is no end: behind it comes the last page again."""
+    """Whether the last page repeats without end."""
 
     def at(self, name: str) -> float:
-        """When an entry was published."""
         return NOW - 10_000 * HOUR + int(name) * HOUR + 0.5
 
     def document(self, url: str, names: Sequence[str]) -> AdapterPage:
@@ -42,7 +41,7 @@ class Dated(Entries):
 
 
 class Commits(Dated):
-    """A branch's commits; a deletion is what a forced push does."""
+    """A branch's commits; a forced push deletes some."""
 
     adapter = GitLab()
     url = "https://git.example.org/group/thing/-/commits/main?format=atom"
@@ -60,7 +59,7 @@ class Commits(Dated):
 
 
 class Articles(Dated):
-    """A category's articles, with the last page in the place of any that is not full."""
+    """A category's articles; a question for a page that is not full gets the last page."""
 
     adapter = Joomla()
     url = "https://joomla.example.org/news?format=feed&type=rss"
@@ -81,7 +80,7 @@ class Articles(Dated):
 
 
 class Episodes(Dated):
-    """A collection's posts, by their instants; `is_inclusive` has what was published at the one asked for."""
+    """A collection's posts by instant; `is_inclusive`: a page includes the instant asked for."""
 
     adapter = Squarespace()
     url = "https://show.example.org/episodes?format=rss"
@@ -108,7 +107,7 @@ class Episodes(Dated):
 
 
 class News(Dated):
-    """A project's news; `shown` is how many of a page's ten the feed has."""
+    """A project's news; `shown` is the count sent of a page's ten."""
 
     adapter = Redmine()
     url = "https://redmine.example.org/projects/some/news.atom"
@@ -130,7 +129,7 @@ class News(Dated):
 ALL: tuple[Callable[..., Any], ...] = (Commits, Articles, Episodes, News)
 BY_NUMBER: tuple[Callable[..., Any], ...] = (Commits, Articles)
 
-# Whose feed it is
+# Recognising the publisher
 
 GIT, SHOW = "https://git.example.org/group/thing", "https://show.example.org/episodes"
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
@@ -160,7 +159,7 @@ COMMIT = "0123456789abcdef0123456789abcdef01234567"
 def test_a_publisher_is_known_by_what_its_software_writes(
     publisher: Callable[[], Entries], changes: dict[str, object]
 ) -> None:
-    """R26: by generator and ids; of GitLab, which names none, by the ids of one project."""
+    """R26: by generator and ids; GitLab, without generator, by ids of one project."""
     feed = publisher()
     assert feed.adapter.fits(feed.sight(**changes))
 
@@ -204,7 +203,7 @@ def test_a_publisher_is_known_by_what_its_software_writes(
     ],
 )
 def test_others_are_left_alone(publisher: Callable[[], Entries], changes: dict[str, object]) -> None:
-    """R26: neither copies elsewhere and other feeds of the same software, nor comments, nor pages."""
+    """R26: copies elsewhere, other feeds of the same software, comments, and pages."""
     feed = publisher()
     assert not feed.adapter.fits(feed.sight(**changes))
 
@@ -222,7 +221,7 @@ def test_others_are_left_alone(publisher: Callable[[], Entries], changes: dict[s
     ],
 )
 def test_all_entries_come(publisher: Callable[[int], Entries], count: int, questions: int) -> None:
-    """R28: one question a page, and a few for the end; two where pages can only be counted."""
+    """R28: one question a page, or two where pages can only be counted; a few for the end."""
     feed = publisher(count)
     outcome = feed.collect()
     assert (outcome.is_honoured, outcome.is_whole, outcome.known.collected) == (True, True, count)
@@ -235,7 +234,7 @@ def test_all_entries_come(publisher: Callable[[int], Entries], count: int, quest
     [(Commits, 2), (Commits, 40), (Episodes, 2), (Episodes, 20), (News, 1), (News, 9), (News, 10)],
 )
 def test_few_entries_are_all_there_are(publisher: Callable[[int], Entries], count: int) -> None:
-    """R27: the last entry alone, or an empty page, shows that the parameter is read."""
+    """R27: the last entry alone, or an empty page, proves the parameter."""
     feed = publisher(count)
     outcome = feed.collect()
     assert (outcome.is_honoured, outcome.is_whole, len(feed.asked)) == (True, True, 1)
@@ -248,7 +247,7 @@ def test_few_entries_are_all_there_are(publisher: Callable[[int], Entries], coun
 def test_nothing_is_claimed_where_no_answer_can_show_anything(
     publisher: Callable[[int], Entries], count: int, questions: int
 ) -> None:
-    """R27: one entry is the first one, too; Joomla gives all there is from any number on."""
+    """R27: a single entry is also the first; Joomla sends a short category whole for any number."""
     feed = publisher(count)
     outcome = feed.collect()
     assert (outcome.is_honoured, "do not tell" in outcome.reason) == (False, questions == 0)
@@ -263,7 +262,7 @@ def test_nothing_is_claimed_where_no_answer_can_show_anything(
 def test_an_ignored_parameter_is_seen_at_once(
     publisher: Callable[[int], Entries], count: int, has_news: bool
 ) -> None:
-    """R27: the subscription document once more is no page, though an entry came meanwhile."""
+    """R27: the subscription document again is no page, even with news."""
     feed = publisher(count)
     feed.ignores = True
     feed.on_ask = lambda _number: feed.publish(1) if has_news else None
@@ -273,7 +272,7 @@ def test_an_ignored_parameter_is_seen_at_once(
 
 @pytest.mark.parametrize("publisher", ALL)
 def test_another_order_is_no_history(publisher: Callable[[], Any]) -> None:
-    """R27: entries that do not follow the subscription document's show nothing."""
+    """R27: entries that do not follow the subscription document's prove nothing."""
     feed = publisher()
     feed.select = lambda query: feed.names[-40:-30] if feed.adapter.name != "squarespace" else feed.names[5:9]
     if publisher is News:
@@ -288,7 +287,7 @@ def test_another_order_is_no_history(publisher: Callable[[], Any]) -> None:
 def test_nothing_is_claimed_where_the_first_page_cannot_be_had(
     publisher: Callable[[], Entries], refusal: Refused
 ) -> None:
-    """R27: whatever the reason is."""
+    """R27: for any reason."""
     feed = publisher()
     feed.refusals[1] = refusal
     outcome = feed.collect()
@@ -300,7 +299,7 @@ def test_nothing_is_claimed_where_the_first_page_cannot_be_had(
 def test_nothing_above_some_number_is_told(
     publisher: Callable[[], Any], highest: int, is_first: bool
 ) -> None:
-    """R17, R31: few steps back until a new entry comes, be it that nothing is given or the first page."""
+    """R17, R31: few steps back until a new entry comes, for an empty page or the first page again."""
     feed = publisher()
     select, parameter = feed.select, feed.adapter.parameter
     beyond = feed.names[:10] if is_first else []
@@ -313,7 +312,7 @@ def test_nothing_above_some_number_is_told(
 
 @pytest.mark.parametrize("publisher", ALL)
 def test_a_page_that_cannot_be_had_ends_the_walk(publisher: Callable[[], Entries]) -> None:
-    """R31: nobody knows what stands behind it."""
+    """R31: the entries after it are unknown."""
     feed = publisher()
     feed.refusals[3] = UNAVAILABLE
     outcome = feed.collect()
@@ -323,7 +322,7 @@ def test_a_page_that_cannot_be_had_ends_the_walk(publisher: Callable[[], Entries
 
 @pytest.mark.parametrize(("publisher", "questions"), [(Commits, 7), (Episodes, 7), (News, 23)])
 def test_the_last_page_for_ever_is_the_end(publisher: Callable[[], Any], questions: int) -> None:
-    """R28: what ends with the same entry again and again brings nothing new."""
+    """R28: a page with the same last entry brings nothing new."""
     feed = publisher()
     feed.repeats_last = True
     feed.collect()
@@ -344,7 +343,7 @@ def test_the_last_page_for_ever_is_the_end(publisher: Callable[[], Any], questio
 def test_a_deletion_loses_nothing(
     publisher: Callable[[], Entries], deleted: Iterable[int], question: int
 ) -> None:
-    """R28: a page begins with what the one before it has, at an instant, or is read again."""
+    """R28: a page overlaps the one before it, or is read again."""
     feed = publisher()
     feed.on_ask = lambda number: feed.delete(*deleted) if number == question else None
     assert feed.collect().is_whole
@@ -356,7 +355,7 @@ def test_a_deletion_loses_nothing(
     [(Commits, 1), (Commits, 99), (Commits, 150), (Articles, 1), (Articles, 9), (Episodes, 50), (News, 12)],
 )
 def test_new_entries_lose_nothing(publisher: Callable[[], Entries], new: int) -> None:
-    """R28: what moved down is met twice; what came on top is for the next look."""
+    """R28: shifted entries are read twice; the next look gets newer ones."""
     feed = publisher()
     before = feed.identities()
     feed.on_ask = lambda number: feed.publish(new) if number == 3 else None
@@ -366,7 +365,7 @@ def test_new_entries_lose_nothing(publisher: Callable[[], Entries], new: int) ->
 
 @pytest.mark.parametrize("publisher", BY_NUMBER)
 def test_what_is_asked_for_from_further_up_is_not_what_came_before(publisher: Callable[[], Entries]) -> None:
-    """R28: under the URL of an earlier page stands something else now."""
+    """R28: the URL of an earlier page has other entries now."""
     feed = publisher()
     feed.on_ask = lambda number: feed.delete(feed.names[0], feed.names[1]) if number == 3 else None
     feed.collect()
@@ -375,7 +374,7 @@ def test_what_is_asked_for_from_further_up_is_not_what_came_before(publisher: Ca
 
 @pytest.mark.parametrize("publisher", BY_NUMBER)
 def test_a_publisher_that_is_emptied_meanwhile_is_no_endless_walk(publisher: Callable[[], Entries]) -> None:
-    """R31: what cannot be joined is told."""
+    """R31: the feed says that pages do not join."""
     feed = publisher()
     feed.on_ask = lambda number: feed.delete(*range(1, 421)) if number == 3 else None
     outcome = feed.collect()
@@ -384,7 +383,7 @@ def test_a_publisher_that_is_emptied_meanwhile_is_no_endless_walk(publisher: Cal
 
 
 def test_pages_from_further_up_that_end_as_the_one_before_are_no_end() -> None:
-    """R28: after each of two deletions the page ten entries up ends with the last entry that was met."""
+    """R28: after each of two deletions, such a page ends with the last entry read."""
     feed = Articles(346)
     feed.on_ask = lambda number: feed.delete(feed.names[0]) if number in (5, 7) else None
     assert feed.collect().is_whole
@@ -392,7 +391,7 @@ def test_pages_from_further_up_that_end_as_the_one_before_are_no_end() -> None:
 
 
 def test_what_slips_to_the_last_page_while_its_end_is_looked_for_is_met() -> None:
-    """R28: the page behind it is empty then; a full page is read again, though it is the last."""
+    """R28: the page after it is empty, so a full last page is read again."""
     feed = News(95)
     feed.on_ask = lambda number: feed.delete(*feed.names[:6]) if number == 9 else None
     assert feed.collect().is_whole
@@ -404,7 +403,7 @@ def test_what_slips_to_the_last_page_while_its_end_is_looked_for_is_met() -> Non
 def test_whatever_is_deleted_while_pages_are_asked_for_loses_nothing(
     publisher: Callable[[int], Entries], seed: int
 ) -> None:
-    """R28, R31: or it is told of."""
+    """R28, R31: or the feed says so."""
     chance = random.Random(seed)
     feed = publisher(chance.randint(60, 400))
 
@@ -417,11 +416,11 @@ def test_whatever_is_deleted_while_pages_are_asked_for_loses_nothing(
     assert not outcome.is_whole or feed.given >= feed.identities()
 
 
-# What each alone does
+# Features of one software
 
 
 def test_what_a_url_says_of_the_number_of_commits_is_replaced() -> None:
-    """R26: a number of entries in the URL is no page; all other parameters stay."""
+    """R26: a count of entries is no page; other parameters stay."""
     feed = Commits()
     feed.page = 10
     job = replace(feed.job(), url=f"{GIT}/-/commits/main?limit=10&format=atom&feed_token=s")
@@ -432,7 +431,7 @@ def test_what_a_url_says_of_the_number_of_commits_is_replaced() -> None:
 
 @pytest.mark.parametrize("is_inclusive", [False, True])
 def test_the_instant_asked_for_may_belong_to_the_page_or_not(is_inclusive: bool) -> None:
-    """R28: dates have no fractions of a second, the publisher's do; nothing is lost between."""
+    """R28: unlike the publisher's instants, dates have whole seconds; no entry is lost between pages."""
     feed = Episodes()
     feed.is_inclusive = is_inclusive
     feed.at = lambda name: float(NOW - 10_000 * HOUR + int(name) // 3 * HOUR)  # type: ignore[method-assign]
@@ -441,7 +440,7 @@ def test_the_instant_asked_for_may_belong_to_the_page_or_not(is_inclusive: bool)
 
 
 def test_more_entries_of_one_second_than_a_page_has_are_told_of() -> None:
-    """R31: nobody can ask for what stands behind them; asking again brings nothing."""
+    """R31: no question reaches the entries after them."""
     feed = Episodes()
     feed.at = lambda name: NOW - 10_000 * HOUR + max(60, int(name)) * HOUR  # type: ignore[method-assign]
     outcome = feed.collect()
@@ -451,7 +450,7 @@ def test_more_entries_of_one_second_than_a_page_has_are_told_of() -> None:
 
 @pytest.mark.parametrize(("new", "deleted"), [(0, 0), (2, 0), (45, 0), (0, 3)])
 def test_the_same_instants_are_asked_for_again(new: int, deleted: int) -> None:
-    """R29: the pages of before under their very URLs; what came since is asked for in front of them."""
+    """R29: stored pages keep their exact URLs; new entries come in front."""
     feed = Episodes()
     known, before = feed.collected(), feed.targets
     known = replace(known, start_at=feed.document(feed.url, ["76"]).dates[0])
@@ -466,7 +465,7 @@ def test_the_same_instants_are_asked_for_again(new: int, deleted: int) -> None:
 
 
 def test_a_site_that_shows_fewer_news_than_a_page_has_is_partial() -> None:
-    """R31: what is left out of each page is nowhere to be had."""
+    """R31: entries left out of each page cannot be had anywhere."""
     feed = News(35, shown=6)
     outcome = feed.collect()
     assert (outcome.is_honoured, outcome.is_whole, outcome.is_final) == (True, False, True)
@@ -474,12 +473,12 @@ def test_a_site_that_shows_fewer_news_than_a_page_has_is_partial() -> None:
     assert News(6, shown=6).collect().is_whole
 
 
-# What came since the last look (R30)
+# News since the last look (R30)
 
 
 @pytest.mark.parametrize(("publisher", "new"), [*((each, 0) for each in ALL), (Commits, 39), (Articles, 9)])
 def test_nothing_is_asked_where_the_feed_reaches_back(publisher: Callable[[], Entries], new: int) -> None:
-    """R30: the subscription document has all that is new."""
+    """R30: the subscription document has all news."""
     feed = publisher()
     known = feed.collected()
     feed.publish(new)
@@ -502,7 +501,7 @@ def test_nothing_is_asked_where_the_feed_reaches_back(publisher: Callable[[], En
 def test_what_the_feed_does_not_reach_is_asked_for(
     publisher: Callable[[], Entries], new: int, questions: int
 ) -> None:
-    """R30: page by page, until one has nothing that is not stored; a look that fails is made up for."""
+    """R30: page by page, until one has only stored entries. The next look makes up for a failed one."""
     feed = publisher()
     known = feed.collected()
     feed.publish(new)
@@ -518,7 +517,7 @@ def test_what_the_feed_does_not_reach_is_asked_for(
 
 
 def test_what_slips_up_while_news_are_asked_for_is_met() -> None:
-    """R30: pages that can only be counted are read again for news, too."""
+    """R30: pages that can only be counted are read again."""
     feed = News()
     known = feed.collected()
     feed.publish(45)
@@ -528,7 +527,7 @@ def test_what_slips_up_while_news_are_asked_for_is_met() -> None:
 
 
 def test_a_look_after_an_interruption_goes_on_to_what_was_known() -> None:
-    """R30: a page without news has gaps behind it then."""
+    """R30: after an interruption, gaps may follow a page without news."""
     feed = Commits()
     known = feed.collected()
     feed.publish(300)
@@ -539,7 +538,7 @@ def test_a_look_after_an_interruption_goes_on_to_what_was_known() -> None:
 
 @pytest.mark.parametrize(("publisher", "place"), [(Commits, 60), (Articles, 14), (Episodes, 25), (News, 14)])
 def test_a_page_is_asked_for_once_a_day(publisher: Callable[[], Entries], place: int) -> None:
-    """R30: an entry that was added under an old date shows."""
+    """R30: an entry added under an old date appears."""
     feed = publisher()
     known = feed.collected(seconds_ago=DAY_SECONDS + 1)
     neighbour = float(feed.names[place])
@@ -552,7 +551,7 @@ def test_a_page_is_asked_for_once_a_day(publisher: Callable[[], Entries], place:
 
 @pytest.mark.parametrize("publisher", ALL)
 def test_a_publisher_that_gives_up_its_pages_is_told_of(publisher: Callable[[], Entries]) -> None:
-    """R30: what the feed does not reach cannot be had then; where it reaches back nothing is missing."""
+    """R30: entries beyond the feed's reach are lost then; otherwise nothing is missing."""
     feed = publisher()
     known = feed.collected(seconds_ago=DAY_SECONDS + 1)
     feed.ignores = True

@@ -21,7 +21,7 @@ FORBIDDEN = Refused("http-403", 403)
 
 
 class Releases(Entries):
-    """A repository's releases; `lost` is what it gives behind a tag that it has not."""
+    """A repository's releases; `lost` is the answer to an unknown tag."""
 
     adapter = GitHub()
     url = "https://github.com/some/thing/releases.atom"
@@ -46,7 +46,7 @@ class Releases(Entries):
 
 
 class ForumPosts(Entries):
-    """A forum's posts, by their numbers; `spans` makes it one of before May 2024."""
+    """A forum's posts by number; `spans`: a version from before May 2024."""
 
     adapter = Discourse()
     url = "https://forum.example.org/posts.rss"
@@ -66,7 +66,7 @@ class ForumPosts(Entries):
 
 
 class Submissions(Entries):
-    """A subreddit's newest thousand; behind what was removed there is nothing to be seen."""
+    """A subreddit's newest thousand; a removed post hides those after it."""
 
     adapter = Reddit()
     url = "https://www.reddit.com/r/some/new/.rss"
@@ -90,8 +90,6 @@ class Submissions(Entries):
 
 
 class Statuses(Entries):
-    """An account's statuses."""
-
     adapter = Mastodon()
     url = "https://social.example.org/@ann.rss"
     marks = Marks(generator="Mastodon v4.3.0")
@@ -107,8 +105,6 @@ class Statuses(Entries):
 
 
 class BlogPosts(Entries):
-    """A blog's posts; of a blog with few the feed has all."""
-
     adapter: Adapter = Blogger()
     url = "https://some.blogspot.com/feeds/posts/default?alt=rss"
     marks = Marks(generator="Blogger")
@@ -130,10 +126,10 @@ class BlogPosts(Entries):
 
 ALL: tuple[Callable[..., Any], ...] = (Releases, ForumPosts, Submissions, Statuses, BlogPosts)
 PAGED: tuple[Callable[..., Any], ...] = (Releases, Submissions, BlogPosts)
-"""Whose walk has a page behind the first, each of which may be refused or repeated."""
+"""Publishers with a second page, which tests refuse or repeat."""
 
 
-# Whose feed it is
+# Recognising the publisher
 
 BLOG, REPOSITORY = "https://some.blogspot.com/feeds", "https://github.com/some/thing"
 SUBREDDIT = "https://www.reddit.com/r/some"
@@ -165,7 +161,7 @@ SUBREDDIT = "https://www.reddit.com/r/some"
 def test_a_publisher_is_known_by_what_its_software_writes(
     publisher: Callable[[], Entries], changes: dict[str, object]
 ) -> None:
-    """R26: by host and ids, by the route, by the generator; a blog also by the URL that is asked for."""
+    """R26: by host and ids, route, or generator; a blog also by the requested URL."""
     feed = publisher()
     assert feed.adapter.fits(feed.sight(**changes))
 
@@ -208,7 +204,7 @@ def test_a_publisher_is_known_by_what_its_software_writes(
     ],
 )
 def test_others_are_left_alone(publisher: Callable[[], Entries], changes: dict[str, object]) -> None:
-    """R26: neither other hosts and other feeds of the same software, nor what is a page already."""
+    """R26: other hosts, other feeds of the same software, and single pages."""
     feed = publisher()
     assert not feed.adapter.fits(feed.sight(**changes))
 
@@ -233,7 +229,7 @@ def test_others_are_left_alone(publisher: Callable[[], Entries], changes: dict[s
 def test_the_key_of_an_entry_is_read_from_its_id(
     adapter: GitHub | Discourse | Reddit, identity: str, key: str | None
 ) -> None:
-    """R28: a tag is all that stands behind the repository's number; a post's number ends its guid."""
+    """R28: a tag follows the repository's number; a post's number ends its guid."""
     assert adapter.key_of(identity) == key
 
 
@@ -270,7 +266,7 @@ def test_all_entries_come(publisher: Callable[[int], Entries], count: int, quest
 def test_few_entries_are_all_there_are(
     publisher: Callable[[int], Entries], count: int, questions: int
 ) -> None:
-    """R27: an empty page, or one that is as short as was asked for, shows that the parameter is read."""
+    """R27: an empty page, or one as short as asked for, proves the parameter."""
     feed = publisher(count)
     outcome = feed.collect()
     assert (outcome.is_honoured, outcome.known.pages, len(feed.asked)) == (True, 1, questions)
@@ -302,7 +298,7 @@ def test_nothing_is_claimed_where_no_answer_can_show_anything(
 def test_an_ignored_parameter_is_seen_at_once(
     publisher: Callable[[int], Entries], count: int, questions: int, has_news: bool
 ) -> None:
-    """R27: the subscription document once more is no page, though an entry came meanwhile."""
+    """R27: the subscription document again is no page, even with news."""
     feed = publisher(count)
     feed.ignores = True
     feed.on_ask = lambda _number: feed.publish(1) if has_news else None
@@ -315,7 +311,7 @@ def test_an_ignored_parameter_is_seen_at_once(
 def test_nothing_is_claimed_where_the_first_page_cannot_be_had(
     publisher: Callable[[], Entries], refusal: Refused
 ) -> None:
-    """R27: whatever the reason is."""
+    """R27: for any reason."""
     feed = publisher()
     feed.refusals[1] = refusal
     outcome = feed.collect()
@@ -326,7 +322,7 @@ def test_nothing_is_claimed_where_the_first_page_cannot_be_had(
 
 @pytest.mark.parametrize("publisher", PAGED)
 def test_a_page_that_cannot_be_had_ends_the_walk(publisher: Callable[[], Entries]) -> None:
-    """R31: nobody knows what stands behind it."""
+    """R31: the entries after it are unknown."""
     feed = publisher()
     feed.refusals[3] = UNAVAILABLE
     outcome = feed.collect()
@@ -336,7 +332,7 @@ def test_a_page_that_cannot_be_had_ends_the_walk(publisher: Callable[[], Entries
 
 @pytest.mark.parametrize(("publisher", "questions"), [(Releases, 12), (BlogPosts, 7)])
 def test_the_last_page_for_ever_is_the_end(publisher: Callable[[], Any], questions: int) -> None:
-    """R28: nothing new comes, and nothing stands behind its last entry."""
+    """R28: nothing new comes, and nothing follows its last entry."""
     feed = publisher()
     feed.repeats_last = True
     assert feed.collect().is_whole
@@ -358,7 +354,7 @@ def test_the_last_page_for_ever_is_the_end(publisher: Callable[[], Any], questio
 def test_a_deletion_loses_nothing(
     publisher: Callable[[], Entries], deleted: Iterable[int], question: int
 ) -> None:
-    """R28: a page begins behind an entry, or from further up; a number serves when its post is gone."""
+    """R28: a page begins after an entry or from further up; a number works after its post is gone."""
     feed = publisher()
     feed.on_ask = lambda number: feed.delete(*deleted) if number == question else None
     assert feed.collect().is_whole
@@ -378,7 +374,7 @@ def test_a_deletion_loses_nothing(
     ],
 )
 def test_new_entries_lose_nothing(publisher: Callable[[], Entries], new: int, question: int) -> None:
-    """R28: what moved down is met twice; what came on top is for the next look."""
+    """R28: shifted entries are read twice; the next look gets newer ones."""
     feed = publisher()
     before = feed.identities()
     feed.on_ask = lambda number: feed.publish(new) if number == question else None
@@ -386,11 +382,11 @@ def test_new_entries_lose_nothing(publisher: Callable[[], Entries], new: int, qu
     assert feed.given >= before
 
 
-# What GitHub alone does
+# GitHub alone
 
 
 def test_tags_are_quoted() -> None:
-    """R28: a tag may hold whatever means something in a URL."""
+    """R28: a tag may hold any character with a meaning in URLs."""
     feed = Releases(30)
     feed.names[9] = "pkg/v1+a&b=c d%"
     feed.collect()
@@ -401,7 +397,7 @@ def test_tags_are_quoted() -> None:
 @pytest.mark.parametrize("lost", ["empty", "first", "404"])
 @pytest.mark.parametrize("question", [2, 6, 9])
 def test_the_entry_that_is_asked_behind_may_be_deleted(lost: str, question: int) -> None:
-    """R28: whatever GitHub gives behind a tag that is gone, the walk goes on from the one before it."""
+    """R28: for any answer of GitHub, the walk goes on from the tag before."""
     feed = Releases()
     answers: dict[str, Callable[[], Sequence[str] | Refused]] = {
         "empty": lambda: (),
@@ -416,7 +412,7 @@ def test_the_entry_that_is_asked_behind_may_be_deleted(lost: str, question: int)
 
 @pytest.mark.parametrize("lost", [(), ("95", "94"), GONE])
 def test_two_keys_in_a_row_that_are_gone_are_told_of(lost: Sequence[str] | Refused) -> None:
-    """R31: neither the last page nor the one before it tells where it goes on."""
+    """R31: neither of the last two pages shows where to go on."""
     feed = Releases()
     feed.lost = lambda: lost
     feed.on_ask = lambda number: feed.delete(56, 46) if number == 5 else None
@@ -425,7 +421,7 @@ def test_two_keys_in_a_row_that_are_gone_are_told_of(lost: Sequence[str] | Refus
 
 
 def test_releases_that_vanish_all_the_time_are_no_endless_walk() -> None:
-    """R31: what stands behind them was not read, and that is told."""
+    """R31: the feed says that the entries after them were not read."""
     feed = Releases()
     feed.on_ask = lambda number: feed.names.pop(19) if number > 1 else None
     outcome = feed.collect()
@@ -434,7 +430,7 @@ def test_releases_that_vanish_all_the_time_are_no_endless_walk() -> None:
 
 
 def test_a_release_may_vanish_on_each_page() -> None:
-    """R28: each page that comes gives the walk new patience."""
+    """R28: each page that arrives renews the walk's patience."""
     feed = Releases(300)
 
     def delete(number: int) -> None:
@@ -449,7 +445,7 @@ def test_a_release_may_vanish_on_each_page() -> None:
 
 @pytest.mark.parametrize("new", [2, 35])
 def test_the_same_pages_are_asked_for_after_a_restart(new: int) -> None:
-    """R29: the questions of before come with their very URLs; what came since is asked for in front."""
+    """R29: earlier questions keep their exact URLs; new entries come in front."""
     feed = Releases()
     feed.collect()
     before = feed.targets
@@ -462,7 +458,7 @@ def test_the_same_pages_are_asked_for_after_a_restart(new: int) -> None:
 
 @pytest.mark.parametrize("deleted", [[86], range(90, 96)])
 def test_the_first_key_may_be_gone_or_stand_in_the_feed(deleted: Iterable[int]) -> None:
-    """R29: then the pages are those behind the feed of now; where the feed overlaps them they suffice."""
+    """R29: then the pages start after the present feed; overlapping ones suffice."""
     feed = Releases()
     feed.lost = lambda: GONE
     feed.delete(*deleted)
@@ -471,11 +467,11 @@ def test_the_first_key_may_be_gone_or_stand_in_the_feed(deleted: Iterable[int]) 
     assert "after=80" not in feed.targets
 
 
-# What Reddit alone does
+# Reddit alone
 
 
 def test_as_many_as_are_asked_for_come() -> None:
-    """R28: a hundred a page, whatever the feed's URL says."""
+    """R28: a hundred a page, for any count in the feed's URL."""
     feed = Submissions()
     feed.url = f"{SUBREDDIT}/.rss?limit=5&sort=new"
     feed.collect()
@@ -487,7 +483,7 @@ def test_as_many_as_are_asked_for_come() -> None:
 
 @pytest.mark.parametrize(("count", "is_whole"), [(899, True), (900, False), (1000, False), (1500, False)])
 def test_a_full_listing_is_not_promised_to_be_all(count: int, is_whole: bool) -> None:
-    """R31: nothing behind it is to be had, so that asking again brings nothing; it is told."""
+    """R31: no question reaches the entries after it."""
     feed = Submissions(count)
     outcome = feed.collect()
     assert (outcome.is_honoured, outcome.is_whole, outcome.is_final) == (True, is_whole, not is_whole)
@@ -497,7 +493,7 @@ def test_a_full_listing_is_not_promised_to_be_all(count: int, is_whole: bool) ->
 
 
 def test_what_was_removed_is_asked_behind_as_a_trial() -> None:
-    """R28, R32: 403 says something of that entry alone, but where the page before it says the same."""
+    """R28, R32: 403 concerns that entry alone, unless the page before it gets 403 too."""
     feed = Submissions()
     feed.on_ask = lambda number: feed.delete(196) if number == 3 else None
     assert feed.collect().is_whole
@@ -505,7 +501,7 @@ def test_what_was_removed_is_asked_behind_as_a_trial() -> None:
 
 
 def test_a_publisher_that_forbids_the_pages_behind_is_told_of() -> None:
-    """R31: where the entry that was asked behind is there still, nothing else is meant."""
+    """R31: the entry asked after still exists, so the refusal concerns the pages."""
     feed = Submissions()
     feed.refusals[3] = FORBIDDEN
     outcome = feed.collect()
@@ -513,15 +509,16 @@ def test_a_publisher_that_forbids_the_pages_behind_is_told_of() -> None:
     assert len(feed.asked) == 4
 
 
-# What Discourse and Blogger alone do
+# Discourse and Blogger alone
 
 
 @pytest.mark.parametrize(
     ("numbers", "spans"), [([*range(100), *range(230, 420)], True), (range(5000, 5060), False)]
 )
 def test_a_span_of_private_messages_is_not_the_end(numbers: Iterable[int], spans: bool) -> None:
-    """R28: before May 2024 the fifty numbers below a post's were all that was looked at; nothing tells the
-    version."""
+    """R28: versions before May 2024 searched only the fifty numbers below a post's; no sign shows the
+    version.
+    """
     feed = ForumPosts(numbers=[number + 1 for number in numbers], spans=spans)
     assert feed.collect().is_whole
     assert feed.given == feed.identities()
@@ -529,7 +526,7 @@ def test_a_span_of_private_messages_is_not_the_end(numbers: Iterable[int], spans
 
 
 def test_a_page_may_be_short() -> None:
-    """R28: posts of users who are gone are left out of it."""
+    """R28: it leaves out posts of deleted users."""
 
     class Short(ForumPosts):
         def select(self, query: dict[str, str]) -> Sequence[str] | Refused:
@@ -543,7 +540,7 @@ def test_a_page_may_be_short() -> None:
 
 
 def test_a_blog_that_leads_its_feed_elsewhere_is_asked_at_its_own_url() -> None:
-    """R26: services republish such feeds at theirs, and read no parameters."""
+    """R26: services republish such feeds at their own URL, and ignore parameters."""
     feed = BlogPosts()
     job = replace(feed.job(), url="https://feeds.feedburner.com/some")
     assert feed.play(Blogger().collect(job)).is_honoured
@@ -553,7 +550,7 @@ def test_a_blog_that_leads_its_feed_elsewhere_is_asked_at_its_own_url() -> None:
 
 
 def test_a_blog_that_is_emptied_meanwhile_is_no_endless_walk() -> None:
-    """R31: what cannot be joined is told."""
+    """R31: the feed says that pages do not join."""
     feed = BlogPosts()
     feed.on_ask = lambda number: feed.delete(*range(1, 421)) if number == 3 else None
     outcome = feed.collect()
@@ -561,12 +558,12 @@ def test_a_blog_that_is_emptied_meanwhile_is_no_endless_walk() -> None:
     assert len(feed.asked) < 10
 
 
-# What Mastodon alone does: one page (R31)
+# Mastodon alone: one page (R31)
 
 
 @pytest.mark.parametrize("count", [200, 500])
 def test_a_full_page_is_not_promised_to_be_all(count: int) -> None:
-    """R31: there may be more that nothing reaches; a look that asks for nothing says so too."""
+    """R31: unreachable entries may exist; a look without questions says so too."""
     feed = Statuses(count)
     outcome = feed.collect()
     assert (outcome.is_honoured, outcome.is_whole, "200" in outcome.reason) == (True, False, True)
@@ -576,7 +573,7 @@ def test_a_full_page_is_not_promised_to_be_all(count: int) -> None:
 
 @pytest.mark.parametrize(("new", "is_whole"), [(90, True), (199, True), (200, False), (300, False)])
 def test_what_was_had_once_grows_beyond_a_page(new: int, is_whole: bool) -> None:
-    """R31: nothing is missing as long as a page reaches what was known; a walk promises no more."""
+    """R31: nothing is missing while a page reaches known entries; a walk promises no more."""
     feed = Statuses(120)
     known, stored = feed.collected(), set(feed.given)
     feed.publish(new)
@@ -589,7 +586,7 @@ def test_what_was_had_once_grows_beyond_a_page(new: int, is_whole: bool) -> None
     assert feed.collect(known).is_whole is is_whole
 
 
-# What came since the last look (R30)
+# News since the last look (R30)
 
 
 @pytest.mark.parametrize(
@@ -597,7 +594,7 @@ def test_what_was_had_once_grows_beyond_a_page(new: int, is_whole: bool) -> None
     [(Releases, 0), (Releases, 9), (Submissions, 24), (Statuses, 19), (BlogPosts, 0), (BlogPosts, 24)],
 )
 def test_nothing_is_asked_where_the_feed_reaches_back(publisher: Callable[[], Entries], new: int) -> None:
-    """R30: the subscription document has all that is new."""
+    """R30: the subscription document has all news."""
     feed = publisher()
     known = feed.collected()
     feed.publish(new)
@@ -620,7 +617,7 @@ def test_nothing_is_asked_where_the_feed_reaches_back(publisher: Callable[[], En
 def test_what_the_feed_does_not_reach_is_asked_for(
     publisher: Callable[[], Entries], new: int, questions: int
 ) -> None:
-    """R30: page by page, until one has nothing that is not stored; a look that fails is made up for."""
+    """R30: page by page, until one has only stored entries. The next look makes up for a failed one."""
     feed = publisher()
     known = feed.collected()
     feed.publish(new)
@@ -639,7 +636,7 @@ def test_what_the_feed_does_not_reach_is_asked_for(
     [(Releases, 14, 2), (Submissions, 40, 2), (Statuses, 30, 1), (BlogPosts, 40, 2)],
 )
 def test_a_page_is_asked_for_once_a_day(publisher: Callable[[], Entries], place: int, questions: int) -> None:
-    """R30: an entry that was added under an old date shows."""
+    """R30: an entry added under an old date appears."""
     feed = publisher()
     known = feed.collected(seconds_ago=DAY_SECONDS + 1)
     feed.names.insert(place, "4999")
@@ -650,7 +647,7 @@ def test_a_page_is_asked_for_once_a_day(publisher: Callable[[], Entries], place:
 
 @pytest.mark.parametrize("publisher", ALL)
 def test_a_publisher_that_gives_up_its_pages_is_told_of(publisher: Callable[[], Entries]) -> None:
-    """R30: what the feed does not reach cannot be had then; where it reaches back nothing is missing."""
+    """R30: entries beyond the feed's reach are lost then; otherwise nothing is missing."""
     feed = publisher()
     known = feed.collected(seconds_ago=DAY_SECONDS + 1)
     feed.ignores = True

@@ -1,6 +1,6 @@
-"""The adapter of WordPress against a blog in memory that changes between any two questions (R27, R28, R30).
+"""The WordPress adapter against a blog in memory that changes between any two questions (R27, R28, R30).
 
-Chance is seeded: each seed is one blog, with posts of its own, a page size, and changes at some questions.
+Each seed is one blog, with its own posts, page size, and changes at some questions.
 """
 
 from __future__ import annotations
@@ -25,36 +25,35 @@ SHIFTING = ("add", "delete", "delete three", "edit", "go live", "bulk edit")
 ALL = (*SHIFTING, "back-date")
 SEEDS = 60
 BEFORE_ALL = 1985.0
-"""Days: a post that is back-dated so far is older than any, and on no front page."""
+"""Days; a post back-dated to here is the oldest, and on no front page."""
 
 
 @dataclass
 class Story:
-    """What came of a walk through a blog that changed in the meantime."""
+    """The outcome of a walk through a changing blog."""
 
     site: Site
     changes: int
     outcome: AdapterOutcome
     published: dict[int, int] = field(default_factory=dict)
-    """By the ID of a post the question before whose answer it was published."""
+    """By post ID, the question before whose answer the post was published."""
 
     @property
     def missing(self) -> set[int]:
-        """Posts that are live and were not met, but for those published when the tail had been read."""
+        """Live posts not read, except those published after the walk read the tail."""
         again = [at for at, ask in enumerate(self.site.asked, 2) if ask.is_again and "orderby=ID" in ask.url]
         last = max(again, default=0)
         return {post for post in self.site.missing() if self.published.get(post, 0) < last}
 
 
 def change(chance: random.Random, blog: Blog, kinds: Sequence[str]) -> None:
-    """Do one thing that an author does."""
     kind, posts = chance.choice(kinds), blog.posts
     scheduled = [post for post in blog.everything if post.status == "future"]
     if kind == "add":
         blog.add()
     elif kind == "back-date":
         blog.back_date(days=chance.choice([1.5, 30, 300, 1000]))
-    elif kind == "go live" and scheduled:  # a draft that was written long ago: its ID is low
+    elif kind == "go live" and scheduled:  # an old draft: its ID is low
         post = chance.choice(scheduled)
         blog.edit(post)
         post.published, post.status = post.modified, "publish"
@@ -73,7 +72,6 @@ def a_story(
     smallest_page: int = 1,
     alter: Callable[[Site], None] = lambda _site: None,
 ) -> Story:
-    """Collect a blog that changes up to six times, at questions that the seed chooses."""
     chance = random.Random(seed)
     blog = Blog(chance.randrange(1, 61))
     for _ in range(chance.randrange(4)):
@@ -106,7 +104,7 @@ def ignoring(*names: str) -> Callable[[Site], None]:
 
 @pytest.mark.parametrize("block", range(5))
 def test_no_live_post_is_missing_whatever_changes_between_two_questions(block: int) -> None:
-    """R28: posts come, go, are edited, back-dated and go live under low IDs; every live one is met."""
+    """R28: posts are added, deleted, edited, back-dated, and published under low IDs."""
     for seed in range(block * SEEDS, (block + 1) * SEEDS):
         story = a_story(seed)
         assert story.outcome.is_honoured, seed
@@ -114,7 +112,7 @@ def test_no_live_post_is_missing_whatever_changes_between_two_questions(block: i
 
 
 def test_what_is_published_at_the_very_end_comes_with_the_next_look() -> None:
-    """R30: what a walk cannot have met any more is met a day later, whatever its date."""
+    """R30: a day later, for any date of the post."""
     for seed in range(SEEDS):
         story = a_story(seed)
         story.site.now += DAY_SECONDS
@@ -125,7 +123,7 @@ def test_what_is_published_at_the_very_end_comes_with_the_next_look() -> None:
 
 
 def test_without_order_no_live_post_is_missing() -> None:
-    """R28: where `orderby` is ignored pages shift with every new post; those that were live are all met."""
+    """R28: where `orderby` has no effect, pages shift with every new post."""
     ways = Counter[str]()
     for seed in range(SEEDS):
         story = a_story(seed, SHIFTING, alter=ignoring("orderby", "order"))
@@ -137,7 +135,7 @@ def test_without_order_no_live_post_is_missing() -> None:
 
 @pytest.mark.parametrize("ignored", ["*", "paged"])
 def test_without_pages_the_archives_by_date_have_every_post(ignored: str) -> None:
-    """R28: behind a cache that answers without parameters."""
+    """R28: behind a cache that ignores parameters."""
     by_date = 0
     for seed in range(SEEDS // 2):
         story = a_story(seed, ["edit"], smallest_page=4, alter=ignoring(ignored))
@@ -157,7 +155,7 @@ def without_head(site: Site) -> None:
 
 @pytest.mark.parametrize("alter", [without_validators, without_head])
 def test_nothing_rests_on_fields_that_caches_take_away(alter: Callable[[Site], None]) -> None:
-    """R28: without ETag and Last-Modified nothing tells that posts went live; without HEAD GET counts."""
+    """R28: without ETag and Last-Modified no sign shows late publication; without HEAD, GET counts pages."""
     for seed in range(SEEDS // 2):
         story = a_story(seed, ["add", "delete", "edit", "back-date"], alter=alter)
         assert story.missing == set(), seed
@@ -167,7 +165,7 @@ def test_nothing_rests_on_fields_that_caches_take_away(alter: Callable[[Site], N
 @pytest.mark.parametrize("per_feed", [2, 3, 7, 10])
 @pytest.mark.parametrize("rest", [True, False])
 def test_a_quiet_blog_costs_few_questions(posts: int, per_feed: int, rest: bool) -> None:
-    """R28: pages + 4 with the REST API, pages + 12 without, the subscription document among them."""
+    """R28: pages + 4 with the REST API, pages + 12 without, the subscription document included."""
     site = Site(Blog(posts), per_feed=per_feed, rest=rest)
     outcome = site.collect()
     assert (outcome.is_honoured, outcome.is_whole, site.missing()) == (True, True, set())
@@ -177,7 +175,7 @@ def test_a_quiet_blog_costs_few_questions(posts: int, per_feed: int, rest: bool)
 
 
 def test_pages_of_one_post_are_honoured_too() -> None:
-    """R27: the last page by ID is the subscription document then, which is no repetition."""
+    """R27: the last page by ID is then the subscription document, no repetition."""
     site = Site(Blog(7), per_feed=1)
     outcome = site.collect()
     assert (outcome.known.way, outcome.known.pages, site.missing()) == (BY_ID, 7, set())
@@ -185,7 +183,7 @@ def test_pages_of_one_post_are_honoured_too() -> None:
 
 @pytest.mark.parametrize("path", ["/category/news/feed/", "/search/lorem/feed/"])
 def test_other_feeds_of_the_site_are_not_what_rest_counts(path: str) -> None:
-    """R28: their number of pages is searched for; the REST API is not asked."""
+    """R28: the adapter counts their pages without the REST API."""
     site = Site(Blog(60), path=path)
     outcome = site.collect()
     assert (outcome.known.total, site.missing()) == (None, set())
@@ -203,7 +201,7 @@ def test_an_import_that_turned_the_ids_around_is_no_ignored_order() -> None:
 
 
 def test_a_total_above_what_the_pages_hold_causes_one_more_walk_and_no_third() -> None:
-    """R31: the REST API may count posts that no feed shows; that is noted, and known the next time."""
+    """R31: the REST API may count posts absent from feeds, as a note says."""
     hidden = Blog(35)
     site = Site(Blog(30), rest=True)
     site.rest_blog = hidden
@@ -235,7 +233,7 @@ def asked(site: Site) -> list[str]:
 
 
 def test_a_look_without_news_asks_by_date_of_change_and_for_the_tail() -> None:
-    """R30: two pages by change, the last by ID and none behind it."""
+    """R30: two pages by change, the last by ID, and the number after it."""
     site = a_collected_blog(55)
     assert not site.look().wants_all
     assert [each for each in asked(site) if "modified" in each] == [
@@ -247,7 +245,7 @@ def test_a_look_without_news_asks_by_date_of_change_and_for_the_tail() -> None:
 
 @pytest.mark.parametrize("posts", [11, 20])
 def test_a_bulk_edit_is_noticed_as_a_tie(posts: int) -> None:
-    """R30: posts of one instant of change stand on two pages or on none: all pages are asked for again."""
+    """R30: posts with one instant of change may be on two pages or none, so all are read again."""
     site = a_collected_blog()
     site.blog.bulk_edit(site.blog.posts[:posts])
     outcome = site.look()
@@ -256,7 +254,7 @@ def test_a_bulk_edit_is_noticed_as_a_tie(posts: int) -> None:
 
 @pytest.mark.parametrize("posts", [12, 25])
 def test_a_bulk_edit_behind_a_single_one_is_noticed(posts: int) -> None:
-    """R30: no page is of one instant from the top; a post on two pages gives it away, or a page's date."""
+    """R30: a post on two pages, or a page's date, shows the edit."""
     site = a_collected_blog()
     site.blog.bulk_edit(site.blog.posts[:posts])
     site.blog.edit(site.blog.posts[50])
@@ -300,7 +298,7 @@ def made_fewer(blog: Blog, posts: int) -> None:
     ],
 )
 def test_a_look_meets_every_live_post(before: int, happens: Callable[[Blog, int], None], posts: int) -> None:
-    """R30: front pages until one brings nothing new, then the last page by ID and what stands beside it."""
+    """R30: front pages until one has no news, then the last page by ID and its neighbours."""
     site = a_collected_blog(before)
     happens(site.blog, posts)
     outcome = site.look()
@@ -310,7 +308,7 @@ def test_a_look_meets_every_live_post(before: int, happens: Callable[[Blog, int]
 
 @pytest.mark.parametrize("per_feed", [1, 3, 9])
 def test_the_tail_is_found_where_pages_got_shorter(per_feed: int) -> None:
-    """R30: the last page has what the front has brought, too, and one before it the back-dated post."""
+    """R30: the last page has the new front posts, and an earlier page the back-dated post."""
     site = a_collected_blog(18)
     site.blog.back_date(days=BEFORE_ALL)
     published(site.blog, per_feed)
@@ -320,14 +318,14 @@ def test_the_tail_is_found_where_pages_got_shorter(per_feed: int) -> None:
 
 
 def test_a_bulk_edit_during_the_walk_is_remembered_as_a_tie() -> None:
-    """R30: of what was edited on pages that had been read, the order of change may not have told."""
+    """R30: the order of change misses edits on pages already read."""
     site = Site(Blog(60))
     site.before = lambda number: site.blog.bulk_edit() if number == 7 else None
     assert site.collect().known.is_tied
 
 
 def test_a_look_that_is_refused_does_not_count_as_one() -> None:
-    """R30: the date up to which changes are known stays, so that the next look finds them."""
+    """R30: the date of the last known change stays for the next look."""
     site = a_collected_blog()
     before = site.known.scanned_date
     site.blog.edit(site.blog.posts[3])
@@ -341,7 +339,7 @@ def needed(asks: Sequence[PageQuestion]) -> list[str]:
 
 
 def test_a_page_that_is_gone_though_later_ones_answer_is_asked_for_once_more() -> None:
-    """R6: it has to be there, so that it counts as missing where it is not."""
+    """R6: it must exist, so its absence counts as missing."""
     site = Site(Blog(60), rest=False)
     site.refuses_gone = lambda ask: ask.url.endswith("paged=3")
     site.collect()
@@ -359,7 +357,7 @@ def test_pages_that_go_because_posts_were_deleted_are_not_missing() -> None:
 @pytest.mark.parametrize("rest", [True, False])
 @pytest.mark.parametrize("per_feed", [9, 7, 3])
 def test_pages_that_get_shorter_in_the_middle_of_the_walk_lose_nothing(per_feed: int, rest: bool) -> None:
-    """R28: no validator tells that `posts_per_rss` was changed; the walk begins anew, once."""
+    """R28: no validator shows a changed `posts_per_rss`; the walk restarts once."""
     for at in range(1, 33, 3):
         site = Site(Blog(200), rest=rest)
 
@@ -373,7 +371,7 @@ def test_pages_that_get_shorter_in_the_middle_of_the_walk_lose_nothing(per_feed:
 
 
 def test_pages_that_get_shorter_again_and_again_are_partial() -> None:
-    """R28: a second walk in which they do is not believed; all is asked for anew some time later."""
+    """R28: after a second such walk, all pages are read again later."""
     site = Site(Blog(200))
     site.before = lambda number: setattr(site, "per_feed", 10 if number < 8 else 7 if number < 26 else 5)
     outcome = site.collect()
@@ -384,7 +382,7 @@ def test_pages_that_get_shorter_again_and_again_are_partial() -> None:
 
 
 def test_pages_of_unequal_length_are_no_shorter_ones() -> None:
-    """R28: some plugins take posts out of a page when it is made."""
+    """R28: some plugins drop posts from a page."""
     site = Site(Blog(200), rest=False)
     site.hidden = frozenset(post.id for post in site.blog.posts if post.id % 17 == 0)
     outcome = site.collect()
@@ -393,7 +391,7 @@ def test_pages_of_unequal_length_are_no_shorter_ones() -> None:
 
 
 def test_a_deletion_may_move_the_entries_of_one_page_to_the_next() -> None:
-    """R27: then the page that was had asked again has others, and numbers are honoured all the same."""
+    """R27: a repeated question brings other entries, but numbers still work."""
     site = Site(Blog(200))
     site.before = lambda number: site.blog.delete(*site.blog.posts[:10]) if number == 9 else None
     outcome = site.collect()
@@ -402,7 +400,7 @@ def test_a_deletion_may_move_the_entries_of_one_page_to_the_next() -> None:
 
 @pytest.mark.parametrize("rest", [True, False])
 def test_where_posts_are_published_before_most_answers_no_loss_is_silent(rest: bool) -> None:
-    """R28: scheduled ones, old and new, before two of three answers: one more look, then partial."""
+    """R28: scheduled posts, old and new, before two of three answers: one more look, then partial."""
     partial = 0
     for seed in range(SEEDS // 2):
         chance = random.Random(seed)
@@ -427,12 +425,12 @@ def test_where_posts_are_published_before_most_answers_no_loss_is_silent(rest: b
     assert partial
 
 
-# ---- What is asked of publishers that are not what they seem
+# ---- Questions to publishers with a misleading appearance
 
 
 @pytest.mark.parametrize("posts", [11, 14, 20])
 def test_the_same_page_at_two_numbers_is_a_repetition(posts: int) -> None:
-    """R27: where `paged` is ignored and the order is not, page 2 and page 1 are the oldest posts both."""
+    """R27: where only the order has effect, pages 2 and 1 both have the oldest posts."""
     site = Site(Blog(posts))
     site.ignored = frozenset(["paged"])
     outcome = site.collect()
@@ -441,7 +439,7 @@ def test_the_same_page_at_two_numbers_is_a_repetition(posts: int) -> None:
 
 @pytest.mark.parametrize("way", ["page", "answer"])
 def test_validators_that_tell_nothing_are_not_asked_about_on_and_on(way: str) -> None:
-    """R28: of each page, or of each answer, as caches make them: the walk costs a few requests more."""
+    """R28: caches change them each time, for a few requests more."""
     site = Site(Blog(300))
     answers = itertools.count()
     site.etag_of = lambda url, etag: f"{etag} {url if way == 'page' else next(answers)}"
@@ -453,7 +451,7 @@ def test_validators_that_tell_nothing_are_not_asked_about_on_and_on(way: str) ->
 @pytest.mark.parametrize("at", range(6, 30, 3))
 @pytest.mark.parametrize("way", ["page", "answer"])
 def test_a_post_that_goes_live_is_seen_without_validators_that_tell_it(way: str, at: int) -> None:
-    """R28: all pages behind it have moved, which shows at the end of the last one."""
+    """R28: all later pages shift, seen at the end of the last."""
     blog = Blog(245)
     draft = blog.schedule(post_id=1)
     site = Site(blog, rest=False)
@@ -466,7 +464,7 @@ def test_a_post_that_goes_live_is_seen_without_validators_that_tell_it(way: str,
 
 @pytest.mark.parametrize("days", [0, 40, 400, 4000])
 def test_a_file_below_every_path_is_not_asked_for_day_by_day(days: int) -> None:
-    """R27: a static host that answers any URL with the feed; whether it is of this month or of years ago."""
+    """R27: a static host answers any URL with the feed, for any month."""
     site = Site(Blog(10))
     site.rest, site.leads = False, lambda _url: f"{ROOT}{site.path}"
     site.now += days * DAY_SECONDS
@@ -476,7 +474,7 @@ def test_a_file_below_every_path_is_not_asked_for_day_by_day(days: int) -> None:
 
 
 def test_archives_by_date_that_are_made_up_are_not_read_on_and_on() -> None:
-    """R27: below every path others of its posts, whatever the date that it names."""
+    """R27: every path has other posts, for any date in the path."""
     site = Site(Blog(300))
     site.rest, numbers = False, itertools.count(2)
 
@@ -492,7 +490,7 @@ def test_archives_by_date_that_are_made_up_are_not_read_on_and_on() -> None:
 
 @pytest.mark.parametrize("posts", [25, 95, 300, 900])
 def test_a_head_that_is_always_answered_well_is_soon_not_believed(posts: int) -> None:
-    """R28: the pages are counted with GET then, and not up to the highest number."""
+    """R28: GET counts the pages then, and not up to the highest number."""
     site = Site(Blog(posts), rest=False)
     site.is_head_always_there = True
     outcome = site.collect()
@@ -501,7 +499,7 @@ def test_a_head_that_is_always_answered_well_is_soon_not_believed(posts: int) ->
 
 
 def copies_of_different_age(site: Site, seed: int) -> None:
-    """Answer any query with one of three copies of the feed, ten posts apart, as caches in front do."""
+    """Answer any query with one of three copies of the feed, ten posts apart."""
     chance = random.Random(seed)
 
     def leads(url: str) -> str:
@@ -515,7 +513,7 @@ def copies_of_different_age(site: Site, seed: int) -> None:
 @pytest.mark.parametrize("rest", [True, False])
 @pytest.mark.parametrize("path", ["/feed/", "/category/news/feed/"])
 def test_copies_of_different_age_are_no_pages(path: str, rest: bool) -> None:
-    """R27, R28: never taken for a whole history; the archives by date are one, where there are any."""
+    """R27, R28: never a whole history; archives by date are one."""
     for seed in range(SEEDS // 4):
         site = Site(Blog(300), path=path, rest=rest)
         copies_of_different_age(site, seed)
@@ -527,7 +525,7 @@ def test_copies_of_different_age_are_no_pages(path: str, rest: bool) -> None:
 
 @pytest.mark.fault("112")
 def test_a_walk_in_which_page_after_page_brings_nothing_ends() -> None:
-    """R28: after three; what comes behind the last page is not asked for on and on either."""
+    """R28: after three pages; questions after the last page end too."""
     site = Site(Blog(300))
     numbers = itertools.cycle([2, 3, 4])
     site.leads = lambda url: (
@@ -540,7 +538,7 @@ def test_a_walk_in_which_page_after_page_brings_nothing_ends() -> None:
 
 @pytest.mark.fault("112")
 def test_a_walk_whose_end_moves_on_and_on_ends() -> None:
-    """R28: behind the last page come copies of it that are of different age."""
+    """R28: copies of different age follow the last page."""
     site = Site(Blog(300))
     numbers = itertools.cycle([28, 29])
 
@@ -555,7 +553,7 @@ def test_a_walk_whose_end_moves_on_and_on_ends() -> None:
 
 
 def test_a_look_that_gets_copies_of_different_age_ends() -> None:
-    """R30: each is of after the last look, so that none of them is where to stop."""
+    """R30: each copy is newer than the last look, so none ends it."""
     site = a_collected_blog()
     site.blog.bulk_edit(site.blog.posts[:20])
     site.blog.bulk_edit(site.blog.posts[20:40])
@@ -572,7 +570,7 @@ def test_a_look_that_gets_copies_of_different_age_ends() -> None:
     ("posts", "claimed", "is_whole"), [(60, 121, False), (60, 120, True), (11, 30, True)]
 )
 def test_less_than_half_of_what_is_claimed_is_not_all(posts: int, claimed: int, is_whole: bool) -> None:
-    """R31: and twenty fewer; else it is noted alone."""
+    """R31: and at least twenty fewer; a smaller difference is only noted."""
     site = Site(Blog(posts), rest=True)
     site.rest_blog = Blog(claimed)
     outcome = site.collect()
@@ -582,7 +580,7 @@ def test_less_than_half_of_what_is_claimed_is_not_all(posts: int, claimed: int, 
 
 @pytest.mark.parametrize("front", [True, False])
 def test_a_page_with_entries_at_the_highest_number_disproves_numbers(front: bool) -> None:
-    """R28: by ID first; then as the feed itself is ordered, where that honours them, else not at all."""
+    """R28: by ID first, then in the feed's own order if possible, else not at all."""
     site = Site(Blog(300), path="/category/news/feed/", rest=False)
     site.leads = lambda url: (
         f"{ROOT}{site.path}?paged=2" if "orderby=ID" in url or (not front and "paged=" in url) else url
@@ -594,7 +592,7 @@ def test_a_page_with_entries_at_the_highest_number_disproves_numbers(front: bool
 
 @pytest.mark.parametrize("times", [1, 2])
 def test_a_page_from_the_front_that_is_younger_than_the_one_before_is_asked_for_again(times: int) -> None:
-    """R28: once; again so it is partial, and what came stays."""
+    """R28: once; after a second such page the feed is partial."""
     site = Site(Blog(300), rest=False)
     stale = [times]
 

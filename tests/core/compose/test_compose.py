@@ -1,4 +1,4 @@
-"""What stands around the entries of an answer, and what a feed calls itself (`core.compose.compose`)."""
+"""The surroundings of the entries of an answer, and a feed's own names (`core.compose.compose`)."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def test_the_composed_document_parses_to_the_same_entries(make: Make) -> None:
 @pytest.mark.parametrize("relation", sorted(DROPPED_RELATIONS))
 @pytest.mark.parametrize("iri", ["", "http://www.iana.org/assignments/relation/"])
 def test_links_that_would_mislead_are_dropped(relation: str, iri: str) -> None:
-    """R21: also when the relation is written as an IRI, in any case."""
+    """R21: also with the relation as an IRI, in any case."""
     extra = f'<link rel="{iri}{relation.upper() if not iri else relation}" href="http://x.test/"/>'
     assert b"x.test" not in composed(parse(atom(an_item("a"), extra=extra), URL))
 
@@ -117,8 +117,7 @@ def test_links_that_would_mislead_are_dropped(relation: str, iri: str) -> None:
     ],
 )
 def test_what_leads_apps_away_is_dropped(make: Make, element: str) -> None:
-    """R21: to another address, or to wait for news of the publisher's, in every spelling; what stands beside
-    it stays."""
+    """R21: links elsewhere or to the publisher's hubs, in every spelling; neighbours stay."""
     author = '<i:author xmlns:i="http://www.itunes.com/dtds/podcast-1.0.dtd">Ann</i:author>'
     body = composed(parse(make(an_item("a"), extra=element + author), URL))
     assert b"x.test" not in body
@@ -126,7 +125,7 @@ def test_what_leads_apps_away_is_dropped(make: Make, element: str) -> None:
 
 
 def test_other_links_and_elements_of_the_head_stay() -> None:
-    """R21, R22: but for signatures, which are not true of the synthesized document."""
+    """R21, R22: except signatures, which are untrue of the synthesized document."""
     extra = (
         '<link rel="license" href="/l"/><generator uri="u">G</generator><fh:incremental>true</fh:incremental>'
         '<ds:Signature xmlns:ds="http://www.w3.org/2000/09/xmldsig#"><ds:X/></ds:Signature>'
@@ -142,7 +141,7 @@ def test_other_links_and_elements_of_the_head_stay() -> None:
 @pytest.mark.parametrize("make", [atom, atom_03, rss, rdf])
 @pytest.mark.parametrize("is_complete", [True, False])
 def test_it_says_complete_exactly_when_it_is(make: Make, is_complete: bool) -> None:
-    """R21; RFC 5005, 2: and names itself, and where it comes from."""
+    """R21; RFC 5005, 2: the answer names its own URL and the publisher's."""
     document = parse(make(an_item("a"), complete=True, self="/feed"), URL)
     body = composed(document, is_complete=is_complete)
     found = links(body)
@@ -164,8 +163,9 @@ def a_warning(document: FeedDocument, *reasons: str, url: str = "http://o.test/1
 
 @pytest.mark.parametrize("make", [atom, atom_03, rss, rdf])
 def test_the_pseudo_entry_says_what_is_missing_and_does_not_churn(make: Make) -> None:
-    """R16: it leads to the proxy and promises nothing; what is known of the feed changes, what readers keep
-    does not. A document whose name ends like a prefix does not change the root of the answer."""
+    """R16: it links to the proxy and promises nothing; news about the feed do not change it. A document name
+    that ends like a prefix leaves the root unchanged.
+    """
     document = parse(make(an_item("a")), URL)
     warning = a_warning(document)
     body = composed(document, warning=warning)
@@ -185,8 +185,9 @@ def test_the_pseudo_entry_says_what_is_missing_and_does_not_churn(make: Make) ->
 @pytest.mark.parametrize("make", [atom, atom_03, rss, rdf, json_feed])
 @pytest.mark.fault("49")
 def test_of_a_document_that_broke_off_the_pseudo_entry_says_that(make: Make) -> None:
-    """R16; docs/faults.md row 49: no older document is known to be missing, and none is said to be. Readers
-    replace one pseudo-entry by the other: of a feed that has healed it bears the same id."""
+    """R16; docs/faults.md row 49: no missing older document is reported, since none is known. Both
+    pseudo-entries have one id in a healed feed, so readers replace one by the other.
+    """
     document = parse(make(an_item("a")), URL)
     said = a_warning(document, "truncated").decode()
     assert "A document of this feed is cut off" in said
@@ -202,7 +203,7 @@ def test_of_a_document_that_broke_off_the_pseudo_entry_says_that(make: Make) -> 
 
 @pytest.mark.parametrize("items", [[], [an_item("a")]])
 def test_the_pseudo_entry_of_a_json_feed_is_its_first_item(items: list[Item]) -> None:
-    """R16: valid JSON, whether items follow or not."""
+    """R16: valid JSON with and without further items."""
     document = parse(json_feed(*items), URL)
     found = json.loads(composed(document, warning=a_warning(document)))["items"]
     assert [item["id"] for item in found] == ["urn:uuid:1", *(f"urn:{item.name}" for item in items)]
@@ -210,7 +211,7 @@ def test_the_pseudo_entry_of_a_json_feed_is_its_first_item(items: list[Item]) ->
 
 
 def test_a_json_feed_names_itself_and_where_it_comes_from() -> None:
-    """R21: next_url, hubs and the publisher's feed_url would mislead; the other members stay verbatim."""
+    """R21: next_url, hubs and the publisher's feed_url would mislead; other members stay verbatim."""
     head: dict[str, Any] = {"feed_url": "/f", "next_url": "/2", "hubs": [{}], "_own": {"a": 1.50}}
     body = composed(parse(json_feed(an_item("a"), **head), URL))
     found = json.loads(body)
@@ -221,7 +222,7 @@ def test_a_json_feed_names_itself_and_where_it_comes_from() -> None:
 
 
 def test_an_rdf_channel_keeps_its_tag_and_what_stands_beside_it() -> None:
-    """R22; RSS 1.0, 5.3: the publisher's sequence lists some of the items only, so that it is emptied."""
+    """R22; RSS 1.0, 5.3: the publisher's sequence lacks items, so it is emptied."""
     body = rdf(an_item("a"), extra='<image rdf:resource="urn:i"/>').replace(
         b"</channel>", b'</channel><image rdf:about="urn:i"><title>I</title></image>'
     )
@@ -238,8 +239,7 @@ def test_an_rdf_channel_keeps_its_tag_and_what_stands_beside_it() -> None:
 
 @pytest.mark.parametrize(("place", "base"), [("rdf:RDF", "http://b.test/x/"), ("channel", "x/"), ("", "")])
 def test_what_leads_from_an_rdf_channel_leads_there_under_any_base(place: str, base: str) -> None:
-    """R21, R22: the proxy's own links, and the publisher's beside them, mean what they meant; whatever the
-    channel binds their prefixes to."""
+    """R21, R22: the proxy's and the publisher's links keep their meaning for any bound prefixes."""
     own = '<atom:link xmlns:atom="http://www.w3.org/2005/Atom" rel="via" href="original"/>'
     body = rdf(an_item("a"), extra=own).replace(
         f"<{place} ".encode(), f'<{place} xml:base="{base}" '.encode()
@@ -259,7 +259,7 @@ def test_what_leads_from_an_rdf_channel_leads_there_under_any_base(place: str, b
     "tag", ["<channel/>", '<s:channel xmlns:s="http://purl.org/rss/1.0/"></s:channel>', ""]
 )
 def test_an_rdf_channel_of_any_spelling_comes_out_well_formed(tag: str) -> None:
-    """R21: one that is empty, prefixed or absent gets a channel with its items list all the same."""
+    """R21: an empty, prefixed or absent channel also gets a channel with its items list."""
     body = f'<rdf:RDF xmlns="{RSS_10_NS}" xmlns:rdf="{RDF_NS}">{tag}<item rdf:about="urn:a"/></rdf:RDF>'
     root = ElementTree.fromstring(composed(parse(body.encode(), URL), is_complete=True))
     assert [child.tag for child in root] == [f"{{{RSS_10_NS}}}channel", f"{{{RSS_10_NS}}}item"]
@@ -268,7 +268,7 @@ def test_an_rdf_channel_of_any_spelling_comes_out_well_formed(tag: str) -> None:
 
 @pytest.mark.parametrize("make", [atom, rss, rdf])
 def test_tombstones_of_other_documents_are_passed_on(make: Make) -> None:
-    """R19; RFC 6721: once each, and those of the subscription document as they were written."""
+    """R19; RFC 6721: once each; those of the subscription document stay verbatim."""
     own = f'<at:deleted-entry xmlns:at="{TOMBSTONE_NS}" ref="a" when="2020-01-01T00:00:00Z"/>'
     known = [
         Tombstone(entry_id(name), at, name)
@@ -282,7 +282,7 @@ def test_tombstones_of_other_documents_are_passed_on(make: Make) -> None:
 
 @given(st.lists(st.none() | st.floats(0, 9)))
 def test_entries_go_newest_first_and_undated_ones_keep_their_place(order_at: list[float | None]) -> None:
-    """R20: and none is lost or doubled."""
+    """R20: no entry is lost or doubled."""
     order = newest_first(order_at)
     assert sorted(order) == list(range(len(order_at)))
     assert all(order[n] == n for n, at in enumerate(order_at) if at is None)
@@ -295,7 +295,7 @@ def test_entries_go_newest_first_and_undated_ones_keep_their_place(order_at: lis
 
 @pytest.mark.fault("118")
 def test_tombstones_that_are_passed_on_have_no_more_room_than_there_is() -> None:
-    """R19, R21, row 118: a thousand of 4,000 characters each; the newest stay."""
+    """R19, R21, row 118: a thousand with 4,000 characters each; the newest stay."""
     passed_on = [Tombstone(entry_id(f"urn:{n}"), float(n), f"urn:{n}:{'x' * 4000}") for n in range(1_000)]
     head = compose(parse(atom(an_item("a")), URL), passed_on).head
     assert MAX_HEAD_BYTES - 5000 < len(head.text) <= MAX_HEAD_BYTES
@@ -306,7 +306,7 @@ def test_tombstones_that_are_passed_on_have_no_more_room_than_there_is() -> None
 
 @pytest.mark.fault("118")
 def test_a_channel_without_room_for_its_start_tag_is_left_out() -> None:
-    """R21, row 118: what stands in it leans on the tag and goes with it; the answer is well-formed."""
+    """R21, row 118: its children depend on the tag and go too; the answer is well-formed."""
     long = f'xmlns:x="urn:x" x:long="{"x" * MAX_HEAD_BYTES}"'
     document = parse(rdf(an_item("a")).replace(b"<channel ", f"<channel {long} ".encode()), URL)
     text = composed(document)
@@ -326,8 +326,7 @@ def test_a_json_feed_without_room_for_any_member_is_an_object() -> None:
 
 @pytest.mark.fault("118")
 def test_the_names_of_extensions_take_no_room_from_a_feeds_own() -> None:
-    """R21, row 118: a thousand titles, ids and links of others', and of the feed's own, before the first of
-    each that counts."""
+    """R21, row 118: a thousand foreign titles, ids and links, or own ones, precede the first that counts."""
     fill = "".join(
         f'<m:title xmlns:m="urn:m">{"x" * 400}</m:title><link rel="x-{n}" href="/{"y" * 400}"/>'
         for n in range(1_000)
@@ -339,7 +338,7 @@ def test_the_names_of_extensions_take_no_room_from_a_feeds_own() -> None:
     assert [child.name for child in again.head.children if child.name == "author"] == ["author"]
 
 
-# What a feed calls itself: its subscription document and the head that is published of it say the same
+# A feed's own names: its subscription document and its published head say the same
 
 ATOM = """<feed xmlns="http://www.w3.org/2005/Atom" xml:base="/base/"><title> The
  &amp; title</title><link rel="self" href="f"/><link rel="alternate" href="site/"/></feed>"""
@@ -348,7 +347,6 @@ RSS = """<rss version="2.0"><channel><title>The &amp; title</title>
 
 
 def headings(body: str) -> set[Heading]:
-    """What is read of a document, and of the head that is published of it."""
     found = parse(body.encode(), URL)
     head = compose(found).head.text
     return {heading_of(found), stored_heading(found.family, found.version, head, URL)}
@@ -366,14 +364,15 @@ def headings(body: str) -> set[Heading]:
     ids=["atom", "rss", "no url", "json", "rdf"],
 )
 def test_title_and_site_of_every_format(body: str, title: str, site: str) -> None:
-    """The title on one line, the site as an absolute URL; of RDF, whose channel has two URLs, no site."""
+    """The title is one line and the site an absolute URL; RDF's channel has two URLs, so no site."""
     assert headings(body) == {Heading(title, site)}
 
 
 @pytest.mark.fault("117")
 def test_what_is_too_long_for_a_list_is_not_kept() -> None:
-    """Row 117: a title is cut; a URL that was cut would be another one, and is left out. Of a lone surrogate,
-    which JSON can name (RFC 8259, section 8.2), no encoding knows."""
+    """Row 117: a title is cut; a URL is left out, since a cut one is another URL. JSON can hold a lone
+    surrogate (RFC 8259, section 8.2), which no encoding has.
+    """
     long = RSS.replace("title<", f"{'t' * 5000}<").replace("/site/", f"/{'s' * 9000}")
     assert heading_of(parse(long.encode(), URL)) == Heading(f"The & {'t' * 994}", "")
     named = json.loads(json_feed()) | {"title": "a\ud800b"}
@@ -381,7 +380,7 @@ def test_what_is_too_long_for_a_list_is_not_kept() -> None:
 
 
 def test_a_head_that_cannot_be_read_says_nothing() -> None:
-    """What an earlier version stored must not stop a list, nor cost much where it is long."""
+    """Such a head from an earlier version neither stops a list nor costs much."""
     head = compose(parse(RSS.encode(), URL)).head.text
     for stored in (b"<title", head + b" " * MAX_HEAD_BYTES):
         assert stored_heading(Family.RSS, "2.0", stored, URL) == Heading("", "")

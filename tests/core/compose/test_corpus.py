@@ -1,4 +1,4 @@
-"""Small feeds of other projects, cut into chains and put together: feedparser says whether they change.
+"""Small feeds of other projects, cut into chains and joined: feedparser shows whether they change.
 
 `python -m pytest tests/core/compose/test_corpus.py --exhaustive` takes every one.
 """
@@ -26,7 +26,7 @@ pytestmark = [
 
 
 def test_a_reader_sees_every_conformance_case_as_in_its_own_document(step: int) -> None:
-    """R11, R22: the many small cases of other projects, cut, made self-contained and joined."""
+    """R11, R22: other projects' small cases, cut, made self-contained and joined."""
     found: list[tuple[str, str]] = []
     count = 0
     for name, body in islice(corpus_feeds("conf"), 0, None, step):
@@ -43,7 +43,6 @@ def test_a_reader_sees_every_conformance_case_as_in_its_own_document(step: int) 
 
 
 def joined(parts: list[Part]) -> bytes:
-    """The entries of a chain under the head of its first document."""
     made = [Fragments(parse(part.body, part.url, XML)) for part in parts]
     context, subscription = made[0].context, made[0].document
     entries = b"".join(each.sent(n, context) for each in made for n in range(len(each.document.entries)))

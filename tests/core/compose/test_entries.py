@@ -1,4 +1,4 @@
-"""What programs are told of an entry: identity in words, title, link, date of publication."""
+"""Programs get an entry's identity in words, title, link and date of publication."""
 
 from __future__ import annotations
 
@@ -31,7 +31,6 @@ RDF = (
 
 
 def entries_of(body: bytes | str, *live: int, url: str = URL) -> list[Entry]:
-    """Those of a document, all unless it is said which."""
     text = body.encode() if isinstance(body, str) else body
     count = len(parse(text, url).entries)
     return list(Entries([held(Stored(text, url, ""), live or range(count), is_current=True)]))
@@ -81,12 +80,12 @@ def fields(body: bytes | str) -> list[Fields]:
     ids=["atom", "atom-0.3", "rss", "rss-guid", "rdf", "json"],
 )
 def test_each_format_says_the_same_in_its_own_words(body: bytes | str, expected: Fields) -> None:
-    """The link is absolute, the title without its line breaks, the date an instant."""
+    """The link is absolute, the title one line, the date an instant."""
     assert fields(body) == [expected]
 
 
 def test_an_entry_without_id_is_named_by_its_link_else_by_its_digest() -> None:
-    """R9: whatever identifies the entry, two reads of it give the same words."""
+    """R9: two reads of the entry give the same words."""
     body = rss(
         "<item><title>a</title><link>http://a.example/1</link></item>", "<item><title>b</title></item>"
     )
@@ -98,7 +97,7 @@ def test_an_entry_without_id_is_named_by_its_link_else_by_its_digest() -> None:
 
 
 def test_markup_of_a_title_counts_as_text() -> None:
-    """XHTML is read through; HTML, which is text in XML, stays as it was written."""
+    """XHTML is read as text; HTML is text in XML and stays."""
     xhtml = '<title type="xhtml"><div xmlns="http://www.w3.org/1999/xhtml">A <b>bold</b> one</div></title>'
     html = '<title type="html">A &lt;b&gt;bold&lt;/b&gt; one</title>'
     entries = [f"<entry><id>{n}</id>{title}</entry>" for n, title in enumerate((xhtml, html))]
@@ -106,7 +105,7 @@ def test_markup_of_a_title_counts_as_text() -> None:
 
 
 def test_remembered_copies_say_the_same_as_before() -> None:
-    """R8: a copy that was kept in a synthesized document has lost neither base nor prefix."""
+    """R8: a copy stored in a synthesized document keeps base and prefix."""
     body = atom(
         "<entry><id>urn:a</id><title>One</title><link href='1'/></entry>",
         attributes=' xml:base="http://a.example/x/"',
@@ -117,7 +116,7 @@ def test_remembered_copies_say_the_same_as_before() -> None:
 
 
 def test_a_guid_that_is_a_relative_address_is_the_link() -> None:
-    """R22; RSS 2.0, "guid": as the item goes out with it; a number is none."""
+    """R22; RSS 2.0, "guid": the link goes out with the item; a number is no address."""
     items = "<item><guid>/3</guid></item><item><guid>4</guid></item><item><guid>urn:a:5.6</guid></item>"
     body = f'<rss version="2.0"><channel>{items}</channel></rss>'.encode()
     entries = entries_of(body, url="http://example.org/blog/feed")
@@ -190,8 +189,9 @@ IN_FULL: dict[str, bytes | str] = {
 def test_each_format_says_all_of_an_entry(
     kind: str, base: str, author: str, categories: list[Category]
 ) -> None:
-    """The content as published and what it counts from; a text beside it as HTML; what says nothing is left
-    out; the file absolute. RSS 1.0 has one text."""
+    """The published content with its base, a second text as HTML, and the file's absolute URL, without empty
+    fields. RSS 1.0 has one text.
+    """
     (entry,) = entries_of(IN_FULL[kind])
     assert (entry.content, entry.summary) == (HTML, "" if kind == "rdf" else PLAIN_HTML)
     assert (entry.base, entry.author, entry.categories) == (base, author, tuple(categories))
@@ -212,20 +212,20 @@ def test_each_format_says_all_of_an_entry(
     ],
 )
 def test_the_author_of_an_item_is_the_name_behind_the_address(written: str, author: str) -> None:
-    """RSS 2.0, "author": most write it as a remark."""
+    """RSS 2.0, "author": most publishers write the name as a remark."""
     (entry,) = entries_of(rss(f"<item><title>a</title><author>{written}</author></item>"))
     assert entry.author == author
 
 
 @pytest.mark.fault("147")
 def test_an_address_of_nothing_but_signs_is_read_once() -> None:
-    """RSS 2.0, "author": [at each sign all behind it was read again] half a megabyte took ten minutes."""
+    """RSS 2.0, "author": half a megabyte once took ten minutes, searched again at each sign."""
     (entry,) = entries_of(rss(f"<item><title>a</title><author>{'a@' * 200_000}</author></item>"))
     assert ("a@" * 200_000).startswith(entry.author)
 
 
 def test_one_text_is_the_content_whatever_it_is_called() -> None:
-    """What stands there alone is all that there is to read: no program has to look in two places."""
+    """No program has to look in two places."""
     (entry,) = entries_of(atom("<entry><id>urn:a</id><summary>All</summary></entry>"))
     assert (entry.content, entry.summary) == ("<p>All</p>", "")
     (entry,) = entries_of(rss("<item><title>a</title></item>"))
@@ -252,14 +252,14 @@ def test_an_entry_that_names_nobody_has_the_feed_s_author(head: str, entry: str)
     ],
 )
 def test_durations_are_read_as_podcasts_write_them(written: str, seconds: float | None) -> None:
-    """Hours, minutes and seconds, or seconds; what is none, and no time at all, is nothing."""
+    """Hours, minutes and seconds, or seconds; malformed durations and zero give none."""
     itunes = 'xmlns:itunes="http://www.itunes.com/dtds/podcast-1.0.dtd"'
     item = f"<item {itunes}><guid>a</guid><itunes:duration>{written}</itunes:duration></item>"
     assert entries_of(rss(item))[0].duration_seconds == seconds
 
 
 def test_a_file_of_media_rss_says_how_long_it_plays() -> None:
-    """Media RSS 1.5.1, media:content: seconds; the entry has them where itunes:duration says nothing."""
+    """Media RSS 1.5.1, media:content: the seconds apply to the entry if itunes:duration is absent."""
     space = "xmlns:media='http://search.yahoo.com/mrss/'"
     media = f"<media:content {space} url='{SOUND}' medium='audio' duration='9'/>"
     (entry,) = entries_of(rss(f"<item><guid>a</guid>{media}</item>"))

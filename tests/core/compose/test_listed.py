@@ -1,4 +1,4 @@
-"""What a page lists, as a feed document; and what the entries of one link to."""
+"""A page's list as a feed document, and the links of a document's entries."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def a_list(family: Family, *entries: ListedEntry, older: Stored | None = None) -
 
 @in_all_formats
 def test_an_entry_is_a_link_a_title_and_a_date(family: Family) -> None:
-    """H5: in each format, and its link is what identifies it; what XML cannot hold is left out."""
+    """H5: the link is the identity; characters outside XML are left out."""
     (found,) = named_entries(a_list(family, entry()))
     assert found.link == LINK
     assert " ".join(found.title.split()) == " ".join(PLAIN.split())
@@ -55,7 +55,7 @@ def test_an_entry_is_a_link_a_title_and_a_date(family: Family) -> None:
 def test_a_title_in_rss_is_html_only_where_that_makes_a_difference(
     family: Family, title: str, written: str
 ) -> None:
-    """H5: readers that take titles for HTML lose no text; a mere ampersand is right in all of them."""
+    """H5: readers that expect HTML lose no text; all read a bare ampersand correctly."""
     document = a_list(family, entry(title=title))
     assert f"<title>{written}</title>".encode() in document.body
     assert [each.title for each in named_entries(document)] == [title]
@@ -63,7 +63,7 @@ def test_a_title_in_rss_is_html_only_where_that_makes_a_difference(
 
 @pytest.mark.parametrize("family", [Family.ATOM, Family.JSON])
 def test_a_title_in_other_formats_is_the_text_that_it_is(family: Family) -> None:
-    """H5; RFC 4287, section 3.1.1.1: there nobody has to guess."""
+    """H5; RFC 4287, section 3.1.1.1: these formats need no guess."""
     document = a_list(family, entry(title="The <head> of a page"))
     assert (b"<title>The &lt;head&gt;" in document.body) == (family is Family.ATOM)
     assert [each.title for each in named_entries(document)] == ["The <head> of a page"]
@@ -71,14 +71,14 @@ def test_a_title_in_other_formats_is_the_text_that_it_is(family: Family) -> None
 
 @in_all_formats
 def test_a_date_that_nobody_knows_is_not_made_up(family: Family) -> None:
-    """H5: Atom asks for one all the same, and gets that of the look (RFC 4287, 4.2.15)."""
+    """H5: Atom requires a date, and gets the time of the look (RFC 4287, 4.2.15)."""
     (found,) = named_entries(a_list(family, entry(at=None)))
     assert found.at == (1.0 if family is Family.ATOM else None)
 
 
 @in_all_formats
 def test_what_was_listed_before_stands_behind_what_is_new(family: Family) -> None:
-    """H7, H8: nothing leaves a list that was read again."""
+    """H7, H8: nothing leaves a list after a second look."""
     before = a_list(family, entry("https://a.example/2"), entry("https://a.example/1"))
     now = a_list(family, entry("https://a.example/3"), older=before)
     assert [each.link[-1] for each in named_entries(now)] == ["3", "2", "1"]
@@ -86,7 +86,7 @@ def test_what_was_listed_before_stands_behind_what_is_new(family: Family) -> Non
 
 @in_all_formats
 def test_entries_can_be_taken_out(family: Family) -> None:
-    """H6: down to a document without any."""
+    """H6: also all of them."""
     before = a_list(family, *(entry(f"https://a.example/{n}") for n in (3, 2, 1)))
     rest = before._replace(body=without(before, [0, 2]))
     assert [each.link[-1] for each in named_entries(rest)] == ["2"]
@@ -95,7 +95,7 @@ def test_entries_can_be_taken_out(family: Family) -> None:
 
 @pytest.mark.parametrize("make", [atom, rss, rdf, json_feed])
 def test_the_entries_of_a_publisher_s_document_are_named(make: object) -> None:
-    """H6: link, title and date, from the top, whatever the format."""
+    """H6: link, title and date, from the top, in any format."""
     body = make(an_item("b", 5), an_item("a", 2))  # type: ignore[operator]
     media_type = "application/feed+json" if make is json_feed else "application/xml"
     found = named_entries(Stored(body, "http://blog.example.org/feed", media_type))
@@ -106,7 +106,7 @@ def test_the_entries_of_a_publisher_s_document_are_named(make: object) -> None:
 
 
 def test_a_link_that_is_relative_is_named_absolute() -> None:
-    """H6, R11: it is compared with those of pages."""
+    """H6, R11: it is compared with links of pages."""
     body = (
         b'<rss version="2.0"><channel><title>t</title><link>https://a.example/</link>'
         b"<item><title>x</title><link>/2019/x/</link><guid>1</guid></item></channel></rss>"

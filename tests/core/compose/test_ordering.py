@@ -1,4 +1,4 @@
-"""Where entries stand whose text is in another document, or in none (`wholefeed.core.compose.ordering`)."""
+"""Places of entries with their text in another document, or in none (`wholefeed.core.compose.ordering`)."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from wholefeed.core.compose.ordering import Block, Homes, Pair, Slots, is_descen
 from wholefeed.core.compose.weaving import UNDATED, Members, Spot, WovenMember
 
 INDEX = {1: 0, 2: 1, 3: 2, 4: 3}
-"""A subscription document, a memory document, two archives."""
+"""A subscription document, a memory document and two archives."""
 
 
 def test_an_entry_stands_in_the_first_document_that_holds_it() -> None:
-    """R20: whichever copy's text is served; what is remembered gives no place."""
+    """R20: for any copy with the served text; a remembered copy gives no place."""
     homes = Homes(INDEX, [2])
     homes.add(
         [Pair(2, 0, True, 4, 5), Pair(2, 0, True, 3, 1), Pair(4, 2, True, 1, 0), Pair(3, 4, True, 2, 7)]
@@ -38,7 +38,7 @@ def test_a_copy_in_a_detached_document_gives_no_place() -> None:
 def test_the_entries_of_a_document_stand_as_they_are_sent(
     dates: list[float | None], expected: list[tuple[int, float]]
 ) -> None:
-    """R20: an undated one has the date of the one in front of it."""
+    """R20: an undated entry gets the date of the entry before it."""
     assert sequence(dates) == expected
 
 
@@ -51,20 +51,20 @@ def a_block(first: int, oldest: float | None, newest: float | None) -> Block:
     [(95.0, 0), (90.0, 2), (85.0, 2), (70.0, 3), (65.0, 3), (45.0, 4), (40.0, 4), (10.0, 5)],
 )
 def test_a_date_stands_behind_all_that_is_newer_throughout(date: float, place: int) -> None:
-    """R20: of equal dates behind the subscription document's, in front of others'."""
+    """R20: among equal dates, after the subscription document's and before others'."""
     blocks = [a_block(0, 90, 100), a_block(2, 75, 85), a_block(3, 50, 70), a_block(4, 20, 40)]
     assert Slots(blocks, 5).at(date) == place
 
 
 def test_one_old_entry_in_the_newest_document_moves_nothing_to_the_top() -> None:
-    """R20: as pinned ones are."""
+    """R20: pinned entries are such a case."""
     blocks = [a_block(0, 1, 100), a_block(2, 75, 85), a_block(3, 50, 70)]
     assert Slots(blocks, 4).at(72.0) == 3
     assert Slots(blocks, 4).at(90.0) == 0, "it stands in front of the pinned one"
 
 
 def test_a_segment_is_parted_where_something_stands_within() -> None:
-    """R20: within a document of it, or between two; not in front of it."""
+    """R20: inside a document or between two; not before the segment."""
     segment = (2, 3)
     blocks = [a_block(0, 90, 100), Block(2, 75, 85, (2,), segment), Block(3, 50, 70, (3,), segment)]
     slots = Slots(blocks, 4)
@@ -85,7 +85,7 @@ def test_remembered_documents_that_stand_by_their_dates_stay_whole(
 
 
 def test_keys_sort_entries_as_they_stand() -> None:
-    """R20: in a document by place; beside them what stands by its date."""
+    """R20: by place in a document, other entries by date."""
     slots = Slots([Block(0, 90, 100, (1,)), Block(2, 50, 70, (3,))], 4)
     held = [
         WovenMember(1, 0, 1, 100.0, Spot(1, 0)),
@@ -102,7 +102,7 @@ def test_keys_sort_entries_as_they_stand() -> None:
 
 
 def test_members_with_spots_are_read_as_they_were_written() -> None:
-    """A segment says where its entries stand, also by documents that have no text in it."""
+    """A segment stores its entries' places, also for documents without text in it."""
     stamps = {1: b"a" * 16, 2: b"b" * 16, 3: b"c" * 16}
     held = [WovenMember(2, 4, 100, 17.5, Spot(3, 2)), WovenMember(2, 0, 7, UNDATED, Spot(None, 0))]
     members = Members.read(Members.of(held, stamps).written())

@@ -1,4 +1,4 @@
-"""wholefeed.core.compose.reading: a page's entries, whatever they are made of, are little and cost little."""
+"""wholefeed.core.compose.reading: a page's entries stay small and cheap for any content."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from wholefeed.core.text.urls import UrlPlaces
 
 ENTRIES = 50
 SLOW_MACHINE = 5.0
-"""For a second of computing, in seconds."""
+"""Seconds allowed for one second of computing."""
 BASE = "http://site.test/blog/"
 
 
 def an_entry(content: str, *, inside: str = "", kind: str = "html") -> EntryText:
-    """An entry of Atom; its beginning, where it is longer than what is read of one."""
+    """An Atom entry, cut at the length that is read."""
     written = escape(content, quote=False) if kind == "html" else content
     text = (
         f'<entry><id>urn:a</id><title>A title</title><link href="{BASE}a.html"/>{inside}'
@@ -29,7 +29,6 @@ def an_entry(content: str, *, inside: str = "", kind: str = "html") -> EntryText
 
 
 def show(entries: list[EntryText], *, has_media: bool = False) -> list[Article]:
-    """The entries of a page."""
     own = UrlPlaces.of(["http://proxy.test"]) if has_media else None
     return show_entries(entries, Family.ATOM, namespace=ATOM_NS, base=BASE, loads_all_but=own)
 
@@ -51,8 +50,9 @@ COSTLY = {
 @pytest.mark.fault("119")
 @pytest.mark.parametrize("kind", COSTLY)
 def test_a_page_costs_little_and_is_little(kind: str) -> None:
-    """docs/faults.md row 119: a second of computing and a mebibyte, whatever its fifty entries are made of;
-    each says what of it is not shown, and has some of it."""
+    """docs/faults.md row 119: a second and a mebibyte for any fifty entries; each shows a part, and tells the
+    rest.
+    """
     entries = [an_entry(COSTLY[kind])] * ENTRIES
     began = time.process_time()
     articles = show(entries, has_media=kind in ("formats", "pictures", "wide"))
@@ -66,7 +66,7 @@ def test_a_page_costs_little_and_is_little(kind: str) -> None:
 
 @pytest.mark.fault("119")
 def test_an_entry_of_nothing_but_elements_is_read_as_far_as_they_are_few() -> None:
-    """Row 119: XHTML is read as XML first; an element costs as much there as a tag does."""
+    """Row 119: XHTML is first read as XML, where an element costs a tag."""
     many = an_entry(f'<div xmlns="http://www.w3.org/1999/xhtml">x{"<i/>" * 60_000}</div>', kind="xhtml")
     few = an_entry('<div xmlns="http://www.w3.org/1999/xhtml"><p>y</p></div>', kind="xhtml")
     articles = show([many] * 8 + [few])
@@ -76,7 +76,7 @@ def test_an_entry_of_nothing_but_elements_is_read_as_far_as_they_are_few() -> No
 
 
 def test_what_is_large_takes_nothing_from_what_is_small() -> None:
-    """An entry is cut where it would take what each of the others may have; those are whole."""
+    """Only an entry above its share is cut; smaller entries stay whole."""
     small = an_entry("<p>" + "a" * 3000 + "</p>")
     articles = show([an_entry("<p>" + "a" * 250_000)] * 5 + [small] * 45)
     assert [each.cut for each in articles[:2]] == [Cut.NOTHING] * 2
@@ -85,7 +85,7 @@ def test_what_is_large_takes_nothing_from_what_is_small() -> None:
 
 
 def test_titles_links_and_files_count() -> None:
-    """All that a publisher has written does: long URLs are none, many files are counted."""
+    """All text of a publisher counts: long URLs are dropped and many files are counted."""
     link = "http://site.test/" + "&'" * 300
     files = "".join(f'<link rel="enclosure" href="{escape(link)}{n}"/>' for n in range(20))
     entry = (

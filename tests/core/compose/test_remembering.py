@@ -1,4 +1,4 @@
-"""wholefeed.core.compose.remembering: what is remembered of a document, and which of its texts were cut."""
+"""wholefeed.core.compose.remembering: remembered copies of a document, and cut texts."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ URL = "http://o.test/feed"
 FETCHED_AT = BASE_AT + 3600.0 * 24
 
 
-# What left
+# Departed entries
 
 
 def a_feed(*names: str, updated: int = 0, text: str = "") -> FeedDocument:
@@ -73,8 +73,9 @@ def left(old: FeedDocument, new: FeedDocument, memory: StoredMemory | None = Non
 
 
 def test_what_left_is_remembered_with_the_date_of_its_document() -> None:
-    """R8, R10: nothing where nothing left; later leavers join the open document in front, each with its own
-    document's date; what came back and left again is there once; an entry takes its feed's author along."""
+    """R8, R10: later departures join the open memory document, each with its own document's date and its
+    feed's author. An entry that left twice is stored once.
+    """
     old = a_feed("c", "b", "a", updated=5)
     assert left(old, a_feed("d", "c", "b", "a")) == []
     (first,) = left(old, a_feed("d", "c"))
@@ -94,21 +95,21 @@ def test_what_left_is_remembered_with_the_date_of_its_document() -> None:
 def test_a_remembered_copy_gives_way_only_to_one_that_is_preferred(
     back: int, updated: int, is_kept: bool
 ) -> None:
-    """R8, R10: the copy of the later instant stays, of equal ones that of the later document, or the last."""
+    """R8, R10: the later instant stays; among equals the later document's, or the last."""
     (first,) = left(parse(atom(an_item("a", 4, "first"), updated=2), URL), a_feed("b"))
     second = left(parse(atom(an_item("a", back, "back"), updated=updated), URL), a_feed("b"), opened(first))
     assert [b"first" in memory.document.body for memory in second] == ([] if is_kept else [False])
 
 
 def test_a_document_counts_with_no_later_date_than_it_is_given() -> None:
-    """R10: that of a page is at most its subscription document's."""
+    """R10: a page's date is at most its subscription document's."""
     (memory,) = remember(a_feed("a", updated=9), {}, latest=BASE_AT + 3600.0)
     assert dates_of(memory)[0].document_updated_at == BASE_AT + 3600.0
 
 
 @pytest.mark.parametrize(("made_at", "is_kept"), [(4.0, True), (5.0, False), (6.0, False)])
 def test_a_remembered_copy_gives_way_to_none_that_was_made_before(made_at: float, is_kept: bool) -> None:
-    """R10: of pages that an adapter asked for, which nothing else dates."""
+    """R10: only the time of fetch dates pages of an adapter."""
     first, back = (parse(rss(an_item("a", 4, text)), URL) for text in ("first", "back"))
     (memory,) = remember(first, {}, made_at=5.0)
     assert [dates.made_at for dates in dates_of(memory)] == [5.0]
@@ -128,7 +129,7 @@ def test_full_documents_are_sealed_and_nothing_is_lost(count: int) -> None:
 
 
 def test_a_document_is_full_at_a_mebibyte_too() -> None:
-    """docs/design.md#segments: one segment is made of it."""
+    """docs/design.md#segments: a document becomes one segment."""
     kilobytes = 120
     everyone = [f"e{n}" for n in range(20)]
     memories = left(a_feed(*everyone, text="x" * kilobytes * 1024), a_feed("new"))
@@ -152,7 +153,7 @@ def test_an_entry_that_is_larger_than_a_document_may_be_has_one_to_itself() -> N
 
 
 def test_an_instant_that_was_too_far_ahead_never_counts_later() -> None:
-    """R10: more than a day after its document was fetched."""
+    """R10: an instant over a day after the fetch of its document."""
     old = parse(atom(an_item("b", 48), an_item("a", 49)), URL)
     (memory,) = left(old, a_feed("c"))
     assert [dates.updated_at is None for dates in dates_of(memory)] == [False, True]
@@ -161,7 +162,7 @@ def test_an_instant_that_was_too_far_ahead_never_counts_later() -> None:
 
 
 def test_what_is_remembered_is_a_document_to_be_stored() -> None:
-    """R8: of the format of what left, with its own address and digest; stored or parsed, it is taken in."""
+    """R8: in the departed entries' format, with its own address and digest; store and parser accept it."""
     for old, media_type in (
         (atom(an_item("a", 1), updated=5), "application/xml; charset=utf-8"),
         (json_feed(an_item("a", 1)), "application/feed+json"),
@@ -178,7 +179,7 @@ def test_what_is_remembered_is_a_document_to_be_stored() -> None:
         assert remember_copies(replaced).written == [memory]
 
 
-# What was cut short
+# Cut texts
 
 TEXT = "It was a bright cold day in April, and the clocks were striking thirteen."
 MAKERS: dict[str, Callable[..., bytes]] = {
@@ -220,7 +221,7 @@ def test_a_beginning_with_a_mark_is_cut(form: str) -> None:
     ],
 )
 def test_marks_of_cutting(mark: str) -> None:
-    """R10: as generators write them, markup around them or not, and whatever white space they leave."""
+    """R10: in generators' spellings, with and without markup, with any white space."""
     whole = f"&lt;p&gt;{TEXT[:30]}&lt;/p&gt;\n&lt;p&gt;{TEXT[30:]}&lt;/p&gt;"
     assert cut(texts(whole), texts(f"{TEXT[:20].strip()}{mark}")) == "a"
 
@@ -230,7 +231,7 @@ def test_marks_of_cutting(mark: str) -> None:
     [TEXT[:30], f"No. {TEXT[:20]}\u2026", f"{TEXT}\u2026", f"{TEXT[:30]}\u2026 {'and so on, ' * 40}", ""],
 )
 def test_what_its_author_may_have_written_is_not_cut(text: str) -> None:
-    """R10: no mark at the end, no beginning, not shorter."""
+    """R10: without a mark at the end, no beginning, or not shorter."""
     assert cut(texts(TEXT), texts(text)) == ""
 
 
@@ -251,13 +252,13 @@ SHORT = f"{TEXT[:30]}\u2026"
 def test_half_of_the_entries_in_common_have_to_be_cut(
     old: tuple[str, ...], new: tuple[str, ...], was_cut: str, expected: str
 ) -> None:
-    """R10: but for what was cut and says the same."""
+    """R10: except texts that were cut before and are unchanged."""
     assert cut(texts(*old), texts(*new), was_cut) == expected
 
 
 @pytest.mark.parametrize("form", MAKERS)
 def test_what_was_cut_and_has_another_mark_is_cut_still(form: str) -> None:
-    """R10: what is said before it has to be the same, wherever the full text is remembered."""
+    """R10: only the text before the mark has to match, wherever the full text is remembered."""
     old = texts(f"{TEXT[:30]}\u2026 Read more (3)", form=form)
     assert cut(old, texts(f"{TEXT[:30]}\u2026 Read more (4)", form=form), "a") == "a"
     assert cut(old, texts(f"{TEXT[:30]}...", form=form), "a") == "a"
@@ -267,7 +268,7 @@ def test_what_was_cut_and_has_another_mark_is_cut_still(form: str) -> None:
 
 @pytest.mark.parametrize("form", MAKERS)
 def test_what_was_cut_and_is_longer_is_cut_while_it_is_a_beginning(form: str) -> None:
-    """R10: of what is remembered of it; the whole text is none."""
+    """R10: a beginning of the remembered text; the whole text is not cut."""
     old, remembered = texts(f"{TEXT[:30]}\u2026", form=form), texts("Other.", TEXT, form=form)
     swapped = texts("Other.", f"{TEXT[:30]}\u2026", form=form)
     assert cut(swapped, texts("Other.", f"{TEXT[:50]}\u2026", form=form), "b", remembered) == "b"

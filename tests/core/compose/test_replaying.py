@@ -1,4 +1,4 @@
-"""Entries as they are replayed, from their texts (P3)."""
+"""Entries as replays publish them, from their texts (P3)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from wholefeed.core.model import ATOM_03, Family
 
 
 def test_members_that_stand_many_times_do_not_multiply_a_title() -> None:
-    """P3: the last member of a name counts, and stays alone: 111 KB became 100 MB."""
+    """P3: only the last member of a name counts: 111 KB once became 100 MB."""
     text = b'{"id":"a",' + b'"title":"",' * 100 + b'"title":"%s"' % (b"x" * 10_000)
     text += b',"date_published":"2009-03-14T10:00:00Z"}'
     (made,) = replay_entries([text], [1], Family.JSON)
@@ -20,7 +20,6 @@ XHTML = "http://www.w3.org/1999/xhtml"
 
 
 def head(title: str, version: str = "1.0") -> str:
-    """What becomes of the title of a feed's head."""
     text = f"{title}<id>urn:feed</id>".encode()
     made = replay_head(Family.ATOM, version, text, identifier="urn:replay", is_dated=True).decode()
     assert "<id>urn:replay</id>" in made
@@ -28,7 +27,7 @@ def head(title: str, version: str = "1.0") -> str:
 
 
 def test_a_replay_is_named_within_the_div_of_an_xhtml_title() -> None:
-    """P4; RFC 4287, section 3.1.1.3: the content of such a title is one div, and nothing stands beside it."""
+    """P4; RFC 4287, section 3.1.1.3: the div is the title's only child."""
     div = f'<div xmlns="{XHTML}">A <b>site</b>'
     assert (
         head(f'<title type="xhtml">{div}</div></title>')
@@ -38,7 +37,7 @@ def test_a_replay_is_named_within_the_div_of_an_xhtml_title() -> None:
 
 @pytest.mark.fault("147")
 def test_comments_before_a_div_are_read_once() -> None:
-    """P4: [each further one doubled the time] with a div behind them, and without one."""
+    """P4: each once doubled the time, with and without a div after them."""
     comments = "<!-- - -->" * 1000
     for opening, closing in ((f'<div xmlns="{XHTML}">', "</div>"), (f'<p xmlns="{XHTML}">', "</p>")):
         made = head(f'<title type="xhtml">{comments}{opening}A site{closing}</title>')
@@ -46,12 +45,12 @@ def test_comments_before_a_div_are_read_once() -> None:
 
 
 def test_what_another_attribute_says_makes_no_xhtml_and_no_base64() -> None:
-    """P4: what counts is the attribute that says how a title is written."""
+    """P4: only the attribute for the type of a title counts."""
     for attribute in (f'xmlns:x="{XHTML}"', 'xml:lang="x-base64"'):
         assert head(f"<title {attribute}>A site</title>") == f"<title {attribute}>A site (replay)</title>"
 
 
 def test_a_title_in_base64_stays_as_it_is() -> None:
-    """P4; Atom 0.3, section 3.1.2: no text can be put behind it."""
+    """P4; Atom 0.3, section 3.1.2: no text can follow it."""
     title = '<title mode="base64">QSBzaXRl</title>'
     assert head(title, ATOM_03) == title

@@ -1,4 +1,4 @@
-"""Which entries are one post under several ids (R36)."""
+"""Entries under several ids are one post (R36)."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def owners_of(*known: Mapping[EntryId, Traits]) -> dict[int, set[EntryId]]:
 
 
 def entry(name: str, link: str, title: str, *dates: str) -> str:
-    """Of Atom; its dates are elements."""
+    """An Atom entry; its dates are elements."""
     written = "".join(
         f"<{date}>2003-12-13T12:00:0{second}Z</{date}>" for date, second in (each.split() for each in dates)
     )
@@ -67,7 +67,7 @@ def entry(name: str, link: str, title: str, *dates: str) -> str:
     ],
 )
 def test_an_instant_of_update_is_none_of_publication(known: str, new: str, is_one: bool) -> None:
-    """R36: some generators write one into all entries; alone it tells nothing, nor with the title alone."""
+    """R36: some generators write one into all entries, so it proves nothing, even with the title."""
     one, other = (
         by_id(parse(f"<feed xmlns='{ATOM_NS}'>{each}</feed>".encode(), URL), [0]) for each in (known, new)
     )
@@ -80,7 +80,7 @@ A = "http://site.test/a"
 @pytest.mark.parametrize(
     ("known", "new", "is_one"),
     [
-        # ids that are spelt otherwise
+        # ids in other spellings
         (item(A), item("https://site.test/a"), True),
         (item(A), item("https://WWW.Site.test/a/"), True),
         (item(A), item("http://site.test/a/index.html"), True),
@@ -133,7 +133,7 @@ A = "http://site.test/a"
     ],
 )
 def test_what_makes_two_entries_one_post(known: str, new: str, is_one: bool) -> None:
-    """R36: the id but for how it is spelt; or when it was published, and what it links to or is called."""
+    """R36: the id without spelling; or the publication date with link or title."""
     ((old_id, _),) = traits_of(known).items()
     ((new_id, _),) = traits_of(new).items()
     found = pair_posts(traits_of(new), owners_of(traits_of(known)), present=())
@@ -164,7 +164,7 @@ def test_what_makes_two_entries_one_post(known: str, new: str, is_one: bool) -> 
     ],
 )
 def test_how_an_entry_is_written_makes_no_difference(written: str) -> None:
-    """R36: what most entries are read by is as good as a tree of elements, which a comment asks for."""
+    """R36: the fast reading equals the element tree, which a comment forces."""
     end = written.rindex("</")
     bodies = (written, f"{written[:end]}<!-- odd -->{written[end:]}")
     make = (
@@ -177,7 +177,7 @@ def test_how_an_entry_is_written_makes_no_difference(written: str) -> None:
 
 
 def test_a_pair_is_unique_in_both_directions() -> None:
-    """R36: where more come into question nothing tells which one it is; ids go before the rest."""
+    """R36: among several candidates none is chosen; ids go before the rest."""
     two = traits_of(item("1", A, "t", NOON), item("2", A, "u", NOON))
     one = traits_of(item("3", A, "v", NOON))
     assert pair_posts(one, owners_of(two), present=()) == {}
@@ -191,8 +191,9 @@ def test_a_pair_is_unique_in_both_directions() -> None:
 
 
 def test_many_posts_that_are_alike_cost_little() -> None:
-    """R36: what thousands have in common tells nothing, and is not compared pair by pair. A known post that
-    shares it with a new one comes into question for that, too, so it is nobody's."""
+    """R36: a feature of thousands proves nothing and is not compared in pairs. A known post that shares it
+    stays a candidate, so nobody gets it.
+    """
     owners = {SHARED: {entry_id(f"known {n}") for n in range(20_000)}, 1: {entry_id("known 1")}}
     new = {entry_id(f"new {n}"): of_titles(SHARED) for n in range(20_000)}
     began = time.process_time()
@@ -217,7 +218,7 @@ def test_many_posts_that_are_alike_cost_little() -> None:
     ],
 )
 def test_what_is_there_twice(shared: Mapping[int, str], found: Sequence[str]) -> None:
-    """R36: pairs of which neither has anything in common with a third; but for ids (odd), three at least."""
+    """R36: pairs without anything in common with a third entry; for ids (odd), at least three."""
     rows = [(key, EntryId(name.encode())) for key, names in shared.items() for name in names]
     doubled = find_doubled(rows, lambda one, other: (one, other) == (b"y", b"z"))
     assert [(one + other).decode() for one, other in doubled] == found
@@ -231,7 +232,7 @@ def of_titles(*titles: int) -> Traits:
 
 
 def test_a_link_that_is_ambiguous_does_not_count() -> None:
-    """R9, R36: nor does it keep a title from counting."""
+    """R9, R36: and a title still counts."""
     known, new = traits_of(item("1", A, "t", NOON)), traits_of(item("2", A, "u", NOON))
     assert pair_posts(new, owners_of(known), present=(), ambiguous={entry_id(A)}) == {}
     new = traits_of(item("2", A, "t", NOON))
@@ -239,7 +240,7 @@ def test_a_link_that_is_ambiguous_does_not_count() -> None:
 
 
 def test_two_ids_that_stand_together_are_two_posts() -> None:
-    """R36: those that a document holds under one identity are parted."""
+    """R36: one document that holds both parts them."""
     one, two, three, post = (entry_id(each) for each in ("1", "2", "3", "post"))
     found = resolve_names([one, two, three], {one: post, two: post, three: one})
     assert (found.names, found.parted) == ({three: one}, [one, two])
@@ -251,7 +252,7 @@ def test_two_ids_that_stand_together_are_two_posts() -> None:
 @pytest.mark.skipif(not CORPUS.is_dir(), reason=f"the corpus of real feeds is absent: {CORPUS}")
 @pytest.mark.timeout(120)
 def test_every_id_of_a_feed_stays_its_own() -> None:
-    """R36: as a window of half its length that slides over it, entry by entry, and in two halves."""
+    """R36: in a window of half the feed that slides by one entry, and in two halves."""
     joined, feeds = dict[str, object](), 0
     for path in sorted(CORPUS.rglob("*")):
         if not path.is_file():
@@ -273,13 +274,12 @@ def test_every_id_of_a_feed_stays_its_own() -> None:
 
 
 FEWEST = 6
-"""Entries of a feed that is played."""
 
 
 def played(
     document: FeedDocument, ids: Sequence[EntryId], spans: Sequence[tuple[int, int]]
 ) -> dict[EntryId, EntryId]:
-    """What is taken for one post where a feed shows one span of its entries after the other."""
+    """Pairs taken for one post as a feed shows one span of its entries after another."""
     known: dict[EntryId, Traits] = {}
     found: dict[EntryId, EntryId] = {}
     for start, end in spans:

@@ -1,4 +1,4 @@
-"""HTML of strangers: what is left of it, and that nothing of it runs, loads or takes long."""
+"""HTML of strangers: nothing in the sanitised text runs, loads or takes long."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def made(content: str, *, has_media: bool = False, base: str = BASE, most_bytes:
     ],
 )
 def test_what_people_write_stays_and_what_does_more_goes(content: str, expected: str) -> None:
-    """An allow-list of elements and attributes; URLs absolute; no classes, no ids, nothing left open."""
+    """Allowed elements, attributes and absolute URLs; no classes, ids or open elements."""
     assert made(content) == expected
 
 
@@ -71,12 +71,12 @@ PICTURES = [
 
 @pytest.mark.parametrize(("content", "expected"), PICTURES)
 def test_what_would_be_loaded_is_a_link_until_it_is_asked_for(content: str, expected: str) -> None:
-    """Nobody learns that an entry is read; links do not stand in links."""
+    """No server learns that an entry is read; links do not nest."""
     assert made(content) == expected
 
 
 def test_media_are_loaded_when_they_are_asked_for_and_nothing_else() -> None:
-    """Pictures, audio and video by http or https; no page in the page, nothing that plays by itself."""
+    """Pictures, audio and video by http or https; no frames, no autoplay."""
     content = (
         '<img src="i.png" onerror=x srcset="b.png 2x"><video src="v.mp4" autoplay poster="p.png"></video>'
         '<iframe src="//v.test/e"></iframe><img src="data:image/png;base64,AA==">'
@@ -138,8 +138,6 @@ OF_MEDIA = {*re.findall("[a-z]+", "src alt type controls preload loading referre
 
 
 class Elements(HTMLParser):
-    """Holds what stands in HTML against what may."""
-
     def __init__(self, *, has_media: bool) -> None:
         super().__init__()
         self.elements = ELEMENTS | (MEDIA if has_media else set())
@@ -156,7 +154,7 @@ class Elements(HTMLParser):
 @pytest.mark.parametrize("has_media", [False, True])
 @pytest.mark.parametrize("content", HOSTILE)
 def test_nothing_hostile_is_left(content: str, has_media: bool) -> None:
-    """What comes out holds no element, attribute or scheme but those that are allowed."""
+    """The output has only allowed elements, attributes and schemes."""
     found, reader = made(content, has_media=has_media), Elements(has_media=has_media)
     assert not re.search("<[!?]", found)
     reader.feed(found)
@@ -183,7 +181,7 @@ def test_nothing_hostile_is_left(content: str, has_media: bool) -> None:
 )
 @pytest.mark.parametrize("base", [BASE, "https://site.test/" + "long/" * 300])
 def test_little_cannot_be_made_much_and_costs_little_time(content: str, base: str) -> None:
-    """Rules of mending that make elements of nothing, and URLs that grow, have their limits."""
+    """Repairs that create elements, and URLs that grow, have limits."""
     started = time.process_time()
     found = made(content, base=base)
     assert time.process_time() - started < 2
@@ -191,7 +189,7 @@ def test_little_cannot_be_made_much_and_costs_little_time(content: str, base: st
 
 
 def test_what_one_page_may_have_is_shared_by_its_entries() -> None:
-    """Once it is used up, entries are shown as text, and say so."""
+    """Beyond the limit entries appear as text, and say so."""
     left = Allowance(tags=4)
     first = sanitise("<p>a <b>b</b></p>", BASE, left, most_bytes=MOST_BYTES)
     assert first == ("<p>a <strong>b</strong></p>", Cut.NOTHING)
@@ -206,7 +204,7 @@ def test_what_one_page_may_have_is_shared_by_its_entries() -> None:
     "content", ["<p>" + "word " * 900, "&" * 4000, "a\n" * 3000, "\U0001f600" * 2000, "<a href=x>y</a>" * 200]
 )
 def test_of_what_is_too_long_the_beginning_is_shown(content: str) -> None:
-    """As text, within what the entry may come to."""
+    """Text fills the entry's limit."""
     found = sanitise(content, BASE, Allowance(), most_bytes=3000)
     assert found.cut in (Cut.END, Cut.MARKUP)
     assert 500 < len(found.html.encode()) <= 3000
@@ -214,7 +212,7 @@ def test_of_what_is_too_long_the_beginning_is_shown(content: str) -> None:
 
 
 def depth(markup: str) -> int:
-    """How many elements stand in each other at most; the sanitiser ends all that it begins."""
+    """Greatest depth of nesting; the sanitiser closes all its elements."""
     deepest = now = 0
     for end, name in re.findall("<(/?)([a-z0-9]+)", markup):
         if name not in ("br", "hr", "wbr", "col", "img"):
@@ -224,7 +222,7 @@ def depth(markup: str) -> int:
 
 
 MOST_DEPTH = 3 * 64
-"""A table has elements that nobody wrote."""
+"""A table implies elements."""
 NESTED = [
     "<div>x",
     "<ul><li>x",
@@ -246,8 +244,9 @@ NESTED = [
 @pytest.mark.fault("119")
 @pytest.mark.parametrize("once", NESTED)
 def test_few_elements_stand_in_each_other(once: str) -> None:
-    """docs/faults.md row 119: each tag may cost as much as there are elements around it, here and in the
-    browser. What is deeper keeps its words; the rules of mending make no more levels than a few of each."""
+    """docs/faults.md row 119: each tag may cost its depth, here and in the browser. Deeper elements keep
+    their words; repairs add a few levels of each kind.
+    """
     for content in (once * 1500, (once * 70 + "</p></div>") * 20):
         found = made(content)
         assert found
@@ -268,7 +267,7 @@ def test_few_elements_stand_in_each_other(once: str) -> None:
     st.integers(1, 150),
 )
 def test_no_order_of_tags_makes_many_levels(parts: list[str], times: int) -> None:
-    """Row 119, for whatever comes over and over."""
+    """Row 119, for any repeated sequence."""
     assert depth(made("".join(parts) * times)) <= MOST_DEPTH
 
 
@@ -292,11 +291,11 @@ def test_no_order_of_tags_makes_many_levels(parts: list[str], times: int) -> Non
     ],
 )
 def test_what_people_leave_open_is_ended_where_html_ends_it(content: str, expected: str) -> None:
-    """However often: paragraphs, items and cells need no end tags (HTML, 13.1.2.4), and add no level."""
+    """For any count: paragraphs, items and cells need no end tags (HTML, 13.1.2.4), and add no level."""
     assert made(content) == expected
 
 
 def test_a_title_is_one_line_of_bounded_length() -> None:
-    """What turns the direction of what follows, and what nobody sees, is no part of it."""
+    """It has no characters that are invisible or turn the direction of text."""
     assert plain("a\u202eb\x07\u2067c", 10) == "abc"
     assert plain("a" * 20, 10) == "a" * 10 + "…"

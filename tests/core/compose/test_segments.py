@@ -1,4 +1,4 @@
-"""Segments: which documents share one, and how sealed texts are joined."""
+"""Segments: their documents, and the joining of sealed texts."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def a_document(number: int, **changes: object) -> Placed:
 
 
 class Executed:
-    """What the store makes of a plan: new numbers for new segments, links and clean documents."""
+    """A store's result of a plan: new segments, links and clean documents."""
 
     def __init__(self, documents: list[Placed]) -> None:
         self.documents = documents
@@ -87,9 +87,9 @@ def contents(documents: list[Placed], steps: list[Keep | Build]) -> list[int]:
 
 @given(FEEDS, st.integers(1, 1200))
 def test_every_live_document_is_in_one_segment_in_order(documents: list[Placed], live_bytes: int) -> None:
-    """R20: none is left out of an answer, sent twice, or out of its place; what was replaced is built
-    anew: readers do not get the old copy. Only settled archives share one, up to its target size. A feed
-    that did not change keeps all; work is proportional to the change."""
+    """R20: no document is left out of an answer, sent twice, or misplaced; readers never get a replaced copy.
+    Only settled archives share a segment, up to its target size. Work is proportional to the change.
+    """
     steps = plan(documents, target_bytes=TARGET)
     assert contents(documents, steps) == [d.document for d in documents if d.live_bytes]
     kept = {step.segment for step in steps if isinstance(step, Keep)}
@@ -116,7 +116,7 @@ SIZES = st.lists(st.integers(1, 60), min_size=1, max_size=120)
 
 @given(SIZES | SIZES.map(sorted) | SIZES.map(lambda sizes: sorted(sizes, reverse=True)), st.booleans())
 def test_each_byte_is_sealed_logarithmically_often(sizes: list[int], at_front: bool) -> None:
-    """The documented cost, whether a feed grows at its new or its old end; and the segments stay few."""
+    """The documented cost, for growth at either end; segments stay few."""
     feed = Executed([])
     for number, size in enumerate(sizes):
         feed.documents.insert(0 if at_front else number, a_document(number, live_bytes=size))
@@ -158,8 +158,9 @@ def new(number: int, live_bytes: int) -> Placed:
 def test_a_stored_segment_is_kept_unless_half_its_size_comes_beside_it(
     documents: list[Placed], steps: list[Keep | Build]
 ) -> None:
-    """From the old end on, up to half the target, and the rule applied to what has grown; what comes between
-    two documents of a segment parts them, and what lost its last live entry leaves it."""
+    """From the old end on, up to half the target, also after growth. A document in between parts a segment;
+    one without live entries leaves it.
+    """
     assert plan(documents, target_bytes=TARGET) == steps
 
 
@@ -172,7 +173,7 @@ def a_gzip_answer(parts: list[Sealed]) -> bytes:
 
 @given(TEXTS)
 def test_joined_blocks_decode_as_one_gzip_stream(texts: list[bytes]) -> None:
-    """docs/design.md#segments; RFC 1952: no recompression whatever the answer's size."""
+    """docs/design.md#segments; RFC 1952: no recompression for any length of answer."""
     sealed = [seal(text) for text in texts]
     assert all(
         inflate(each.block, each.length, each.crc32) == text for each, text in zip(sealed, texts, strict=True)
@@ -186,7 +187,7 @@ def test_joined_blocks_decode_as_one_gzip_stream(texts: list[bytes]) -> None:
 
 @given(st.integers(min_value=0, max_value=1 << 40))
 def test_shift_of_a_length_is_the_operator_that_earlier_versions_combine_by(length: int) -> None:
-    """x^(8 * length) modulo the polynomial, by squaring: what is stored beside a text stays right."""
+    """x^(8 * length) modulo the polynomial, by squaring: stored operators stay right."""
 
     def times(a: int, b: int) -> int:
         product = 0
@@ -205,21 +206,21 @@ def test_shift_of_a_length_is_the_operator_that_earlier_versions_combine_by(leng
 
 
 def by_itself(text: bytes) -> bytes:
-    """What a deflater makes that has made nothing else."""
+    """The block of a new deflater."""
     deflater = isal_zlib.compressobj(2, isal_zlib.DEFLATED, -15)
     return deflater.compress(text) + deflater.flush(isal_zlib.Z_FULL_FLUSH) if text else b""
 
 
 @given(TEXTS)
 def test_a_block_depends_on_nothing_that_was_sealed_before(texts: list[bytes]) -> None:
-    """One deflater makes many blocks: the same text gives the same one, and none refers to another's."""
+    """One deflater makes equal blocks of equal texts, without references to others."""
     assert [seal(text).block for text in [*texts, *texts[::-1]]] == list(
         map(by_itself, [*texts, *texts[::-1]])
     )
 
 
 def test_a_deflater_is_not_used_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It counts in 32 bits: before that runs over there is a new one, and its blocks are the same."""
+    """Its counter has 32 bits; a new deflater makes equal blocks."""
     made: list[object] = []
 
     def counted(*arguments: int) -> object:
@@ -237,7 +238,7 @@ def test_a_deflater_is_not_used_for_ever(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def test_threads_do_not_share_a_deflater() -> None:
-    """Texts that are sealed at the same moment do not mix."""
+    """Texts sealed at the same moment do not mix."""
     texts = [bytes([number]) * (1000 + number) for number in range(200)]
     with ThreadPoolExecutor(8) as threads:
         blocks = [sealed.block for sealed in threads.map(seal, texts * 5)]
@@ -248,7 +249,7 @@ def test_threads_do_not_share_a_deflater() -> None:
 def test_a_text_has_one_digest_however_it_is_cut(
     parts: list[bytes], cuts: list[int], data: st.DataObject
 ) -> None:
-    """docs/design.md#segments: the ETag is of the bytes, whatever segments they come from."""
+    """docs/design.md#segments: the ETag covers the bytes, for any division into segments."""
     text, one, other = b"".join(parts), TextDigest(), TextDigest()
     for part in parts:
         one.add(seal(part))
@@ -274,8 +275,9 @@ def test_a_text_has_one_digest_however_it_is_cut(
     ids=["tail cut", "half", "junk behind", "ends early", "a byte changed", "nothing"],
 )
 def test_a_damaged_block_is_refused(damage: Callable[[bytes], bytes]) -> None:
-    """Row 70: a stored block that was cut, changed or added to is an error, never served as entries, also one
-    that decodes, but not to the length and checksum noted for it."""
+    """Row 70: a cut, changed or extended block, or one with another length or checksum than stored, is never
+    served as entries.
+    """
     sealed = seal(b"".join(b"entry %d;" % n for n in range(500)))
     with pytest.raises(ValueError, match="damaged block"):
         inflate(damage(sealed.block), sealed.length, sealed.crc32)

@@ -1,4 +1,4 @@
-"""Views for readers with a cap, and how far readers know that a feed is partial."""
+"""Views for readers with a cap, and warnings about partial feeds."""
 
 from __future__ import annotations
 
@@ -28,8 +28,6 @@ ENTRY_BYTES = 10
 
 @dataclass
 class Segment:
-    """A segment of entries with these dates, and these sizes."""
-
     dates: Sequence[float | None]
     sizes: Sequence[int] = ()
 
@@ -44,12 +42,11 @@ class Segment:
 
     @property
     def own(self) -> list[Slice]:
-        """Those that a view may take."""
         return [*compress(self.slices, self.mask)]
 
 
 def cut(segments: list[Segment], view: View, room: int | None = None) -> tuple[list[int], bool, int]:
-    """Numbers of the entries that are taken, whether any was not, and how many segments were read."""
+    """Return the taken numbers, whether any was left out, and the count of segments read."""
     taken, read, first = [], 0, 0
     cutting = Cut(view, sum(len(segment.own) for segment in segments), room=room)
     for segment in segments:
@@ -81,7 +78,7 @@ def test_a_limit_takes_the_first_entries(segments: list[Segment], limit: int) ->
 def test_since_takes_every_entry_dated_from_then_on_and_none_before(
     segments: list[Segment], since: float
 ) -> None:
-    """`since=` loses no entry of that time or later, and reads only the segments that straddle it."""
+    """`since=` loses no later entry, and reads only the segments that straddle it."""
     dates = [date for segment in segments for date in segment.dates]
     taken, is_cut, read = cut(segments, View(since=since))
 
@@ -96,8 +93,7 @@ def test_since_takes_every_entry_dated_from_then_on_and_none_before(
 
 @given(SEGMENTS, st.integers(0, 200))
 def test_the_room_is_never_exceeded_and_not_wasted(segments: list[Segment], room: int) -> None:
-    """An answer capped in bytes holds the first entries that fit, no more and no fewer, reading one segment
-    at most."""
+    """A capped answer has exactly the first entries that fit, and reads at most one segment."""
     total = sum(segment.entries for segment in segments)
     taken, is_cut, read = cut(segments, View(max_bytes=1), room)
 
@@ -112,7 +108,7 @@ def test_the_room_is_never_exceeded_and_not_wasted(segments: list[Segment], room
 def test_what_is_taken_stands_in_output_order(
     segments: list[Segment], limit: int | None, since: float | None, room: int
 ) -> None:
-    """R20: whatever `limit`, `since` and the cap are, entries keep their order, stand once, and fit."""
+    """R20: for any `limit`, `since` and cap, entries appear once, and fit."""
     taken, _, _ = cut(segments, View(limit, since), room)
 
     assert all(a < b for a, b in pairwise(taken))
@@ -127,8 +123,9 @@ VIEWS = st.sampled_from([View(limit=3), View(), View(page=FeedPage(3)), View(pag
 def test_of_a_part_of_the_entries_a_view_takes_what_it_would_of_them_alone(
     segments: list[Segment], view: View, room: int | None, data: st.DataObject
 ) -> None:
-    """H7: `limit` and `pages` count what is not listed, nothing else is taken, and no more than there is room
-    for; where something is left out that is listed, nothing is cut."""
+    """H7: `limit` and `pages` count only unlisted entries, within the cap. Leaving out a listed entry is no
+    cut.
+    """
     for segment in segments:
         count = segment.entries
         segment.mask = data.draw(st.lists(st.booleans(), min_size=count, max_size=count))
@@ -143,15 +140,16 @@ def test_of_a_part_of_the_entries_a_view_takes_what_it_would_of_them_alone(
 
 
 def pages_of(total: int, size: int) -> list[range]:
-    """What each page holds, from the first on, by places from the oldest entry."""
+    """Entries of each page, from the first, by places from the oldest entry."""
     pages = [FeedPage(size, number).places(total) for number in range(1, FeedPage(size).count(total) + 1)]
     return [range(total - each.stop, total - each.start) for each in pages]
 
 
 @given(st.integers(0, 300), st.integers(10, 40), st.integers(0, 90))
 def test_pages_hold_each_entry_once_and_stay_as_they_are(total: int, size: int, more: int) -> None:
-    """G1: whatever N and E are, all pages together are the feed, the first one to read has N to 2N-1 entries
-    or all, and no other page changes when entries come."""
+    """G1: for any N and E, all pages together are the feed. The first has N to 2N-1 entries, or all; the
+    others never change.
+    """
     pages = pages_of(total, size)
     assert [place for page in pages for place in page] == list(range(total))
     assert all(len(page) == size for page in pages[:-1])
@@ -163,7 +161,7 @@ def test_pages_hold_each_entry_once_and_stay_as_they_are(total: int, size: int, 
 
 @given(st.integers(0, 300), st.integers(10, 40), st.integers(0, 90))
 def test_pages_link_one_another_and_no_link_changes(total: int, size: int, more: int) -> None:
-    """G1: each page leads to the one before and behind it; those of inner pages stay when entries come."""
+    """G1: each page links to both neighbours; inner pages keep their links."""
     count = FeedPage(size).count(total)
     links = [dict(FeedPage(size, number).links(total, "u")) for number in range(1, count + 1)]
     assert [each.get("next") for each in links] == [None, *(f"u&page={n}" for n in range(1, count))]
@@ -177,7 +175,7 @@ def test_pages_link_one_another_and_no_link_changes(total: int, size: int, more:
 def test_of_other_segments_than_a_page_s_own_nothing_is_looked_at(
     segments: list[Segment], size: int, number: int | None
 ) -> None:
-    """G3: and of its own the two at its ends alone are read; its date is the latest of its entries."""
+    """G3: only the segments at the page's two ends are read; its date is its latest entry's."""
     dates = [date for segment in segments for date in segment.dates]
     page = FeedPage(size, number)
     assume(page.count(len(dates)) >= (number or 1))
@@ -193,7 +191,7 @@ def test_of_other_segments_than_a_page_s_own_nothing_is_looked_at(
 
 
 def test_an_entry_that_no_answer_has_room_for_hides_nothing_behind_it() -> None:
-    """An entry larger than the whole cap is left out alone; the smaller ones behind it are still served."""
+    """An entry above the cap is left out alone; smaller ones after it are served."""
     cutting = Cut(View(max_bytes=None), 6, room=50)
     first, second, third = (Segment([None, None], sizes) for sizes in ([90, 10], [10, 10], [20, 20]))
     assert cutting.take(first) is Take.PART
@@ -206,7 +204,7 @@ def test_an_entry_that_no_answer_has_room_for_hides_nothing_behind_it() -> None:
 
 @pytest.mark.fault("86")
 def test_a_limit_looks_at_no_more_entries_than_it_takes() -> None:
-    """Row 86: of a segment of very many entries, those behind the last one taken are not unpacked."""
+    """Row 86: in a huge segment, entries after the last taken one stay packed."""
     segment = Segment([None] * 1000)
     slices = iter(segment.slices)
     cutting = Cut(View(limit=2), 3)
@@ -217,7 +215,7 @@ def test_a_limit_looks_at_no_more_entries_than_it_takes() -> None:
 
 
 def test_entries_are_found_in_a_segment_s_text() -> None:
-    """A cut within a segment falls between two entries, and reads the date that orders each of them."""
+    """A cut falls between two entries, and reads their ordering dates."""
     text = (
         b'<entry xmlns:q="urn:q"><id>1</id><updated>2026-01-01T00:00:00Z</updated><q:x/></entry>\n'
         b"<entry><id>2</id><dc:date/></entry>\n"
@@ -254,7 +252,9 @@ NONE = ViewTurn(Warned.NONE, None)
 def test_what_a_publication_makes_of_a_turn(
     before: ViewTurn, first_failed_at: float | None, is_lost: bool, expected: ViewTurn
 ) -> None:
-    """R16: who was warned is told when all was had, and never of what was merely unlinked."""
+    """R16: a warned reader learns that the feed is complete, and gets no warning of merely unlinked
+    documents.
+    """
     after = before.next(first_failed_at, is_lost=is_lost, now=100.0)
     assert after == expected
     for later, says_so in ((-1, True), (0, False)):
@@ -266,7 +266,7 @@ def test_what_a_publication_makes_of_a_turn(
     st.lists(st.tuples(st.one_of(st.none(), st.integers(0, 50)), st.booleans(), st.booleans()), max_size=20)
 )
 def test_each_turn_is_dated_later_than_the_last(history: list[tuple[int | None, bool, bool]]) -> None:
-    """R16: whatever happens, readers take what is said last for the newest."""
+    """R16: readers always take the last statement for the newest."""
     turn = NONE
     for number, (first, is_lost, is_sent) in enumerate(history):
         after = turn.next(first, is_lost=is_lost, now=float(number))

@@ -1,4 +1,4 @@
-"""Which entries of a collected feed make which segments (`wholefeed.core.compose.weaving`)."""
+"""Segments of a collected feed's entries (`wholefeed.core.compose.weaving`)."""
 
 from __future__ import annotations
 
@@ -29,8 +29,6 @@ TARGET = 1000
 
 
 class Text(NamedTuple):
-    """An entry of a document: what it is and how long."""
-
     name: str
     published_at: float
     size: int = 100
@@ -38,13 +36,13 @@ class Text(NamedTuple):
 
 @dataclass
 class Feed:
-    """A collected feed as the store and the service have it, without their texts."""
+    """A collected feed as store and service have it, without texts."""
 
     documents: dict[int, list[Text]] = field(default_factory=dict)
-    """In output order, with all of their entries; the first one is the subscription document."""
+    """In output order, with all entries; the first is the subscription document."""
     versions: dict[int, int] = field(default_factory=dict)
     live: dict[str, int] = field(default_factory=dict)
-    """By entry the document whose copy counts."""
+    """The document of the live copy, by entry."""
     segments: dict[int, Members] = field(default_factory=dict)
     """In output order."""
     dirty: set[int] = field(default_factory=set)
@@ -52,7 +50,7 @@ class Feed:
     next: int = 1
 
     def put(self, document: int, *texts: Text) -> None:
-        """Put a document, whose copies count from now on; what only it held is gone."""
+        """Add a document with live copies; entries only it had before are removed."""
         left = {name for name, holder in self.live.items() if holder == document}
         self.dirty |= {document}
         self.documents[document] = list(texts)
@@ -108,7 +106,6 @@ class Feed:
 
     @property
     def names(self) -> list[str]:
-        """The entries as they are published."""
         return [
             self.documents[each.document][each.ordinal].name
             for members in self.segments.values()
@@ -117,7 +114,7 @@ class Feed:
 
     @property
     def expected(self) -> list[str]:
-        """All entries by publication; equal ones as their documents stand."""
+        """All entries by publication date; equal ones in document order."""
         held = [
             (-text.published_at, place, ordinal, text.name)
             for place, (document, texts) in enumerate(self.documents.items())
@@ -136,7 +133,7 @@ def a_page(*published: float, size: int = 100) -> list[Text]:
 
 
 def a_blog(posts: int) -> Feed:
-    """A blog whose posts stand on pages of ten, and the newest five in its subscription document, too."""
+    """A blog with pages of ten posts, the newest five also in its subscription document."""
     feed = Feed()
     feed.put(0, *a_page(*range(posts, posts - 5, -1)))
     for page, newest in enumerate(range(posts - 5, 0, -10), 1):
@@ -158,8 +155,9 @@ PAGES = st.lists(
 def test_entries_stand_by_publication_whatever_the_order_of_arrival(
     puts: list[tuple[int, list[tuple[float, int]], bool]],
 ) -> None:
-    """R20: each live entry stands once, and the dated ones newest first, once nothing comes any more; undated
-    ones in the order of their documents. What has not changed is not written again."""
+    """R20: each live entry appears once, dated ones newest first, undated ones in document order. Unchanged
+    segments are not rewritten.
+    """
     feed = Feed({document: [] for document in range(6)}, dict.fromkeys(range(6), 0))
     for document, texts, is_walking in puts:
         feed.put(document, *(Text(f"{document}:{n}:{at}", at, size) for n, (at, size) in enumerate(texts)))
@@ -177,13 +175,14 @@ def test_entries_stand_by_publication_whatever_the_order_of_arrival(
 
 
 def test_what_is_newer_than_all_is_appended() -> None:
-    """R20: it costs what the subscription document holds, and in the long run what falls out of it, a few
-    times; not what stands behind."""
+    """R20: an append costs the subscription document, and rewrites departed entries a few times; older
+    segments stay.
+    """
     feed = a_blog(200)
     feed.written_bytes = 0
     for at in range(201, 301):
         feed.put(0, *a_page(*range(at, at - 5, -1)))
-        feed.put(at, *a_page(at - 5))  # what fell out of it is remembered
+        feed.put(at, *a_page(at - 5))  # entries that left it are remembered
         feed.publish()
         assert feed.names == feed.expected
     assert feed.written_bytes <= 100 * (500 + 100 * 6)
@@ -192,7 +191,7 @@ def test_what_is_newer_than_all_is_appended() -> None:
 
 @given(st.integers(1, 199), st.integers(1, 999))
 def test_what_is_older_has_its_own_segment_written_alone(day: int, part: int) -> None:
-    """R20: and no more than the next one beside it."""
+    """R20: at most with one neighbour."""
     feed = a_blog(200)
     feed.written_bytes = 0
     before = feed.segments
@@ -208,7 +207,7 @@ def test_what_is_older_has_its_own_segment_written_alone(day: int, part: int) ->
 
 
 def test_an_import_is_sorted_once_at_its_end() -> None:
-    """R20: while it comes, each part of it is written for itself and nothing of what is there."""
+    """R20: each part is written alone while it comes, without existing segments."""
     feed = a_blog(200)
     feed.written_bytes = 0
     for page in range(10):
@@ -224,7 +223,7 @@ def test_an_import_is_sorted_once_at_its_end() -> None:
 
 
 def test_segments_are_of_about_one_size() -> None:
-    """What is cut comes to the target at most, but for one entry; a longer one is not cut."""
+    """A cut segment exceeds the target by at most one entry; a longer entry is not cut."""
     feed = Feed()
     feed.put(0)
     feed.put(1, *(Text(f"e{n}", 1000 - n, 1 + n * 37 % 300) for n in range(100)), Text("long", 3.5, 5000))
@@ -235,7 +234,7 @@ def test_segments_are_of_about_one_size() -> None:
 
 
 def test_members_are_read_as_they_were_written() -> None:
-    """Documents with their stamps, entries with their dates, also none."""
+    """Documents with their stamps, entries with or without dates."""
     stamps = {7: b"s" * 16, 1 << 40: b"t" * 16, 8: b"u" * 16}
     entries = [
         WovenMember(1 << 40, 0, 100, 17.5),
@@ -251,8 +250,9 @@ def test_members_are_read_as_they_were_written() -> None:
 
 @pytest.mark.parametrize("make", [atom, rss])
 def test_undated_entries_stand_behind_their_predecessor(make: Callable[..., bytes]) -> None:
-    """R20: on the page; what stands before all dated ones goes before the first of them. An edit moves none:
-    atom:published stays what it was when atom:updated moves."""
+    """R20: entries before all dated ones precede the first of them. An edit moves none: atom:published stays
+    when atom:updated changes.
+    """
     hours = (None, 9, None, None, 5, None)
     body = make(*(an_item(str(n), at) for n, at in enumerate(hours)))
     a, b = BASE_AT + 9 * 3600, BASE_AT + 5 * 3600

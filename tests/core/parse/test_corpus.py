@@ -1,4 +1,4 @@
-"""Real and conformance feeds (the corpus beside the project), with feedparser for an oracle."""
+"""Real and conformance feeds (the corpus beside the project), with feedparser as oracle."""
 
 from __future__ import annotations
 
@@ -34,7 +34,6 @@ REFUSED = {
     "testcases/atom/4.1.2/entry-source-author.xml": "a single entry is no feed",
     "wellformed/rss/entity_in_doctype.xml": "its DOCTYPE has an internal subset (docs/faults.md row 41)",
 }
-"""Well-formed documents in which feedparser finds the entries of a format that is read here."""
 
 SLUGS = {
     *("malformed-xml", "malformed-json", "dtd-forbidden", "xml-limit", "not-a-feed"),
@@ -67,7 +66,7 @@ def is_listed(path: Path, table: dict[str, str]) -> bool:
 
 @pytest.mark.parametrize("folder", FOLDERS, ids=lambda folder: folder.name)
 def test_every_feed_is_read_as_feedparser_does_or_refused_with_a_reason(folder: Path, step: int) -> None:
-    """docs/design.md#parsing: never another exception; the entries are those that feedparser finds."""
+    """docs/design.md#parsing: no other exception; the entries equal feedparser's."""
     read = 0
     for path in files(folder)[::step]:
         body = path.read_bytes()
@@ -86,7 +85,7 @@ def test_every_feed_is_read_as_feedparser_does_or_refused_with_a_reason(folder: 
 
 
 def is_readable(body: bytes) -> bool:
-    """Whether feedparser finds entries without trouble, of a format that is read here."""
+    """Whether feedparser finds entries without trouble, in a supported format."""
     theirs = by_feedparser(body)
     is_ours = theirs.get("version", "").startswith(("atom10", "atom03", "rss"))
     return is_ours and bool(theirs.entries) and not theirs.bozo
@@ -94,7 +93,7 @@ def is_readable(body: bytes) -> bool:
 
 @pytest.mark.parametrize("folder", FOLDERS, ids=lambda folder: folder.name)
 def test_every_feed_s_entries_survive_a_synthesized_document(folder: Path, step: int) -> None:
-    """R22: the same identities and instants, and nothing is added twice."""
+    """R22: the same identities and instants; a second pass adds nothing."""
     for path in files(folder)[::step]:
         document = parsed(path.read_bytes())
         if isinstance(document, ParseError):
@@ -111,7 +110,7 @@ def test_every_feed_s_entries_survive_a_synthesized_document(folder: Path, step:
 
 FIELDS = ("id", "title", "link", "updated", "published", "summary")
 READ = 65
-"""How many documents of the corpus can be read because they were repaired."""
+"""Count of the corpus documents that only a repair makes readable."""
 OTHERWISE = {
     "rss_incomplete_cdata.xml": "feedparser also shows the item that breaks off",
     "amp-hex-name.xml": "a reference to U+001A, which XML does not allow, becomes U+FFFD",
@@ -120,7 +119,7 @@ OTHERWISE = {
     "DuplicateContentAtomFeed.xml": "feedparser does not see the feed's title in a page of HTML",
     "issue_320_legacy_entity_prefix.xml": "feedparser takes the copy of ?page=1&copy=2 for an entity",
 }
-"""Those that hold something else than what feedparser finds in the original."""
+"""Documents whose entries differ from feedparser's in the original."""
 
 
 def seen(body: bytes) -> list[Any]:
@@ -132,7 +131,7 @@ def seen(body: bytes) -> list[Any]:
 
 
 def test_repaired_feeds_hold_what_feedparser_sees() -> None:
-    """docs/design.md#repair: feeds as they are."""
+    """docs/design.md#repair: real feeds."""
     read, same = [], []
     for path in files(CORPUS):
         body = path.read_bytes()

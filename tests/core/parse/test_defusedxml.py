@@ -1,4 +1,4 @@
-"""What is relied on of defusedxml, which a release of it, or another parser in its place, has to keep."""
+"""Properties of defusedxml that a new release, or a replacement, must keep."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ REFUSED = {
 
 
 def with_expat(text: str) -> None:
-    """As `wholefeed.core.parse.expat` reads: through the parser below ElementTree's."""
+    """Read like `wholefeed.core.parse.expat`: through the parser below ElementTree's."""
     DefusedXMLParser(encoding="utf-8").parser.Parse(text.encode(), True)
 
 
@@ -35,7 +35,7 @@ def with_feed(text: str) -> None:
 
 
 def test_nothing_else_of_it_is_used() -> None:
-    """What more is used has to be held here, too."""
+    """A further use needs a test here."""
     found = {
         f"{node.module}.{alias.name}"
         for path in PACKAGE.rglob("*.py")
@@ -49,7 +49,7 @@ def test_nothing_else_of_it_is_used() -> None:
 @pytest.mark.parametrize("read", [with_expat, with_feed, fromstring])
 @pytest.mark.parametrize("kind", REFUSED)
 def test_declarations_of_entities_are_refused(kind: str, read: Callable[[str], object]) -> None:
-    """Whether they are used or not, without a setting; the error is the one that is caught, a ValueError."""
+    """Used or not, without a setting; the error is a ValueError."""
     with pytest.raises(DefusedXmlException) as refused:
         read(REFUSED[kind])
     assert isinstance(refused.value, ValueError)
@@ -57,12 +57,12 @@ def test_declarations_of_entities_are_refused(kind: str, read: Callable[[str], o
 
 @pytest.mark.parametrize("read", [with_expat, with_feed, fromstring])
 def test_what_feeds_have_is_let_through(read: Callable[[str], object]) -> None:
-    """A document type that is named alone, which nobody fetches; predefined entities and characters."""
+    """A document type by name, which nobody fetches; predefined entities and characters."""
     read('<!DOCTYPE rss PUBLIC "-//N//DTD RSS 0.91//EN" "http://127.0.0.1:1/rss.dtd"><rss>&amp;&#65;</rss>')
 
 
 def test_its_parser_is_expat_with_byte_offsets() -> None:
-    """Handlers can be set on it, and each knows where in the bytes it is."""
+    """Handlers can be set, and know their byte offset."""
     parser = DefusedXMLParser(encoding="utf-8").parser
     found: list[tuple[str, int]] = []
     parser.StartElementHandler = lambda name, _: found.append((name, parser.CurrentByteIndex))

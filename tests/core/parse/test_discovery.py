@@ -19,8 +19,9 @@ PAGE = """<!DOCTYPE html><html><head>
 
 @pytest.mark.parametrize("label", ["utf-8", "utf-16", "zip", "base64", ""])
 def test_every_announced_feed_is_found_in_order(label: str) -> None:
-    """A reader who enters a site's page instead of its feed is led to what its link elements announce,
-    whatever its charset says; of several the first Atom one comes first, and none where there is none."""
+    """A reader who enters a site's page gets the feeds of its link elements, the first Atom feed first, for
+    any charset.
+    """
     page = PAGE.encode("utf-16" if label == "utf-16" else "utf-8")
     found = discover(page, "http://o.test/blog/", f"text/html; charset={label}")
     assert found == [
@@ -64,7 +65,7 @@ def test_every_announced_feed_is_found_in_order(label: str) -> None:
     ],
 )
 def test_comments_come_after_posts(comments: tuple[str, str], posts: tuple[str, str]) -> None:
-    """Row 155: whatever their order and formats, by title or URL, in several languages."""
+    """Row 155: for any order and format, by title or URL, in several languages."""
     page = "".join(
         f"<link rel=alternate type='{kind}' title='{title}' href='{href}'>"
         for kind, (title, href) in (("application/atom+xml", comments), ("application/rss+xml", posts))
@@ -97,14 +98,15 @@ def test_comments_come_after_posts(comments: tuple[str, str], posts: tuple[str, 
     ],
 )
 def test_feeds_are_announced_in_many_ways(link: str, url: str | None) -> None:
-    """Row 155: a type of any XML, JSON that is called a feed, `feed:` in front of the URL, several relations.
-    What programs alone read is none."""
+    """Row 155: any XML type, JSON called a feed, `feed:` before the URL, several relations. Links for
+    programs are left out.
+    """
     page = f"<html><body><link {link}>".encode()
     assert [each.url for each in discover(page, "https://o.test/", "text/html")] == ([url] if url else [])
 
 
 def test_a_feed_that_is_announced_twice_is_one() -> None:
-    """The first of two links to one URL counts: nobody is to choose between them."""
+    """The first of two links counts, so nobody has to choose."""
     page = (
         b"<link rel=alternate type=text/xml title=A href=/f><link rel=alternate type=text/xml href=/x/../f>"
     )
@@ -112,7 +114,7 @@ def test_a_feed_that_is_announced_twice_is_one() -> None:
 
 
 def test_the_title_of_a_feed_is_one_line_of_bounded_length() -> None:
-    """What a person chooses by: white space is folded, references are resolved, a novel is cut."""
+    """A person chooses by it: white space is folded, references are resolved, excess is cut."""
     page = f'<link rel=alternate type=application/rss+xml href=f title=" A &amp;\n B {"c" * 900}">'
     (found,) = discover(page.encode(), "http://o.test/", "text/html")
     assert found.title.startswith("A & B ccc")
@@ -121,7 +123,7 @@ def test_the_title_of_a_feed_is_one_line_of_bounded_length() -> None:
 
 @pytest.mark.parametrize("is_late", [True, False])
 def test_the_base_element_is_minded(is_late: bool) -> None:
-    """WHATWG HTML, 4.2.3: a feed link is relative to the page's first <base>, also if that comes later."""
+    """WHATWG HTML, 4.2.3: the page's first <base> applies, even after the link."""
     link, bases = (
         b"<link rel=alternate type=application/rss+xml href=f>",
         b'<base href="/x/"><base href="/y/">',
@@ -132,13 +134,13 @@ def test_the_base_element_is_minded(is_late: bool) -> None:
 
 @pytest.mark.parametrize("broken", [b"<![ ]>", b"<![foo[", b"<!DOCTYPE [", b"<!ELEMENT x"])
 def test_broken_markup_hides_nothing_that_stood_before_it(broken: bytes) -> None:
-    """Markup that the HTML parser gives up on does not lose the feed link in front of it."""
+    """A feed link stays if the HTML parser gives up after it."""
     page = b"<html><link rel=alternate type=application/rss+xml href=/f>" + broken + b"</html>"
     assert [found.url for found in discover(page, "http://o.test/", "text/html")] == ["http://o.test/f"]
 
 
 def test_what_looks_like_a_page_is_one() -> None:
-    """Row 38: HTML is told by its type or by its first tag, and an XML feed is not taken for it."""
+    """Row 38: by type or first tag, and never an XML feed."""
     assert is_html(b"x", "text/html; charset=utf-8")
     assert is_html(b"<!doctype html><HTML>", "application/octet-stream")
     assert not is_html(b"<feed>", "application/xml")
@@ -164,7 +166,7 @@ def test_what_looks_like_a_page_is_one() -> None:
 )
 @pytest.mark.parametrize("is_in_head", [True, False])
 def test_a_page_that_refreshes_at_once_leads_on(tag: str, is_in_head: bool) -> None:
-    """Row 154; WHATWG HTML, 4.2.5.3: in every spelling that browsers take, wherever it stands."""
+    """Row 154; WHATWG HTML, 4.2.5.3: in every spelling of browsers, anywhere."""
     page = f"<!doctype html><title>Moved</title>{'' if is_in_head else '<body><p>Moved</p>'}{tag}"
     assert refresh_target(page.encode(), "http://o.test/old.xml", "text/html") == "http://o.test/new.xml"
 
@@ -191,14 +193,15 @@ def test_a_page_that_refreshes_at_once_leads_on(tag: str, is_in_head: bool) -> N
     ],
 )
 def test_other_pages_are_read_themselves(page: str) -> None:
-    """Row 154: one that reloads itself, that waits, that leads nowhere, or announces another feed; and a feed
-    that says of itself that it is HTML."""
+    """Row 154: pages that reload themselves, wait, lead nowhere or announce another feed, and a feed that
+    calls itself HTML.
+    """
     assert refresh_target(page.encode(), "http://o.test/old.xml", "text/html") == ""
 
 
 @pytest.mark.fault("154")
 def test_a_refresh_field_leads_on_from_what_is_no_feed() -> None:
-    """Row 154: browsers take it from every response; it counts before the page's own."""
+    """Row 154: browsers obey it; it counts before the page's own."""
     page = b"<html><meta http-equiv=refresh content=0;/b>moved</html>"
     for body, media_type in ((page, "text/html"), (b"moved", "text/plain"), (b"", "")):
         assert refresh_target(body, "http://o.test/old", media_type, "0; url=new") == "http://o.test/new"
@@ -207,7 +210,7 @@ def test_a_refresh_field_leads_on_from_what_is_no_feed() -> None:
 
 
 SLOW_MACHINE = 60.0
-"""50 ms are meant, where nothing else runs."""
+"""The goal is 50 ms on an idle machine."""
 
 
 @pytest.mark.fault("87")
@@ -219,7 +222,7 @@ SLOW_MACHINE = 60.0
     ],
 )
 def test_a_large_page_is_searched_in_no_time(unit: str) -> None:
-    """Row 87: it is done on the event loop, so it must not take long, whatever stands in the page."""
+    """Row 87: for any page, since the search runs on the event loop."""
     page = LINK + unit * (1_000_000 // len(unit))
     began = process_time()
     found = discover(page.encode(), "http://example.org/", "text/html")
@@ -242,7 +245,7 @@ def test_a_large_page_is_searched_in_no_time(unit: str) -> None:
     ],
 )
 def test_what_is_no_markup_announces_nothing(hidden: str) -> None:
-    """WHATWG HTML, 13.1.2: comments, scripts and texts are left alone; what stands behind them counts."""
+    """WHATWG HTML, 13.1.2: comments, scripts and texts; links after them do count."""
     other = LINK.replace("/feed", "/other")
     assert [
         each.url for each in discover((hidden.format(other) + LINK).encode(), "http://example.org/", "")

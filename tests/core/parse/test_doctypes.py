@@ -1,4 +1,4 @@
-"""Document types with an internal subset: what is cut, what refuses the document, and what either costs."""
+"""Document types with an internal subset: cuts, refusals, and their costs."""
 
 from __future__ import annotations
 
@@ -24,7 +24,6 @@ BEGINNINGS = [
 
 
 def under(subset: str, inside: str = ITEM, beginning: str = BEGINNINGS[0]) -> bytes:
-    """An RSS document under a document type that declares this."""
     return rss(inside, prolog=f'<?xml version="1.0"?>\n<!-- [ -->\n{beginning}{subset}]>\n')
 
 
@@ -47,7 +46,7 @@ def under(subset: str, inside: str = ITEM, beginning: str = BEGINNINGS[0]) -> by
     ],
 )
 def test_a_subset_that_changes_no_text_is_cut(subset: str, beginning: str) -> None:
-    """docs/repair.md, `doctype`: HTML's entities are known anyway, and no attribute is added."""
+    """docs/repair.md, `doctype`: HTML's entities are known anyway, and it adds no attribute."""
     document = parse(under(subset, "<item><guid>a&nbsp;b &eacute;&lt;</guid></item>", beginning), URL)
     assert document.notes == (DocumentRepaired(URL, repairs=("doctype", "entities")),)
     assert slices(document) == [b"<item><guid>a&#160;b &#233;&lt;</guid></item>"]
@@ -85,7 +84,9 @@ def test_a_subset_that_changes_no_text_is_cut(subset: str, beginning: str) -> No
     ],
 )
 def test_any_other_entity_is_refused_with_its_place(subset: str, told: str, beginning: str) -> None:
-    """docs/faults.md rows 40 and 41: nothing is expanded, used or not, and the message says what it was."""
+    """docs/faults.md rows 40 and 41: used or not, nothing is expanded, and the message names the
+    declaration.
+    """
     body = under(subset, "<item a='&a;'><guid>&a;</guid></item>", beginning)
     with pytest.raises(ParseError) as caught:
         parse(body, URL)
@@ -102,14 +103,14 @@ def test_any_other_entity_is_refused_with_its_place(subset: str, told: str, begi
     "prolog", ["<!DOCTYPE rss []><!DOCTYPE rss []>", "<b>Warning</b><!DOCTYPE rss []>", "<!DOCTYPE rss ["]
 )
 def test_a_second_one_or_one_elsewhere_is_refused(prolog: str) -> None:
-    """docs/faults.md row 41: it is looked for at the beginning alone, and once."""
+    """docs/faults.md row 41: the search looks at the beginning alone, once."""
     with pytest.raises(ParseError) as caught:
         parse(rss(ITEM, prolog=prolog), URL)
     assert caught.value.slug == "dtd-forbidden"
 
 
 def test_all_else_stays_as_it_is() -> None:
-    """Comments and instructions may stand before it; without a subset, or behind the root, nothing is cut."""
+    """Comments and instructions before it, types without a subset, and text after the root."""
     before, behind = b"<?a b?>\n<!-- <!DOCTYPE x [ -->", b"<rss><!-- <!DOCTYPE x []> --></rss>"
     assert without_subset(before + b"<!DOCTYPE x []>" + behind) == before + behind
     for text in (behind, before + behind, b"<!DOCTYPE x SYSTEM 'a[b]>'>" + behind, b"", b"<!DOCTYPE"):
@@ -128,8 +129,7 @@ def test_all_else_stays_as_it_is() -> None:
     ],
 )
 def test_the_cost_of_a_subset_grows_with_its_length(unit: str, end: str) -> None:
-    """docs/repair.md: one pass to the first piece that may not stand there. With the square of the length
-    this would take hours."""
+    """docs/repair.md: one pass to the first forbidden piece. A quadratic search takes hours."""
     body = under(LATIN + unit * (2_000_000 // len(unit)) + end)
     try:
         assert slices(parse(body, URL)) == [ITEM.encode()]

@@ -1,4 +1,4 @@
-"""The one entry to parsing, and the head of a document whose entries still arrive."""
+"""The single entrance to parsing, and the early head of a document."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def refusal(body: bytes, media_type: str = "") -> ParseError:
     ],
 )
 def test_html_is_no_feed(body: bytes) -> None:
-    """docs/faults.md row 38: with and without DOCTYPE; it is never repaired into a feed."""
+    """docs/faults.md row 38: with and without DOCTYPE; no repair makes it a feed."""
     error = refusal(body, "text/html")
 
     assert error.slug == "not-a-feed"
@@ -59,8 +59,7 @@ def test_html_is_no_feed(body: bytes) -> None:
     ],
 )
 def test_what_is_no_readable_feed_is_named(body: bytes, slug: str, found: str) -> None:
-    """Rows 38, 47: each kind of document that is no feed has its slug and a message that says what was
-    found."""
+    """Rows 38, 47: with a slug for each kind, and a message with the reason."""
     error = refusal(body)
 
     assert error.slug == slug
@@ -70,7 +69,7 @@ def test_what_is_no_readable_feed_is_named(body: bytes, slug: str, found: str) -
 
 
 def test_a_million_comments_do_not_hold_up_the_look_at_the_beginning() -> None:
-    """The pattern for HTML is linear, whatever comes."""
+    """The pattern for HTML is linear for any text."""
     assert refusal(b"<!---->" * 1_000_000 + b"<x/>").slug == "not-a-feed"
     assert refusal(b"<!-- " + b"-" * 1_000_000).slug == "malformed-xml"
 
@@ -120,7 +119,7 @@ def written_entries(draw: st.DrawFn) -> str:
 
 @given(st.lists(written_entries(), max_size=6), st.lists(spaces, min_size=7, max_size=7))
 def test_slices_are_what_was_put_in(entries: list[str], between: list[str]) -> None:
-    """R22: byte for byte; docs/design.md#parsing: an empty-element tag's end is reported behind it."""
+    """R22: byte for byte; docs/design.md#parsing: expat reports the end of an empty-element tag after it."""
     inside = "".join(blank + entry for blank, entry in zip(between, [*entries, ""], strict=False))
     body = atom(inside, attributes=' xmlns:atom="http://www.w3.org/2005/Atom"')
 
@@ -149,7 +148,9 @@ def test_slices_are_right_across_the_pieces_that_expat_is_fed() -> None:
     ],
 )
 def test_full_content_is_content_with_something_in_it(content: str, is_full: bool) -> None:
-    """R10: atom:content, content:encoded, content_html and content_text; a summary is none."""
+    """R10: non-empty atom:content, content:encoded, content_html and content_text; a summary does
+    not count.
+    """
     head = '<rss version="2.0" xmlns:content="http://purl.org/rss/1.0/modules/content/"><channel>'
     guid, date = "<guid>1</guid>", "<pubDate>Mon, 05 Jan 2026 12:00:00 +0000</pubDate>"
     others = "<description>x</description><media:content xmlns:media='http://search.yahoo.com/mrss/'/>"
@@ -174,7 +175,7 @@ PADDING = "<x>" + "y" * 1024 + "</x>"
 
 
 def feed(body: bytes, step: int, media_type: str = "") -> list[tuple[int, FeedDocument]]:
-    """Feed in pieces; return what came, and after how many bytes."""
+    """Feed in pieces; return the result and the count of bytes before it."""
     early = EarlyHead(URL, media_type)
     answers = []
     for start in range(0, len(body), step):
@@ -194,7 +195,7 @@ def test_the_head_is_known_when_the_first_entry_begins(step: int, codec: str) ->
     ).decode()
     body = text.replace("</feed>", "").encode(codec)
 
-    ((_, document),) = feed(body + b" " * 100, step)  # once, whatever follows
+    ((_, document),) = feed(body + b" " * 100, step)  # once, for any further text
     assert [link.target for link in document.head.links] == ["http://example.org/1"]
     assert [element.name for element in document.head.history] == ["archive"]
     assert document.head.title == "é"
@@ -204,7 +205,7 @@ def test_the_head_is_known_when_the_first_entry_begins(step: int, codec: str) ->
 
 
 def test_the_answer_comes_before_the_entry_ends() -> None:
-    """R0: the older link is known as soon as the first entry begins, so that the next fetch starts early."""
+    """R0: the first entry shows the older link, so the next fetch starts early."""
     body = rss(PADDING, "<atom:link rel='prev-archive' href='/1'/>", "<item>" + "x" * 100_000)
 
     ((after, document),) = feed(body, 100)
@@ -213,7 +214,7 @@ def test_the_answer_comes_before_the_entry_ends() -> None:
 
 
 def test_a_short_document_answers_too_late_or_not_at_all() -> None:
-    """The encoding is settled on the first kilobyte; a body that small has arrived anyway."""
+    """The first kilobyte decides the encoding; a small body has arrived by then."""
     assert feed(atom(LINK, "<entry/>"), 10) == []
 
 
@@ -233,14 +234,14 @@ def test_a_short_document_answers_too_late_or_not_at_all() -> None:
 )
 @pytest.mark.parametrize("step", [100, 1 << 20])
 def test_on_any_trouble_it_never_answers(body: bytes, step: int) -> None:
-    """R0: HTML, bad encodings, repairs and limits give no early link: a wrong guess would cost a request."""
+    """R0: for HTML, bad encodings, repairs and limits: a wrong guess costs a request."""
     assert feed(body, step) == []
 
 
 @pytest.mark.parametrize("step", [4096, 1 << 22])
 @pytest.mark.parametrize("codec", ["utf-8", "utf-16"])
 def test_it_gives_up_on_a_head_that_is_too_long(step: int, codec: str) -> None:
-    """R0: an endless head is not kept in memory in the hope of an early link."""
+    """R0: an endless head must not fill memory."""
     head = "<x/>" * (MAX_EARLY_BYTES // 4 + 1024)
     body = atom(head, LINK, "<entry/>").decode().encode(codec)
 
@@ -251,7 +252,7 @@ def test_it_gives_up_on_a_head_that_is_too_long(step: int, codec: str) -> None:
 @pytest.mark.parametrize("step", [1000, 1 << 20])
 @pytest.mark.fault("87")
 def test_it_gives_up_on_a_head_of_many_tags(step: int, tags: int, answers: int) -> None:
-    """R0; row 87: they are read while others wait, and are little on the wire."""
+    """R0; row 87: other tasks wait, and tags are small on the wire."""
     body = atom(PADDING, LINK, "<link href='a'/>" * tags, "<entry/>")
     assert len(body) < MAX_EARLY_BYTES
 
@@ -260,7 +261,7 @@ def test_it_gives_up_on_a_head_of_many_tags(step: int, tags: int, answers: int) 
 
 @given(st.lists(st.binary(max_size=600), max_size=6), st.text(max_size=20))
 def test_nothing_makes_it_raise(chunks: list[bytes], media_type: str) -> None:
-    """R0: no bytes and no media type make the early look at a head break the fetch itself."""
+    """R0: for any bytes and media type, the early look never breaks the fetch."""
     early = EarlyHead(URL, f"text/xml; charset={media_type}")
     for chunk in (*chunks, b"<rss>", *chunks, PADDING.encode()):
         early.feed(chunk)

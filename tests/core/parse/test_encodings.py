@@ -45,7 +45,7 @@ def title_of(body: bytes, media_type: str = "") -> str:
     ],
 )
 def test_a_western_document_is_read_right(declared: str, codec: str) -> None:
-    """docs/faults.md row 46; XML 1.0, appendix F: the byte order mark or the declaration says it."""
+    """docs/faults.md row 46; XML 1.0, appendix F: by byte order mark or declaration."""
     title = "naïve café" if declared == "ISO-8859-15" else TITLE
     document = a_document(title, declared)
     if codec == "utf-8-sig":
@@ -78,7 +78,7 @@ def test_without_an_http_charset_the_declaration_counts(media_type: str) -> None
 
 @pytest.mark.parametrize("declared", ["", "utf-8"])
 def test_windows_1252_under_a_utf_8_label_is_read_and_noted(declared: str) -> None:
-    """docs/faults.md row 46: the retry is noted."""
+    """docs/faults.md row 46: a note names the retry."""
     document = parse(a_document(declared=declared).encode("cp1252"), URL)
 
     assert document.head.title == TITLE
@@ -87,7 +87,7 @@ def test_windows_1252_under_a_utf_8_label_is_read_and_noted(declared: str) -> No
 
 @pytest.mark.fault("46")
 def test_every_label_of_the_encoding_standard_is_read() -> None:
-    """Encoding Standard, 4.2; docs/faults.md row 46: all but three that Python cannot read."""
+    """Encoding Standard, 4.2; docs/faults.md row 46: except three that Python lacks."""
     for label in LABELS.keys() - {"iso-2022-cn", "iso-2022-cn-ext", "replacement"}:
         codec = codec_of(label)
         high = bytes(range(0xA1, 0xF0)).decode(codec, "ignore")
@@ -100,7 +100,7 @@ def test_every_label_of_the_encoding_standard_is_read() -> None:
 
 
 def test_bytes_that_an_encoding_lacks_do_not_change_what_it_is() -> None:
-    """docs/faults.md row 46a: one odd byte makes no other encoding of a document."""
+    """docs/faults.md row 46a: one odd byte does not change a document's encoding."""
     korean = parse(a_document("東京 " * 20 + "X", "euc-kr").encode("cp949").replace(b"X", b"\xff"), URL)
     western = parse(a_document("caf\xe9 X", "iso-8859-1").encode("cp1252").replace(b"X", b"\x81"), URL)
 
@@ -122,7 +122,7 @@ def test_rows_of_euc_jp_that_python_does_not_know_are_read() -> None:
     "declared", ["iso-8859-1", "windows-1251", "us-ascii", "x-user-defined", "euc-jp", "utf-16", "x-fake"]
 )
 def test_utf_8_under_the_label_of_single_bytes_is_utf_8_and_noted(declared: str, where: str) -> None:
-    """docs/faults.md row 46a: what is valid from end to end is so by no chance, whatever the label."""
+    """docs/faults.md row 46a: no text is UTF-8 throughout by chance, under any label."""
     is_declared = where == "declaration"
     body = a_document(declared=declared if is_declared else "").encode()
     document = parse(body, URL, "" if is_declared else f"text/xml; charset={declared}")
@@ -133,7 +133,7 @@ def test_utf_8_under_the_label_of_single_bytes_is_utf_8_and_noted(declared: str,
 
 @pytest.mark.fault("46a")
 def test_one_decision_is_made_for_the_whole_document() -> None:
-    """docs/faults.md row 46a: what looks like UTF-8 by chance does not, between more that is none."""
+    """docs/faults.md row 46a: accidental UTF-8 among other bytes does not count."""
     western = parse(a_document("naïve “café” Ã© Â»").encode("cp1252"), URL)
     mixed = parse(a_document("é " * 9 + "X").encode().replace(b"X", b"\x93\xe9\x94"), URL)
 
@@ -177,13 +177,13 @@ def test_a_label_that_makes_no_sense_is_passed_over_where_the_bytes_are_utf_8(la
 
 @pytest.mark.parametrize("label", ['"windows-1251', "'windows-1251;'", "windows-1251,utf-8", "x-fake"])
 def test_behind_a_label_that_makes_no_sense_the_next_one_counts(label: str) -> None:
-    """docs/faults.md row 46: its first name that is known does, else the declaration."""
+    """docs/faults.md row 46: the label's first known name, else the declaration."""
     body = a_document(RUSSIAN, "windows-1251").encode("cp1251")
     assert title_of(body, f"text/xml; charset={label}") == RUSSIAN
 
 
 def test_what_no_label_or_utf_32_makes_text_of_is_refused() -> None:
-    """docs/faults.md row 47: nothing says what it is."""
+    """docs/faults.md row 47: its encoding cannot be known."""
     for body, label in (
         (a_document(declared="x-fake").encode("cp1252"), "x-fake"),
         (a_document(declared="utf-7").encode("cp1252"), "utf-7"),
@@ -224,7 +224,7 @@ LABELLED = {
 def test_what_http_calls_otherwise_is_read_as_the_declaration_says(
     label: str, http: str, before: str
 ) -> None:
-    """docs/faults.md row 46a: a server's default is contradicted by the bytes, or proves nothing."""
+    """docs/faults.md row 46a: a server's default is contradicted, or proves nothing."""
     codec, title = LABELLED[label]
     document = parse((before + a_document(title, label)).encode(codec), URL, f"text/xml; charset={http}")
 
@@ -237,7 +237,7 @@ def test_what_http_calls_otherwise_is_read_as_the_declaration_says(
 @pytest.mark.fault("46a", "48")
 @pytest.mark.parametrize("label", LABELLED)
 def test_what_the_declaration_calls_utf_8_is_read_as_http_says(label: str) -> None:
-    """docs/faults.md rows 46a and 48: HTTP's label is the first, and the bytes fit it."""
+    """docs/faults.md rows 46a and 48: HTTP's label comes first, and the bytes fit it."""
     codec, title = LABELLED[label]
     assert title_of(a_document(title, "utf-8").encode(codec), f"text/xml; charset={label}") == title
 
@@ -246,7 +246,7 @@ def test_what_the_declaration_calls_utf_8_is_read_as_http_says(label: str) -> No
 @pytest.mark.parametrize("label", LABELLED)
 @pytest.mark.parametrize("http", ["", "utf-8", "iso-8859-1"])
 def test_utf_8_stays_utf_8_under_any_label_even_if_some_bytes_are_not(label: str, http: str) -> None:
-    """docs/faults.md row 46a: a text that was cut off within a character makes no other encoding."""
+    """docs/faults.md row 46a: a text cut within a character is still UTF-8."""
     media_type = f"text/xml; charset={http}" if http else "text/xml"
     body = a_document(RUSSIAN + "X", label).encode()
     document = parse(body.replace(b"X", b"\xf0\x9f"), URL, media_type)
@@ -264,13 +264,13 @@ def test_utf_8_stays_utf_8_under_any_label_even_if_some_bytes_are_not(label: str
 def test_a_byte_order_mark_before_another_encoding_does_not_count(
     mark: bytes, codec: str, label: str
 ) -> None:
-    """docs/faults.md row 46a: the bytes behind it tell."""
+    """docs/faults.md row 46a: the bytes after it decide."""
     assert title_of(mark + a_document(RUSSIAN, label).encode(codec)) == RUSSIAN
 
 
 @pytest.mark.parametrize("http", ["", "utf-8", "windows-1251"])
 def test_utf_16_without_a_mark_is_told_by_its_form(http: str) -> None:
-    """docs/faults.md row 46a: whatever the labels say."""
+    """docs/faults.md row 46a: for any labels."""
     body = a_document(RUSSIAN, "utf-8").encode("utf-16-be")
     document = parse(body, URL, f"text/xml; charset={http}" if http else "")
     assert document.head.title == RUSSIAN
@@ -281,7 +281,7 @@ def test_utf_16_without_a_mark_is_told_by_its_form(http: str) -> None:
 @pytest.mark.fault("46a")
 @pytest.mark.parametrize("others", ["", "é" * 9, RUSSIAN * 9000])
 def test_surrogates_in_utf_8_are_the_characters_meant(others: str) -> None:
-    """docs/faults.md row 46a: CESU-8 writes a character as its two halves; a half alone is U+FFFD."""
+    """docs/faults.md row 46a: CESU-8 writes two halves; a single half is U+FFFD."""
     halves = "\ud83d\ude00X\ud83d \ude00\ud83d\ud83d\ude00".encode("utf-8", "surrogatepass")
     body = a_document(f"HALVES{others}").encode().replace(b"HALVES", halves)
     document = parse(body, URL)
@@ -292,7 +292,7 @@ def test_surrogates_in_utf_8_are_the_characters_meant(others: str) -> None:
 
 
 def test_a_label_that_most_bytes_fit_is_taken_for_the_whole() -> None:
-    """docs/repair.md, "Encodings": a byte that an encoding lacks makes the text no windows-1252."""
+    """docs/repair.md, "Encodings": one unknown byte does not turn the text into windows-1252."""
     body = a_document(RUSSIAN + "X", "windows-1251").encode("cp1251").replace(b"X", b"\x98")
     assert title_of(body, "text/xml; charset=utf-8") == RUSSIAN + "\ufffd"
     assert title_of(body) == RUSSIAN + "\ufffd"
@@ -301,7 +301,7 @@ def test_a_label_that_most_bytes_fit_is_taken_for_the_whole() -> None:
 @pytest.mark.parametrize("page", ["<meta charset=koi8-r>", '<meta content="text/html; charset=KOI8-R">'])
 @pytest.mark.parametrize("media_type", ["", "text/html", "text/html; charset=utf-8"])
 def test_a_page_names_its_encoding_in_meta(page: str, media_type: str) -> None:
-    """The decision for pages is that for documents; what no label fits is read nevertheless."""
+    """Rules of documents apply; a page that fits no label is read anyway."""
     assert html_to_utf8((page + RUSSIAN).encode("koi8-r"), media_type).decode() == page + RUSSIAN
     assert html_to_utf8((page + RUSSIAN).encode(), media_type).decode() == page + RUSSIAN
     assert html_to_utf8(b"\xe9", "text/html; charset=x-fake").decode() == "\ufffd"
@@ -309,7 +309,7 @@ def test_a_page_names_its_encoding_in_meta(page: str, media_type: str) -> None:
 
 @given(st.binary(max_size=60), st.sampled_from([*LABELLED, "utf-8", "utf-16", "hex", ""]), st.booleans())
 def test_any_bytes_are_text_or_refused(body: bytes, label: str, is_declared: bool) -> None:
-    """docs/design.md#parsing: never another exception, and the text is UTF-8."""
+    """docs/design.md#parsing: no other exception, and the text is UTF-8."""
     declaration = f'<?xml version="1.0" encoding="{label}"?>'.encode()
     sent = declaration + body if is_declared else body
     try:
@@ -319,7 +319,7 @@ def test_any_bytes_are_text_or_refused(body: bytes, label: str, is_declared: boo
 
 
 def test_a_utf_8_document_is_not_copied() -> None:
-    """A document that is UTF-8 already is used as it is: a feed of 25 MB does not take twice its memory."""
+    """A feed of 25 MB does not take twice its memory."""
     body = a_document().encode()
 
     assert to_utf8(body, "").text is body
@@ -330,7 +330,7 @@ def test_a_utf_8_document_is_not_copied() -> None:
 @example(b"x" * ((1 << 18) - 1) + "é".encode())
 @example(b"x" * (1 << 18) + b"\xc3")
 def test_utf_8_is_told_as_the_standard_library_does(text: bytes) -> None:
-    """The quick test for UTF-8 agrees with Python's decoder on any bytes, so no text is garbled."""
+    """Any difference from Python's decoder would garble text."""
     try:
         text.decode()
         expected = True

@@ -1,4 +1,4 @@
-"""docs/faults.md part D: what an XML document may not do, and that refusing it costs little."""
+"""docs/faults.md part D: forbidden constructs of XML documents, and the cost of a refusal."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ from wholefeed.core.parse.limits import (
 
 FLAT_BYTES = 64 << 20
 SOON_SECONDS = 30.0
-"""Far above what any of these takes, far below what they would take unguarded."""
+"""Far above the real time, far below the time without guards."""
 
 
 def refused(body: bytes, slug: str) -> str:
-    """Parse what must be refused, soon and in little memory; return the message."""
+    """Parse a document whose refusal must be quick and small; return the message."""
     tracemalloc.start()
     started = time.perf_counter()
     try:
@@ -47,7 +47,7 @@ def refused(body: bytes, slug: str) -> str:
 
 
 def not_well_formed(body: bytes) -> str:
-    """Read what must go through the repair pass first; return the message."""
+    """Parse a document that needs the repair pass first; return the message."""
     with pytest.raises(ParseError) as caught:
         Guard().read(body)
     assert caught.value.slug == "malformed-xml"
@@ -78,7 +78,7 @@ def test_a_doctype_that_declares_entities_is_forbidden(doctype: str) -> None:
 
 
 def test_a_doctype_without_an_internal_subset_is_accepted() -> None:
-    """docs/faults.md row 42: RSS 0.91 has one; it is never fetched."""
+    """docs/faults.md row 42: RSS 0.91 has one; nobody fetches it."""
     doctype = (
         '<!DOCTYPE rss PUBLIC "-//Netscape Communications//DTD RSS 0.91//EN" '
         '"http://my.netscape.com/publish/formats/rss-0.91.dtd?a&b">'
@@ -90,7 +90,7 @@ def test_a_doctype_without_an_internal_subset_is_accepted() -> None:
 
 @pytest.mark.parametrize("inside", ["a&nbsp;b", '<a href="a&eacute;"/>'])
 def test_an_undeclared_entity_under_an_external_doctype_is_not_passed_over(inside: str) -> None:
-    """docs/faults.md row 59: expat skips it in silence, and the output has no DOCTYPE."""
+    """docs/faults.md row 59: expat skips it silently, and the output has no DOCTYPE."""
     body = rss(f"<item>{inside}</item>", prolog='<!DOCTYPE rss SYSTEM "http://example.org/rss.dtd">\n')
 
     assert "line 2" in not_well_formed(body)
@@ -98,7 +98,7 @@ def test_an_undeclared_entity_under_an_external_doctype_is_not_passed_over(insid
 
 @pytest.mark.parametrize("version", ["2.0", "1.x", "1.", "11"])
 def test_what_is_no_xml_1_is_not_supported(version: str) -> None:
-    """docs/faults.md row 47; XML 1.0, production 26: expat lets it pass."""
+    """docs/faults.md row 47; XML 1.0, production 26: expat accepts it."""
     message = refused(atom(prolog=f'<?xml version="{version}"?>'), "unsupported-format")
 
     assert message.startswith(f"expected XML 1.0, got XML {version}")
@@ -111,7 +111,7 @@ def test_a_depth_bomb_is_stopped_at_the_limit() -> None:
 
 
 def test_the_depth_limit_is_exact_and_can_be_set() -> None:
-    """Row 43: limits.xml_depth levels are read and one more is `xml-limit`."""
+    """Row 43: limits.xml_depth levels are read; one more is `xml-limit`."""
 
     def nested(levels: int) -> bytes:
         return atom(an_entry("<a>" * (levels - 3) + "</a>" * (levels - 3)))
@@ -138,7 +138,7 @@ def test_too_many_attributes_are_refused_on_any_element() -> None:
 
 
 def test_a_long_namespace_uri_is_refused_wherever_it_is_declared() -> None:
-    """docs/faults.md row 43; docs/design.md#parsing: used on 20,000 names it took 3.8 GiB."""
+    """docs/faults.md row 43; docs/design.md#parsing: 20,000 names with it took 3.8 GiB."""
     uri = "u:" + "x" * 100_000
     names = "".join(f"<p:e{n}/>" for n in range(20_000))
 
@@ -154,7 +154,7 @@ def in_a_long_namespace(names: Iterable[str]) -> bytes:
 
 @pytest.mark.fault("92")
 def test_many_names_in_a_long_namespace_do_not_fill_memory() -> None:
-    """Row 92; docs/design.md#parsing: expanded names are not kept, and come to an end."""
+    """Row 92; docs/design.md#parsing: expanded names are not stored, and have a limit."""
     few, many = (in_a_long_namespace(f"<p:e{n}/>" for n in range(count)) for count in (7_000, 100_000))
     attributes = "".join(f" p:a{n}=''" for n in range(250))
     tracemalloc.start()
@@ -168,7 +168,7 @@ def test_many_names_in_a_long_namespace_do_not_fill_memory() -> None:
 
 
 def test_what_every_entry_would_repeat_is_limited() -> None:
-    """Namespace declarations around the entries are repeated in each: they multiply."""
+    """Each entry repeats the namespace declarations around it, so they multiply."""
     many = "".join(f' xmlns:p{n}="u:{"x" * 1000}"' for n in range(MAX_SCOPE // 1000 + 1))
 
     refused(atom(attributes=many), "xml-limit")
@@ -177,7 +177,7 @@ def test_what_every_entry_would_repeat_is_limited() -> None:
 
 
 def test_the_number_of_elements_is_limited_inside_of_an_entry(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Row 43: elements count within an entry too, so that a huge one cannot take all memory."""
+    """Row 43: otherwise a huge entry could fill memory."""
     set_constant(monkeypatch, "MAX_ELEMENTS", 10)
 
     assert parse(atom(an_entry("<a/>" * 7)), URL).entries
@@ -185,7 +185,7 @@ def test_the_number_of_elements_is_limited_inside_of_an_entry(monkeypatch: pytes
 
 
 def test_the_numbers_of_entries_and_of_head_children_are_limited(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Row 43: a document may hold so many entries and head elements, and is refused with one more."""
+    """Row 43: a document with one entry or head element too many is refused."""
     set_constant(monkeypatch, "MAX_ENTRIES", 3)
     set_constant(monkeypatch, "MAX_HEAD_CHILDREN", 3)
 
@@ -196,7 +196,7 @@ def test_the_numbers_of_entries_and_of_head_children_are_limited(monkeypatch: py
 
 @pytest.mark.parametrize("is_atom", [True, False])
 def test_what_goes_out_with_every_answer_is_limited(is_atom: bool) -> None:
-    """All elements beside the entries, together; what the entries hold has no such limit."""
+    """All elements beside the entries together; entries have no such limit."""
     make, entry = (
         (atom, an_entry("x" * MAX_HEAD_BYTES)) if is_atom else (rss, f"<item>{'x' * MAX_HEAD_BYTES}</item>")
     )
@@ -207,7 +207,7 @@ def test_what_goes_out_with_every_answer_is_limited(is_atom: bool) -> None:
 
 
 def gaining(kind: str, entries: int) -> bytes:
-    """Entries that would each gain about 2 KB, in one way or another; no two are the same."""
+    """Different entries that would each gain about 2 KB, in one of several ways."""
     dated = "<updated>2003-12-13T18:30:02Z</updated>"
 
     def numbered(more: str = "") -> str:
@@ -233,13 +233,13 @@ def gaining(kind: str, entries: int) -> bytes:
 
 @pytest.mark.parametrize("kind", ["base", "prefixes", "authors", "rights", "items", "head"])
 def test_a_small_document_cannot_become_a_large_one(kind: str) -> None:
-    """What 20,000 entries repeat came to 160 MB, out of 70 KB on the wire."""
+    """Repetition in 20,000 entries turned 70 KB on the wire into 160 MB."""
     parse(gaining(kind, 500), URL)
     assert "what the entries inherit" in refused(gaining(kind, 5000), "xml-limit")
 
 
 def test_what_is_in_scope_but_not_needed_counts_for_nothing() -> None:
-    """Only where the estimate is too high everything is made, and measured."""
+    """Only a high estimate makes the parser build and measure everything."""
     attributes = "".join(f' xmlns:p{n}="u:{"x" * 50}"' for n in range(100))
     items = [f"<item><guid>{n}</guid><link>http://example.org/</link></item>" for n in range(20_000)]
 
@@ -247,7 +247,7 @@ def test_what_is_in_scope_but_not_needed_counts_for_nothing() -> None:
 
 
 def test_no_limit_keeps_a_stored_document_from_being_read_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It was within the limits when it was fetched; what entries gained since counts for nothing."""
+    """It was within the limits when fetched; later gains do not count."""
     attributes = "".join(f' a{n}=""' for n in range(MAX_ATTRIBUTES + 1))
     declared = "".join(f' xmlns:p{n}="u{n}"' for n in range(MAX_ATTRIBUTES + 1))
     bodies = [
@@ -269,7 +269,7 @@ def test_no_limit_keeps_a_stored_document_from_being_read_again(monkeypatch: pyt
 
 @pytest.mark.parametrize("quoted", ['<b a="{}"/>', "<b{}/>", "<b {}='1'/>", "<b xmlns:{}='u'/>"])
 def test_a_name_or_attribute_of_fifty_megabytes_is_refused(quoted: str) -> None:
-    """docs/faults.md row 44, at the size that a body can have."""
+    """docs/faults.md row 44, at the size of the largest body."""
     refused(atom(an_entry(quoted.format("x" * (30 << 20)))), "xml-limit")
     refused(atom(an_entry(quoted.format("x" * ((1 << 20) + 1)))), "xml-limit")
     assert parse(atom(an_entry(quoted.format("x" * (1 << 19)))), URL).entries
@@ -278,8 +278,7 @@ def test_a_name_or_attribute_of_fifty_megabytes_is_refused(quoted: str) -> None:
 @pytest.mark.parametrize("text", ["{}", "<!--{}-->", "<![CDATA[{}]]>", "<![CDATA[<b {}>]]>"])
 @pytest.mark.sample("{}", "<!--{}-->")
 def test_text_may_be_as_long_as_the_body(text: str) -> None:
-    """docs/faults.md row 44; docs/design.md#parsing: in time that grows with its length, not with its
-    square."""
+    """docs/faults.md row 44; docs/design.md#parsing: in linear, not quadratic, time."""
     started = time.perf_counter()
 
     (entry,) = slices(parse(atom(an_entry(text.format("x" * (30 << 20)))), URL))
@@ -306,16 +305,16 @@ def test_text_may_be_as_long_as_the_body(text: str) -> None:
     ],
 )
 def test_what_is_not_well_formed_is_refused_with_its_place(body: bytes) -> None:
-    """docs/faults.md rows 45 and 49 without their repair."""
+    """docs/faults.md rows 45 and 49, without repair."""
     assert "line " in not_well_formed(body)
     assert "mismatched tag (line 2, column 3)" in not_well_formed(b"<rss>\n</xyz>")
 
 
-# Documents of very many entries that are all the same
+# Documents of very many equal entries
 
 MANY = 249_000
 SLOW_MACHINE = 60.0
-"""Two seconds are meant, where nothing else runs."""
+"""The goal is two seconds on an idle machine."""
 
 
 def json_feed(*items: str) -> bytes:
@@ -335,7 +334,7 @@ def json_feed(*items: str) -> bytes:
 )
 @pytest.mark.sample("rss", "atom")
 def test_entries_that_are_all_the_same_collapse(body: bytes) -> None:
-    """Row 89: the first many are kept, and no more; reading costs two seconds at most."""
+    """Row 89: only the first many stay; reading takes at most two seconds."""
     began = process_time()
     document = parse(body, URL)
     assert process_time() - began < 2 * SLOW_MACHINE
@@ -359,7 +358,7 @@ def test_what_differs_is_kept() -> None:
 
 @pytest.mark.fault("89")
 def test_remembered_copies_do_not_collapse() -> None:
-    """Row 89; R8: they are as many as were remembered."""
+    """Row 89; R8: all remembered copies stay."""
     number = MAX_LIKE_ENTRIES + 10
     for body in (atom("<entry/>" * number), json_feed(*["{}"] * number)):
         assert len(parse(body, MEMORY_URL + "1", max_depth=UNLIMITED).entries) == number

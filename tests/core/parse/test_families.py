@@ -1,4 +1,4 @@
-"""Atom, RSS and RDF: what is read from their elements."""
+"""The elements of Atom, RSS and RDF."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_the_head_of_atom_is_read() -> None:
 
 
 def test_head_children_stand_in_document_order_with_their_spans() -> None:
-    """R20: the head's elements are known in order and byte for byte, so that the answer can repeat them."""
+    """R20: the answer repeats the head's elements in order and byte for byte."""
     inside = [
         "<title a='>'/>",
         "<x:y xmlns:x='urn:x'><link rel='next' href='q'/></x:y>",
@@ -66,7 +66,7 @@ def test_head_children_stand_in_document_order_with_their_spans() -> None:
 
 
 def test_links_of_the_head_count_wherever_they_stand_and_those_of_entries_never() -> None:
-    """R0: children of the head alone."""
+    """R0: only children of the head count."""
     document = parse(
         atom(
             "<link rel='self' href='a'/>",
@@ -97,7 +97,7 @@ def test_links_of_the_head_count_wherever_they_stand_and_those_of_entries_never(
     ],
 )
 def test_relations_are_the_same_in_every_spelling(written: str, relation: str) -> None:
-    """R12; RFC 4287, 4.2.7.2: in any case, as IANA IRIs too; without rel a link is an alternate."""
+    """R12; RFC 4287, 4.2.7.2: in any case, also as IANA IRIs; the default is alternate."""
     (link,) = parse(atom(f"<link {written} href='x'/>"), URL).head.links
 
     assert link.relation == relation
@@ -116,7 +116,7 @@ def test_relations_are_the_same_in_every_spelling(written: str, relation: str) -
     ],
 )
 def test_targets_are_absolute_against_the_base_in_scope(feed: str, link: str, target: str) -> None:
-    """R11; RFC 3986, 5.1; XML Base, 4. A base that is no URL changes nothing."""
+    """R11; RFC 3986, 5.1; XML Base, 4. An invalid base changes nothing."""
     body = atom(f"<link rel='next' href='x' {link}/>", attributes=f" {feed}" if feed else "")
 
     (found,) = parse(body, URL).head.links
@@ -156,14 +156,14 @@ def test_history_elements_count_by_namespace_whatever_the_prefix() -> None:
 def test_an_entry_is_ordered_by_its_update_else_by_its_publication(
     written: str, updated_at: float | None, order_at: float | None
 ) -> None:
-    """R9, R10, R20: what was published is never an update."""
+    """R9, R10, R20: a publication date is never an update."""
     entry = only(atom(f"<entry><id>\n urn:1 </id>{written}</entry>"))
     assert entry.identity == entry_id("urn:1")
     assert (entry.updated_at, entry.order_at) == (updated_at, order_at)
 
 
 def test_only_children_of_the_entry_count_for_it() -> None:
-    """RFC 4287, 4.2.11: atom:source holds another feed's metadata; extensions have children of their own."""
+    """RFC 4287, 4.2.11: atom:source has another feed's metadata; extensions have children too."""
     entry = only(
         atom(
             "<entry><source><id>no</id><updated>2001-01-01T00:00:00Z</updated></source>",
@@ -198,7 +198,7 @@ def test_the_author_and_rights_of_an_entry_or_its_source_are_its_own(
 
 
 def test_entries_count_whatever_their_prefix() -> None:
-    """An entry is one by its namespace: a prefixed one is served."""
+    """The namespace decides: a prefixed entry is served."""
     entries = f"<a:entry><a:id>1</a:id></a:entry><x:entry xmlns:x='urn:x'/><b:entry xmlns:b='{ATOM_NS}'/>"
     document = parse(f"<a:feed xmlns:a='{ATOM_NS}'>{entries}</a:feed>".encode(), URL)
 
@@ -211,8 +211,7 @@ ITEM = "<item><guid>1</guid></item>"
 
 
 def test_the_head_of_rss_is_read() -> None:
-    """Title, site, date, base and language come from the channel itself, not from its image or other
-    parts."""
+    """Title, site, date, base and language are the channel's, not its image's."""
     document = parse(
         rss(
             "<title>T</title><atom:link href='/x' rel='self'/><link>http://example.org/</link>",
@@ -264,7 +263,7 @@ def test_the_channel_was_updated_when_it_was_built_else_published(
     ],
 )
 def test_every_rss_root_is_read(root: str, version: str) -> None:
-    """RSS 0.91 to 2.0, with and without version, in whatever default namespace."""
+    """RSS 0.91 to 2.0, with and without version, in any default namespace."""
     inside = f"<title>T</title>{ITEM}<item><guid>2</guid></item>"
     document = parse(f"{root}<channel>{inside}</channel></rss>".encode(), URL)
 
@@ -278,7 +277,7 @@ PREFIXED = "<r:rss xmlns:r='{}'><r:channel><r:item><r:guid>1</r:guid></r:item></
 
 
 def test_a_root_with_a_prefix_is_read_in_the_namespaces_that_readers_know() -> None:
-    """Its items would be none in the output, whose rss element is in no namespace."""
+    """Otherwise items are lost, since the output's rss element has no namespace."""
     assert only(PREFIXED.format("http://backend.userland.com/rss2").encode()).identity == entry_id("1")
     for root in (PREFIXED.format("urn:r"), "<rss:rss xmlns:rss='urn:r'/>"):
         with pytest.raises(ParseError, match="an rss element with a prefix") as caught:
@@ -295,7 +294,7 @@ def test_a_root_with_a_prefix_is_read_in_the_namespaces_that_readers_know() -> N
     ],
 )
 def test_an_item_with_a_prefix_is_none_in_a_namespace_that_the_document_made_up(item: str) -> None:
-    """Also where its root, or another item, is in that namespace."""
+    """Also if its root, or another item, has that namespace."""
     body = f"<rss xmlns='urn:own' xmlns:o='urn:own' xmlns:atom='{ATOM_NS}'><channel>{ITEM}{item}"
     body += f"<item xmlns='{ATOM_NS}'><guid>3</guid></item>{item}</channel>{item}</rss>"
 
@@ -315,12 +314,12 @@ def test_an_item_with_a_prefix_is_none_in_a_namespace_that_the_document_made_up(
     ],
 )
 def test_items_are_children_of_a_channel_or_of_the_root(body: str) -> None:
-    """In RSS 0.90's manner they may stand beside the channel."""
+    """RSS 0.90 allows them beside the channel."""
     assert only(body.encode()).identity == entry_id("1")
 
 
 def test_the_first_channel_is_the_feed() -> None:
-    """Of two channels the first one's head counts; the second changes neither title nor language."""
+    """A second channel changes neither title nor language."""
     first = "<title>no</title><channel xml:lang='de'><title>a</title></channel><x/>"
     second = "<channel xml:lang='fr' xmlns:x='urn:x'><x:y/><title>b</title></channel>"
     for body in (f"<rss>{first}{second}</rss>", f"<rss xmlns:a='urn:a'>{ITEM}{first}{second}</rss>"):
@@ -331,7 +330,7 @@ def test_the_first_channel_is_the_feed() -> None:
 
 
 def test_each_item_knows_what_is_in_scope_where_it_stands() -> None:
-    """R22: in the first channel, in a further one, beside them."""
+    """R22: in the first channel, in a later one, beside them."""
     channels = (
         "<channel xml:lang='de' xmlns:x='urn:1'>{0}</channel>{0}<channel xml:lang='fr'>{0}{0}</channel>"
     )
@@ -374,7 +373,7 @@ def test_items_cannot_have_any_number_of_surroundings() -> None:
 def test_only_atom_updated_and_dcterms_modified_are_updates(
     inside: str, updated_at: float | None, order_at: float | None
 ) -> None:
-    """R10: never pubDate or dc:date; R20: they only order."""
+    """R10: never pubDate or dc:date; R20: these only order."""
     prefixes = ' xmlns:dc="http://purl.org/dc/elements/1.1/" xmlns:dcterms="http://purl.org/dc/terms/"'
     entry = only(rss(f"<item><guid>1</guid>{inside}</item>", attributes=prefixes))
 
@@ -384,7 +383,7 @@ def test_only_atom_updated_and_dcterms_modified_are_updates(
 
 
 def test_an_item_in_the_default_namespace_of_atom_is_read_by_its_plain_names() -> None:
-    """What a feed sends whose rss root has Atom's namespace by mistake."""
+    """Some feeds set Atom's namespace on the rss root by mistake."""
     item = f"<item xmlns='{ATOM_NS}'><guid>1</guid><updated>2003-12-13T18:30:02Z</updated></item>"
 
     entry = only(rss(item))
@@ -412,7 +411,7 @@ def read(body: bytes) -> FeedDocument:
     ],
 )
 def test_rdf_is_read_with_the_items_beside_the_channel(namespace: str, version: str) -> None:
-    """R10: byte for byte; the channel gives the title, and its dc:date stands in for a pubDate."""
+    """R10: byte for byte; the channel gives the title, and its dc:date replaces a pubDate."""
     items = ['<item rdf:about="urn:a"><title>A</title></item>', '<item rdf:about="urn:b"/>']
     dated = "<dc:date>2003-12-13T18:30:02Z</dc:date>"
     document = read(rdf('<image rdf:about="urn:i"/>', *items, namespace=namespace, channel=dated))
@@ -448,7 +447,7 @@ def test_the_head_s_links_are_those_of_the_channel_under_its_own_base() -> None:
 
 
 def test_items_beside_the_channel_take_nothing_from_it() -> None:
-    """R22: each item means what it meant where it stood."""
+    """R22: each item keeps its meaning."""
     body = rdf('<item rdf:about="urn:b"/>', channel='<item rdf:about="urn:a"/>')
     document = read(body.replace(b"<channel ", b'<channel xml:lang="de" '))
     made = Fragments(document)
@@ -474,7 +473,7 @@ def test_a_tombstone_in_the_channel_is_read() -> None:
 
 
 def test_items_with_a_prefix_count_in_namespaces_that_readers_know_alone() -> None:
-    """As in RSS: under a channel that did not make the namespace up nobody would take them for items."""
+    """Readers know no items in a namespace that the document invented."""
     made_up = '<p:channel xmlns:p="urn:made-up"/><p:item xmlns:p="urn:made-up"/>'
     known = f'<r:item xmlns:r="{RSS_10_NS}"/><item xmlns="urn:made-up"/>'
     document = parse(f'<rdf:RDF xmlns:rdf="{RDF_NS}">{made_up}{known}</rdf:RDF>'.encode(), URL)

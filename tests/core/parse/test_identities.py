@@ -1,4 +1,4 @@
-"""What identifies entries and feeds (R9, R24)."""
+"""Identities of entries and feeds (R9, R24)."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def item(guid: str | None = None, link: str | None = None, title: str = "", cont
 
 @pytest.mark.parametrize("written", ["<id>{}</id><title>{}</title>", "<link>{}</link><title>{}</title>"])
 def test_what_names_a_feed_is_kept_in_a_form_that_can_be_compared(written: str) -> None:
-    """R24: texts of a megabyte would be kept for each of thousands of documents."""
+    """R24: otherwise thousands of documents would each store texts of a megabyte."""
     make = atom if "<id>" in written else rss
     long = "é" * 100_000
     digest = hashlib.sha256(long.encode()).hexdigest()
@@ -54,7 +54,7 @@ def test_what_names_a_feed_is_kept_in_a_form_that_can_be_compared(written: str) 
 
 
 def test_the_guid_identifies_an_item() -> None:
-    """R9; RFC 5005, appendix B: then its link; an empty guid is none."""
+    """R9; RFC 5005, appendix B: then its link; an empty guid does not count."""
     assert identities(rss(item(" a\n", "x"), item("b", "x"))) == [entry_id("a"), entry_id("b")]
     for none in (None, "", " \n"):
         assert identities(rss(item(none, " http://a/ "), item("b"))) == [entry_id("http://a/"), entry_id("b")]
@@ -62,7 +62,7 @@ def test_the_guid_identifies_an_item() -> None:
 
 
 def test_a_link_that_another_item_has_identifies_neither() -> None:
-    """R9: where no other item of the document has it; those with a guid count too."""
+    """R9: a link has to be unique, also among items with a guid."""
     first, second, third = identities(rss(item(None, "x", "1"), item(None, "x", "2"), item(None, "y", "3")))
 
     assert entry_id("http://example.org/blog/x") not in (first, second)
@@ -72,7 +72,7 @@ def test_a_link_that_another_item_has_identifies_neither() -> None:
 
 
 def test_without_guid_and_link_link_title_and_content_identify_an_item() -> None:
-    """R9: a hash of them."""
+    """R9: as a hash."""
     base = identities(rss(item(title="t", content="c")))
     assert identities(rss(item(title=" t ", content="<![CDATA[c]]>"))) == base
     assert identities(rss(item(title="u", content="c"))) != base
@@ -110,7 +110,7 @@ def test_an_atom_entry_without_an_id_follows_the_same_rule() -> None:
 
 
 def test_instants_and_spans_do_not_depend_on_how_an_entry_is_identified() -> None:
-    """A document with an entry without an id is read once more, with more fields."""
+    """Documents with an entry without an id are read again, with more fields."""
     entry = "<item><guid>1</guid><pubDate>Sat, 13 Dec 2003 18:30:02 GMT</pubDate></item>"
     alone, beside = parse(rss(entry), URL), parse(rss(entry, "<item/>"), URL)
 
@@ -125,7 +125,7 @@ def keys(body: bytes) -> EntryKeys:
 
 
 def test_links_are_compared_absolute() -> None:
-    """R9: one link, however it is written; what is absolute already counts as written."""
+    """R9: one link in any spelling; an absolute link counts as written."""
     whole = keys(rss(item(None, "http://example.org/blog/x")))
     assert keys(rss(item(None, "x"))).link == whole.link
     assert keys(rss(item(None, "/blog/x").replace("<item", "<item xml:base='http://example.org/'"))) == whole
@@ -142,7 +142,7 @@ def test_links_are_compared_absolute() -> None:
     ],
 )
 def test_the_first_enclosure_is_a_key_and_all_tell_items_apart(make: Make, written: str) -> None:
-    """R9: two files of one first name are two items if another file differs."""
+    """R9: items with one first file differ if another file differs."""
     one, other = keys(make(written.format("/1", "/2"))), keys(make(written.format("/1", "/3")))
     assert one.enclosure == other.enclosure is not None
     assert one.enclosures != other.enclosures
@@ -150,7 +150,7 @@ def test_the_first_enclosure_is_a_key_and_all_tell_items_apart(make: Make, writt
 
 
 def test_the_channels_own_link_identifies_no_item() -> None:
-    """R9: neither RSS's link nor an alternate of Atom's."""
+    """R9: neither RSS's link nor Atom's alternate."""
     own = "http://example.org/"
     alternate = f"<link rel='alternate' href='{own}'/>"
     for body in (
@@ -164,14 +164,14 @@ def test_the_channels_own_link_identifies_no_item() -> None:
 
 
 def test_a_date_tells_items_apart() -> None:
-    """R9: a weekly item whose title and text are always the same."""
+    """R9: a weekly item may always have the same title and text."""
     dated = "<item><title>Open thread</title><pubDate>Sat, 0{} Dec 2003 18:30:02 GMT</pubDate></item>"
     assert keys(rss(dated.format(1))).content != keys(rss(dated.format(8))).content
 
 
 @pytest.mark.parametrize("written", ["author", "dc:creator", "itunes:author", "atom:author"])
 def test_an_author_tells_items_apart(written: str) -> None:
-    """R9: where nothing else does; without one, an item is the same as ever."""
+    """R9: where nothing else does; others keep their identity."""
     bound = "".join(f" xmlns:{prefix}='{uri}'" for prefix, uri in WELL_KNOWN_PREFIXES.items())
 
     def content(inside: str) -> EntryId:
@@ -202,7 +202,9 @@ ALL = "N/A"
     ],
 )
 def test_an_id_that_stands_on_unlike_entries_identifies_none(items: tuple[str, ...], usable: bool) -> None:
-    """R9: their titles all differ, and their links or enclosures; versions of one share one of these."""
+    """R9: entries with different titles and different links or enclosures; versions of one share one of
+    these.
+    """
     fields = [item.split(" ") for item in items]
     written = rss(
         *(
@@ -223,7 +225,7 @@ def test_an_id_that_stands_on_unlike_entries_identifies_none(items: tuple[str, .
 
 
 def test_other_entries_keep_their_ids_beside_one_that_is_not_usable() -> None:
-    """R9: what else stands in the document is identified as before."""
+    """R9: the document's other entries stay as before."""
     one, two, other, linked = identities(
         rss(item("/x", "/1", "one"), item("/x", "/2", "two"), item("own", "/3"), item(None, "/x", "linked"))
     )
@@ -232,7 +234,7 @@ def test_other_entries_keep_their_ids_beside_one_that_is_not_usable() -> None:
 
 
 def test_an_id_in_json_that_stands_on_unlike_items_identifies_none() -> None:
-    """R9: whatever the format."""
+    """R9: in any format."""
     items = [{"id": 0, "title": f"title {n}", "url": f"http://site.test/{n}"} for n in range(3)]
     body = json.dumps({"version": "https://jsonfeed.org/version/1.1", "items": items}).encode()
     found = [entry.identity for entry in parse(body, URL, "application/feed+json").entries]
@@ -251,7 +253,7 @@ def test_an_id_in_json_that_stands_on_unlike_items_identifies_none() -> None:
     ],
 )
 def test_numbers_of_places_identify_none(ids: list[str], usable: bool) -> None:
-    """R9: the next page has them, too, and tomorrow's has them on others."""
+    """R9: the next page has the same, and tomorrow others have them."""
     found = identities(rss(*(item(each, f"/{at}", f"title {at}") for at, each in enumerate(ids))))
     links = [entry_id(f"http://example.org/{at}") for at in range(len(ids))]
     assert found == ([entry_id(each) for each in ids] if usable else links)

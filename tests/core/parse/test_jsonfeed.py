@@ -44,7 +44,7 @@ def refused(body: bytes, **options: Any) -> ParseError:
     st.sampled_from([None, 1]),
 )
 def test_every_slice_is_its_item(items: list[dict[str, object]], is_ascii: bool, indent: int | None) -> None:
-    """R22: whatever the characters and the white space are."""
+    """R22: for any characters and white space."""
     whole = {"version": VERSION, "\u00fc": "\U0001f600", "items": items, "z": [1, {"items": [2]}]}
     document = read(json.dumps(whole, ensure_ascii=is_ascii, indent=indent).encode("utf-8", "replace"))
     assert len(document.entries) == len(items)
@@ -57,7 +57,7 @@ def test_every_slice_is_its_item(items: list[dict[str, object]], is_ascii: bool,
 
 
 def test_an_id_that_is_a_number_is_taken_for_its_digits() -> None:
-    """R9; JSON Feed 1.1, "Items": other types are coerced to a string. Of equal names the last counts."""
+    """R9; JSON Feed 1.1, "Items": other types become strings. Among equal names the last counts."""
     items = b'[{"id":1},{"id":"1"},{"id":12345678901234567890123},{"id":1.0},"b",null]'
     body = b'{"version":1,"items":[7],"version":"%s","items":%s}'
     identities = [entry.identity for entry in read(body % (VERSION.encode(), items)).entries]
@@ -65,7 +65,7 @@ def test_an_id_that_is_a_number_is_taken_for_its_digits() -> None:
 
 
 def test_without_an_id_the_url_identifies_an_item_of_its_own() -> None:
-    """R9; also one whose id is half a character, which is valid JSON and cannot be written in UTF-8."""
+    """R9; also for an id with half a character, which is valid JSON but not UTF-8."""
     items = [{"url": "http://o.test/a"}, {"url": "u", "title": "1"}, {"id": "", "url": "u", "title": "2"}]
     halves = [{"id": "\ud800"}, {"id": "\ud801"}]
     identities = [entry.identity for entry in read(feed(*items, *halves)).entries]
@@ -103,7 +103,7 @@ def test_the_head_names_its_links_and_its_site() -> None:
 
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16"])
 def test_a_byte_order_mark_tells_the_encoding(encoding: str) -> None:
-    """RFC 8259, 8.1 has UTF-8 alone; a mark is no mistake to fail for."""
+    """RFC 8259, 8.1 has UTF-8 alone; a mark must not lose the feed."""
     body = f'{{"version": "{VERSION}", "items": [{{"id": "\u00e9"}}]}}'
     assert read(body.encode(encoding)).entries[0].identity == entry_id("\u00e9")
 
@@ -126,7 +126,7 @@ def test_a_byte_order_mark_tells_the_encoding(encoding: str) -> None:
     ],
 )
 def test_what_is_malformed_or_no_feed_is_refused(body: bytes, slug: str) -> None:
-    """RFC 8259; never another exception (docs/design.md#parsing)."""
+    """RFC 8259; no other exception (docs/design.md#parsing)."""
     assert refused(body.replace(b"%s", VERSION.encode())).slug == slug
 
 
@@ -150,7 +150,7 @@ def test_what_is_malformed_or_no_feed_is_refused(body: bytes, slug: str) -> None
     ],
 )
 def test_what_is_almost_json_is_mended(written: str, made: str, repair: str) -> None:
-    """docs/repair.md: in items and in the head; other items stay as they are."""
+    """docs/repair.md: in items and in the head; other items stay unchanged."""
     other = '{ "id" : "\\u0062" }'
     body = f'{{"version":"{VERSION}","_a":{written},"items":[{other},{written}]}}'
     document = read(body.encode())
@@ -165,7 +165,7 @@ def test_what_is_almost_json_is_mended(written: str, made: str, repair: str) -> 
 def test_it_is_json_in_any_form_of_unicode_and_under_any_media_type(
     end: str, codec: str, media_type: str
 ) -> None:
-    """docs/formats.md: the bytes decide, and blanks or a mark before the object change nothing."""
+    """docs/formats.md: the bytes decide; blanks or a mark before them change nothing."""
     body = f'\n{{"version":"{VERSION}","items":[{{"id":"é"}}{end}'
     document = parse(body.encode(codec), URL, media_type)
     assert slices(document) == ['{"id":"é"}'.encode()]
@@ -173,7 +173,7 @@ def test_it_is_json_in_any_form_of_unicode_and_under_any_media_type(
 
 @pytest.mark.fault("46a")
 def test_json_that_is_no_utf_8_is_read_as_other_documents_are() -> None:
-    """docs/formats.md: RFC 8259, 8.1 has UTF-8 alone, but a text that was cut off loses no feed."""
+    """docs/formats.md: RFC 8259, 8.1 has UTF-8 alone, but a cut text loses no feed."""
     body = f'{{"version":"{VERSION}","title":"река","items":[]}}'
     document = parse(body.encode("cp1251"), URL, "application/json; charset=windows-1251")
     assert (document.head.title, document.notes) == ("река", ())
@@ -188,8 +188,7 @@ def test_json_that_is_no_utf_8_is_read_as_other_documents_are() -> None:
 )
 @pytest.mark.parametrize("before", ["", '"', "[" * 300, "[" * 300 + '"'])
 def test_the_cost_of_mending_grows_with_the_length(unit: str, before: str) -> None:
-    """docs/repair.md: one pass, whatever comes. With the square of the length this would take minutes: a
-    string without end must not be looked for again and again."""
+    """docs/repair.md: one pass for any text. A quadratic search for a string's end would take minutes."""
     body = f'{{"version":"{VERSION}","a":{before}' + unit * (300_000 // len(unit))
     assert refused(body.encode()).slug in ("malformed-json", "xml-limit")
 
@@ -217,22 +216,21 @@ def test_no_cut_or_odd_document_escapes_the_error_tree(value: object, cut: int) 
 
 @pytest.mark.parametrize("values", ["0," * 9, "{}," * 9, '"",' * 25, "[" * 6 + "]" * 6 + ","])
 def test_values_are_counted_before_they_are_read(values: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """docs/design.md#parsing: a digit and a comma become a hundred bytes, whatever else they turn out to
-    be."""
+    """docs/design.md#parsing: a digit and a comma become a hundred bytes in any case."""
     set_constant(monkeypatch, "MAX_VALUES", 8)
     set_constant(monkeypatch, "_MAX_QUOTES", 40)
     assert refused(f'{{"x":[{values}'.encode()).slug == "xml-limit"
 
 
 def test_what_stands_in_strings_is_no_value(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Row 43: braces and commas within content do not count towards the limit of values."""
+    """Row 43: braces and commas in content do not count."""
     set_constant(monkeypatch, "MAX_VALUES", 12)
     document = read(feed({"id": "a", "content_text": "[{,\\" * 9}))
     assert len(document.entries) == 1
 
 
 def test_no_more_items_are_read_than_a_document_may_have(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Row 43: one item above the limit is refused with slug `xml-limit`, instead of cut without a word."""
+    """Row 43: one more is refused with slug `xml-limit`, not cut silently."""
     set_constant(monkeypatch, "MAX_ENTRIES", 2)
     assert len(read(feed({"id": "a"}, {"id": "b"})).entries) == 2
     assert refused(feed({"id": "a"}, {"id": "b"}, {"id": "c"})).slug == "xml-limit"
@@ -248,7 +246,7 @@ def test_no_more_items_are_read_than_a_document_may_have(monkeypatch: pytest.Mon
 )
 @pytest.mark.sample("body0")
 def test_what_goes_out_again_and_again_is_bounded_as_in_xml(body: bytes) -> None:
-    """docs/faults.md part D: what items inherit, and the head; stored documents are read all the same."""
+    """docs/faults.md part D: inherited values and the head; stored documents stay readable."""
     error = refused(body)
     assert error.slug == "xml-limit"
     assert parse(body, URL, max_depth=UNLIMITED).family is Family.JSON
@@ -256,7 +254,7 @@ def test_what_goes_out_again_and_again_is_bounded_as_in_xml(body: bytes) -> None
 
 @pytest.mark.fault("87")
 def test_one_item_of_very_many_values_is_read_in_one_go() -> None:
-    """Row 87: it costs a second for a megabyte at most."""
+    """Row 87: at most a second for a megabyte."""
     values = b",".join([b"1"] * 490_000)
     body = b'{"version": "https://jsonfeed.org/version/1.1", "items": [{"id": 1, "x": [%s]}]}' % values
     began = process_time()

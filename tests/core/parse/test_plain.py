@@ -1,4 +1,4 @@
-"""Entries that are read by one match say what they do when expat tells of each element; limits hold."""
+"""Entries read by one match equal those of expat's reading; limits hold."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ PLAIN_ITEM = (
 
 
 def carefully(body: bytes) -> FeedDocument:
-    """Read a document with a look at each element, and by its names as they are."""
+    """Read a document element by element, with its names unchanged."""
     for is_full in (False, True):
         guard = Guard()
         opening = Opening(guard, URL, is_full=is_full, is_respelt=True)
@@ -53,7 +53,6 @@ def carefully(body: bytes) -> FeedDocument:
 
 
 def outcome(body: bytes) -> object:
-    """What a document reads as, or why it is refused."""
     try:
         document = parse(body, URL)
     except ParseError as error:
@@ -138,7 +137,7 @@ DECLARED = st.sampled_from(
 def test_plain_entries_read_as_they_do_with_a_look_at_each_element(
     written: list[tuple[str, str, list[str]]], is_atom: bool, declared: str
 ) -> None:
-    """Identity, dates, places, who has an author: whatever stands in entries, beside and between them."""
+    """For any content in, beside and between entries."""
     name, first = ("entry", PLAIN_ENTRY) if is_atom else ("item", PLAIN_ITEM)
     inside = [f"{gap}<{name}{tag}>{''.join(children)}</{name}>" for gap, tag, children in written]
     body = (atom if is_atom else rss)(first, *inside, attributes=declared)
@@ -156,9 +155,7 @@ def test_plain_entries_read_as_they_do_with_a_look_at_each_element(
 
 
 def test_most_links_and_content_are_seen_to_be_absolute() -> None:
-    """R22: then nobody looks for what is relative; an author may have a relative uri, and what is not Atom's
-    own other attributes, so there it is looked for.
-    """
+    """R22: then the search for relative URLs is skipped, except in an author's uri and foreign attributes."""
     link = '<link rel="alternate" href="http://e.org/1"/>'
     content = "<content type='html'>&lt;img src='/a.png'></content>"
     wholly = f"<entry>{ID}{AT}<title>t</title>{link}{content}</entry>"
@@ -169,7 +166,7 @@ def test_most_links_and_content_are_seen_to_be_absolute() -> None:
 
 
 def test_an_entry_that_is_not_plain_in_the_end_is_given_up_at_once() -> None:
-    """No child is tried in two ways: of hundreds that would take longer than the universe has lasted."""
+    """Trying each child in two ways would take longer than the age of the universe."""
     children = ("<title>t</title>" + "<content><b/></content>") * 300
     (entry,) = parse(atom(f"<entry>{ID}{AT}{children}<!-- not plain --></entry>"), URL).entries
     assert not entry.is_absolute
@@ -177,7 +174,7 @@ def test_an_entry_that_is_not_plain_in_the_end_is_given_up_at_once() -> None:
 
 @pytest.mark.parametrize(("make", "entry"), [(atom, PLAIN_ENTRY), (rss, PLAIN_ITEM)])
 def test_a_plain_entry_takes_no_call_for_each_of_its_elements(make: Callable[..., bytes], entry: str) -> None:
-    """It is what most documents are made of: a call for each start and end tag takes five times as long."""
+    """Most documents consist of them, and calls take five times as long."""
     body = make(*[entry.replace("1<", f"{number}<", 1) for number in range(100, 200)])
     with counted_calls() as calls:
         document = parse(body, URL)
@@ -196,21 +193,21 @@ def test_a_plain_entry_takes_no_call_for_each_of_its_elements(make: Callable[...
     ids=["depth", "attributes", "namespace", "names"],
 )
 def test_no_limit_is_passed_by_in_what_nobody_looks_at(inside: str) -> None:
-    """docs/faults.md part D and row 92: in the content of a plain entry, and of one behind many."""
+    """docs/faults.md part D and row 92: in the content of a plain entry, alone or after many."""
     for before in ("", PLAIN_ENTRY * 20):
         entries = f'{before}<entry>{ID}{AT}<content type="xhtml">{inside}</content></entry>'
         assert outcome(atom(entries)) == "xml-limit"
 
 
 def test_names_are_counted_in_what_is_many_plain_entries_together() -> None:
-    """docs/faults.md row 92: no child holds many elements, and all of them hold too long names."""
+    """docs/faults.md row 92: each child has few elements, but together their names are too long."""
     names = f'<content><b xmlns="{"u" * MAX_NAMESPACE_CHARACTERS}">{"<b/>" * 150}</b></content>'
     entries = [f"<entry><id>{number}</id>{AT}{names}</entry>" for number in range(100)]
     assert outcome(atom(*entries)) == "xml-limit"
 
 
 def test_what_only_looks_like_plain_entries_is_not_well_formed_all_the_same() -> None:
-    """expat reads what a match has found, and what it refuses is repaired as it would be anyway."""
+    """expat reads the matched text too, and the usual repair follows."""
     for inside in ("<title>&nbsp;</title>", "<p:x/>", "<title>\x0c</title>", '<link a="1" a="2"/>'):
         (note,) = parse(atom(PLAIN_ENTRY, f"<entry><id>2</id>{AT}{inside}</entry>"), URL).notes
         assert note.kind is DocumentRepaired

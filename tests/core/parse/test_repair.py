@@ -1,4 +1,4 @@
-"""docs/faults.md rows 45, 49 and 59; docs/repair.md: what a document becomes that is not well-formed."""
+"""docs/faults.md rows 45, 49 and 59; docs/repair.md: repairs of documents that are not well-formed."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from wholefeed.core.parse.limits import ParseError
 from wholefeed.core.parse.repair import MAX_EDITS, MAX_REFERENCES, UNKNOWN_NAMESPACE, mend
 
 SLOW_MACHINE = 60.0
-"""A second for a megabyte is meant, where nothing else runs."""
+"""The goal is a second for a megabyte on an idle machine."""
 ITEM = "<item><guid>a</guid></item>"
 FEED = f'<rss version="2.0"><channel><title>x</title>{ITEM}</channel></rss>'
 CHANNEL = rss(ITEM).partition(b"</channel>")[0].decode()
@@ -103,8 +103,9 @@ WARNING = (
 def test_behind_markup_too_the_declaration_says_the_encoding(
     leading: str, label: str, codec: str, text: str
 ) -> None:
-    """docs/faults.md rows 45 and 48; docs/repair.md: a server's warning stands before any declaration, not
-    only of a document in UTF-8."""
+    """docs/faults.md rows 45 and 48; docs/repair.md: a server's warning may precede any declaration, not only
+    in UTF-8.
+    """
     body = titled(text, prolog=f'<?xml version="1.0" encoding="{label}"?>').decode()
 
     assert repaired((leading + body).encode(codec), "declaration").head.title == text
@@ -112,7 +113,7 @@ def test_behind_markup_too_the_declaration_says_the_encoding(
 
 @pytest.mark.fault("46a")
 def test_behind_markup_too_the_bytes_may_contradict_the_declaration() -> None:
-    """docs/faults.md rows 45 and 46a: windows-1252 that says UTF-8, behind a server's warning."""
+    """docs/faults.md rows 45 and 46a: windows-1252 labelled UTF-8, after a server's warning."""
     body = WARNING + titled("café", prolog='<?xml version="1.0" encoding="utf-8"?>').decode()
     document = parse(body.encode("cp1252"), URL)
     assert document.head.title == "café"
@@ -156,7 +157,7 @@ def test_a_malformed_or_second_declaration_and_an_instruction_without_a_name_are
 def test_a_prefix_that_nothing_declares_gets_the_namespace_that_everybody_means(
     item: str, prefix: str, namespace: str
 ) -> None:
-    """docs/faults.md row 45; Namespaces in XML 1.0, section 5: else one that is made of its name alone."""
+    """docs/faults.md row 45; Namespaces in XML 1.0, section 5: unknown prefixes get one from their name."""
     document = repaired(rss(f"<item>{item}</item>"), "prefixes")
     assert document.head.scope.prefixes[prefix] == namespace
     assert slices(document) == [f"<item>{item}</item>".encode()]
@@ -170,15 +171,14 @@ def test_the_prefix_of_an_attribute_that_is_not_well_written_is_declared(written
 
 
 def test_a_declaration_within_a_value_is_none() -> None:
-    """Row 45: `xmlns:q` inside an attribute's text declares nothing; only prefixes in real names are
-    declared."""
+    """Row 45: `xmlns:q` in an attribute's text declares nothing."""
     document = repaired(rss('<item><a b=\' xmlns:q="x" p:r="y"\'><q:s/></a></item>'), "prefixes")
     assert UNKNOWN_NAMESPACE.encode() + b"q" in document.text
     assert UNKNOWN_NAMESPACE.encode() + b"p" not in document.text
 
 
 def test_a_prefix_that_one_element_declares_is_missing_beside_it() -> None:
-    """Row 45: a declaration counts within its element; the same prefix elsewhere is declared anew."""
+    """Row 45: the prefix is declared anew outside of that element."""
     inside = '<item><guid>1</guid><a:b xmlns:a="urn:a"/></item><item><a:c/></item>'
     document = repaired(rss(inside), "prefixes")
 
@@ -209,7 +209,7 @@ def test_a_prefix_that_one_element_declares_is_missing_beside_it() -> None:
     ],
 )
 def test_what_is_no_feed_is_never_made_one(body: bytes) -> None:
-    """docs/faults.md row 38: 422 stays."""
+    """docs/faults.md row 38: the answer stays 422."""
     with pytest.raises(ParseError) as caught:
         parse(body, URL, "text/html")
     assert caught.value.slug in ("not-a-feed", "malformed-xml", "dtd-forbidden")
@@ -228,7 +228,7 @@ def test_what_is_no_feed_is_never_made_one(body: bytes) -> None:
     ],
 )
 def test_xml_1_1_is_read_as_1_0(prolog: str, text: str, repairs: list[str]) -> None:
-    """docs/faults.md row 47a; XML 1.0, section 2.8: a document of another 1.x is read as one of 1.0."""
+    """docs/faults.md row 47a; XML 1.0, section 2.8: for any other 1.x."""
     meant = text.replace("&nbsp;", "\xa0").replace("&#1;", "\ufffd")
     document = repaired(titled(f"T{text}", prolog=prolog), *repairs, "version")
     assert text_of(document, "channel/title") == f"T{meant}"
@@ -254,7 +254,7 @@ def test_xml_1_1_is_read_as_1_0(prolog: str, text: str, repairs: list[str]) -> N
     ],
 )
 def test_a_root_that_does_not_stand_where_it_should_is_found(body: str, repairs: list[str]) -> None:
-    """Rows 38, 46: what feedparser reads, and a page that shows nothing but a feed, is one."""
+    """Rows 38, 46: feedparser reads such documents; a page that shows only a feed is one."""
     document = repaired(body.encode(), *repairs)
     assert document.head.title == "x"
     assert b"<rss" in document.text[:30]
@@ -289,7 +289,7 @@ def test_a_root_that_does_not_stand_where_it_should_is_found(body: str, repairs:
     ids=["rss", "comment", "atom", "rdf"],
 )
 def test_what_stands_before_a_root_without_a_declaration_is_dropped(leading: str, feed: bytes) -> None:
-    """docs/faults.md row 45: what a server puts before the whole document, be it text or markup."""
+    """docs/faults.md row 45: text or markup of a server before the whole document."""
     document = parse(leading.encode() + feed, URL)
     (note,) = document.notes
     assert note.kind is DocumentRepaired
@@ -322,14 +322,14 @@ def test_behind_text_too_a_document_type_of_its_own_is_refused(leading: str, sub
     ],
 )
 def test_a_root_whose_start_tag_does_not_end_is_one(written: str, made: str) -> None:
-    """docs/faults.md row 45: the ">" of the root's start tag lacks, and nothing else."""
+    """docs/faults.md row 45: the start tag lacks only its ">"."""
     rest = FEED[FEED.index("<channel>") :]
     assert repaired((written + rest).encode(), "root").text == (made + rest).encode()
 
 
 @pytest.mark.fault("45")
 def test_a_root_whose_start_tag_does_not_end_is_found_behind_a_warning() -> None:
-    """docs/faults.md row 45: both at once."""
+    """docs/faults.md row 45: both defects together."""
     body = WARNING + FEED.replace('"2.0">', '"2.0"')
     assert slices(repaired(body.encode(), "declaration", "root")) == [ITEM.encode()]
 
@@ -342,7 +342,7 @@ def test_two_byte_order_marks_are_no_part_of_the_document() -> None:
 
 @pytest.mark.parametrize("title", ["x", "&nbsp;x"])
 def test_atom_without_a_namespace_is_atom_1_0(title: str) -> None:
-    """docs/repair.md: every reader takes it for that."""
+    """docs/repair.md: every reader assumes it."""
     entry = "<entry><id>1</id><updated>2026-01-01T00:00:00Z</updated></entry>"
     names = ["namespace"] if title == "x" else ["entities", "namespace"]
     document = repaired(f"<feed lang='de'><title>{title}</title>{entry}</feed>".encode(), *names)
@@ -373,7 +373,7 @@ def test_atom_without_a_namespace_is_atom_1_0(title: str) -> None:
 )
 @pytest.mark.parametrize("name", ["description", "content:encoded"])
 def test_html_that_was_not_escaped_is(html: str, meant: str, name: str) -> None:
-    """docs/design.md#repair: in RSS, where it does not nest; nothing else in the item is touched."""
+    """docs/design.md#repair: RSS text that does not nest; the item's rest stays."""
     before, after = "<item><guid>a</guid>", "<link>http://o.test/?a=1&amp;b=2</link></item>"
     attributes = ' xmlns:content="http://purl.org/rss/1.0/modules/content/"'
     document = repaired(
@@ -387,7 +387,7 @@ def test_html_that_was_not_escaped_is(html: str, meant: str, name: str) -> None:
 
 
 def test_html_in_an_atom_text_is_escaped_and_xhtml_is_balanced() -> None:
-    """RFC 4287, 3.1.1: the type says whether markup is meant."""
+    """RFC 4287, 3.1.1: the type decides about markup."""
     html = repaired(
         atom("<entry><id>1</id><content type='html'><p>a<br></content></entry>"), "unescaped-html"
     )
@@ -419,8 +419,9 @@ def test_html_in_an_atom_text_is_escaped_and_xhtml_is_balanced() -> None:
     ],
 )
 def test_markup_is_made_to_nest(written: str, made: str) -> None:
-    """Row 45: unclosed, misnamed or stray tags, bad comments, attributes and `<` come out well-formed, told
-    in one note."""
+    """Row 45: unclosed, misnamed or stray tags, bad comments, attributes and `<` become well-formed, with one
+    note.
+    """
     document = parse(rss(written), URL)
 
     assert slices(document)[0] == made.encode()
@@ -446,7 +447,7 @@ ITEMS = "".join(f"<item><guid>{n}</guid><title>T{n}</title></item>" for n in ran
     ],
 )
 def test_a_text_that_is_not_closed_swallows_no_item(head: str) -> None:
-    """docs/faults.md row 45: without its own end tag it ends at the next item at the latest."""
+    """docs/faults.md row 45: the next item ends it at the latest."""
     document = parse(rss(head + ITEMS), URL)
 
     assert b"".join(slices(document)).decode() == ITEMS
@@ -471,8 +472,9 @@ def test_a_text_that_is_not_closed_swallows_no_item(head: str) -> None:
     ],
 )
 def test_another_end_tag_in_the_place_of_a_text_s_own_is_its_end(written: str, made: str) -> None:
-    """docs/faults.md row 45: misspelt by a letter, or that of another element of feeds, it is no part of the
-    text, wherever the next end tag of that name stands."""
+    """docs/faults.md row 45: an end tag misspelt by a letter, or of another feed element, is no part of the
+    text, for any distance to the right one.
+    """
     rest = "<guid>1</guid><media:group xmlns:media='m'><media:title>x</media:title></media:group>"
     assert slices(parse(rss(f"<item>{written}{rest}</item>{ITEM}"), URL)) == [
         f"<item>{made}{rest}</item>".encode(),
@@ -482,7 +484,7 @@ def test_another_end_tag_in_the_place_of_a_text_s_own_is_its_end(written: str, m
 
 @pytest.mark.fault("45")
 def test_a_misspelt_end_tag_of_the_feed_s_title_ends_it_before_its_image_s() -> None:
-    """docs/faults.md row 45: the end tag of the image's title is not that of the feed's."""
+    """docs/faults.md row 45: the image's title has its own end tag."""
     image = "<link>http://o.test/</link><image><title>My image</title></image>"
     document = repaired(rss(f"<title>My blog</titel>{image}{ITEM}"), "end-tags")
     assert document.head.title == "My blog"
@@ -513,7 +515,7 @@ def an_atom_entry(n: int, inside: str = "") -> str:
 )
 @pytest.mark.parametrize("places", [(1,), (2,), (3,), (1, 2, 3)])
 def test_an_atom_entry_that_is_not_closed_swallows_no_other(inside: str, places: tuple[int, ...]) -> None:
-    """Row 149: the next entry ends it, wherever it breaks off; also with a prefix, and in another case."""
+    """Row 149: the next entry ends it at any break, with a prefix, and in another case."""
     entries = "".join(
         an_atom_entry(n, inside).removesuffix("</entry>") if n in places else an_atom_entry(n)
         for n in (1, 2, 3)
@@ -533,7 +535,7 @@ def test_an_atom_entry_that_is_not_closed_swallows_no_other(inside: str, places:
 
 @pytest.mark.fault("149")
 def test_any_number_of_entries_may_be_not_closed() -> None:
-    """Row 149: to the strict parser they stand in one another, deeper than elements may."""
+    """Row 149: the strict parser sees them nested, deeper than allowed."""
     for entry, root in (
         ("<entry><id>{}</id>", f'<feed xmlns="{ATOM_NS}">'),
         ("<item><guid>{}</guid>", "<rss><channel>"),
@@ -555,7 +557,7 @@ def test_any_number_of_entries_may_be_not_closed() -> None:
     ],
 )
 def test_an_entry_may_stand_in_an_entry_all_the_same(inside: str) -> None:
-    """Row 149: in a feed, an extension or content that is XML, also where another entry is not closed."""
+    """Row 149: in a feed, an extension or XML content, also beside an unclosed entry."""
     whole = an_atom_entry(1, inside.replace("{entry}", an_atom_entry(9)))
     unclosed = an_atom_entry(2).removesuffix("</entry>")
     body = f'<feed xmlns="{ATOM_NS}">{whole}{unclosed}{an_atom_entry(3)}</feed>'
@@ -580,7 +582,7 @@ def test_an_entry_may_stand_in_an_entry_all_the_same(inside: str) -> None:
     ],
 )
 def test_names_that_are_spelt_otherwise_are_known_in_what_is_repaired_too(body: str, entries: int) -> None:
-    """Row 148: the repairs come first."""
+    """Row 148: repairs run first."""
     assert len(parse(body.encode(), URL).entries) == entries
 
 
@@ -638,8 +640,9 @@ def test_of_a_document_that_breaks_off_the_whole_entries_stay(rest: str) -> None
 def test_a_document_that_lacks_nothing_but_the_end_of_its_last_tags_is_whole(
     written: str, lacks: str
 ) -> None:
-    """docs/faults.md row 49b; RFC 5005, section 4.2: where the element that holds the entries has ended, or
-    its end tag has begun, no entry can be missing."""
+    """docs/faults.md row 49b; RFC 5005, section 4.2: no entry can be missing once their parent's end tag has
+    begun.
+    """
     document = repaired(written.encode(), "end-tags")
 
     assert len(document.entries) == 1
@@ -650,7 +653,7 @@ def test_a_document_that_lacks_nothing_but_the_end_of_its_last_tags_is_whole(
 @pytest.mark.fault("49")
 @pytest.mark.parametrize("rest", ["", "</rs", "</channel></channel>"])
 def test_items_may_follow_others_that_stand_beside_the_channel(rest: str) -> None:
-    """docs/faults.md row 49; RSS 0.90: where one item stands behind the channel, more may lack."""
+    """docs/faults.md row 49; RSS 0.90: after one item behind the channel, more may be missing."""
     assert len(truncated(f"{CHANNEL}</channel>{ITEM}{rest}".encode()).entries) > 0
 
 
@@ -683,7 +686,7 @@ def test_items_may_follow_where_the_end_of_rdf_is_missing(rest: str) -> None:
     ],
 )
 def test_what_stands_behind_the_end_is_dropped(junk: str) -> None:
-    """docs/faults.md row 49a: nothing is missing, a note tells it."""
+    """docs/faults.md row 49a: nothing is missing; a note names the cut."""
     body = rss(ITEM) + b"\n<!-- cached -->"
 
     assert repaired(body + junk.encode(), "after-end").text.rstrip() == body
@@ -704,7 +707,7 @@ def test_what_stands_behind_the_end_is_dropped(junk: str) -> None:
     ],
 )
 def test_entries_behind_the_end_are_told(rest: str) -> None:
-    """docs/faults.md row 49: what the publisher meant by a second root is not known; its entries may lack."""
+    """docs/faults.md row 49: a second root is unclear; its entries may be missing."""
     body = rss(ITEM)
     document = parse(body + rest.encode(), URL)
 
@@ -715,7 +718,7 @@ def test_entries_behind_the_end_are_told(rest: str) -> None:
 @given(st.integers(min_value=1, max_value=400))
 @example(len("<title>x</title>"))
 def test_wherever_a_document_breaks_off_it_holds_the_entries_before(length: int) -> None:
-    """docs/faults.md row 49: never half an entry, never one too few."""
+    """docs/faults.md row 49: neither half an entry, nor one too few."""
     entries = [f"<entry><id>{n}</id><title>&amp; {n}</title></entry>".encode() for n in range(5)]
     whole = atom("<title>x</title>", *(entry.decode() for entry in entries))
     start = whole.index(b"<title>x")
@@ -725,7 +728,7 @@ def test_wherever_a_document_breaks_off_it_holds_the_entries_before(length: int)
     assert slices(document) == [entry for entry in entries if entry in cut]
 
 
-# Whatever comes
+# Any input
 
 PIECES = st.sampled_from(
     """<rss> <channel> </channel> </rss> <item> </item> <description> </description> <title> </title> <p> </p>
@@ -738,7 +741,7 @@ PIECES = st.sampled_from(
 @example("<item><description></p></channel>")
 @example("<p><br></p><description><br></item>")
 def test_what_comes_out_is_well_formed_or_refused(inside: str) -> None:
-    """The repair pass never makes anything up that XML would not read, and never raises anything else."""
+    """The repair pass outputs only readable XML, and raises no other error."""
     body = f"<rss><channel>{ITEM}{inside}</channel></rss>".encode()
     made = mend(body)
     assert made is not None
@@ -773,7 +776,7 @@ BROKEN = st.sampled_from(
 
 @given(st.lists(st.tuples(SOUND, BROKEN | st.just("")), min_size=1, max_size=8))
 def test_entries_that_were_well_formed_stay_byte_for_byte(entries: list[tuple[str, str]]) -> None:
-    """R22: whatever stands beside them."""
+    """R22: beside any defect."""
     body = rss("".join(sound + broken for sound, broken in entries))
     document = parse(body, URL)
 
@@ -784,7 +787,7 @@ def test_entries_that_were_well_formed_stay_byte_for_byte(entries: list[tuple[st
 
 
 def calls(body: bytes) -> int:
-    """How many calls of functions the repair pass makes."""
+    """Count of function calls in the repair pass."""
     with counted_calls() as calls_made:
         mend(body)
     return calls_made["call"] + calls_made["c_call"]
@@ -800,7 +803,7 @@ HOSTILE = [
 
 
 def repeated(unit: str, count: int) -> bytes:
-    """Text with a unit over and over, each with a number of its own where it has a place for one."""
+    """A unit repeated, with a running number in its placeholder."""
     inside = "".join(unit.replace("{n}", str(n)) for n in range(count))
     return f"<rss><channel><item>{inside}".encode()
 
@@ -808,7 +811,7 @@ def repeated(unit: str, count: int) -> bytes:
 @pytest.mark.fault("84")
 @pytest.mark.parametrize("unit", HOSTILE)
 def test_the_cost_grows_with_the_length(unit: str) -> None:
-    """Row 84: linear, whatever comes: counted, not timed."""
+    """Row 84: linear for any text, by count of calls."""
     small, large = (repeated(unit, n) for n in (250, 2000))
 
     assert calls(large) <= 8.5 * calls(small) + 1000
@@ -817,7 +820,7 @@ def test_the_cost_grows_with_the_length(unit: str) -> None:
 @pytest.mark.fault("84")
 @pytest.mark.parametrize("unit", HOSTILE)
 def test_no_pattern_looks_at_the_same_text_over_and_over(unit: str) -> None:
-    """Row 84: a megabyte of it would take a second at most; a quadratic search would take minutes."""
+    """Row 84: at most a second for a megabyte; a quadratic search would take minutes."""
     body = repeated(unit, 100_000 // len(unit))
     began = process_time()
     mend(body)
@@ -826,7 +829,7 @@ def test_no_pattern_looks_at_the_same_text_over_and_over(unit: str) -> None:
 
 @pytest.mark.fault("84")
 def test_a_document_that_is_denser_than_any_feed_is_given_up() -> None:
-    """Row 84: what is repaired has so many pieces and defects for its length and no more."""
+    """Row 84: pieces and defects have a limit for each length."""
     for unit in ("<a></a>", "<b>&</b>", "<a b=c/>12345678901"):
         assert mend(repeated(unit, 3_000)) is not None
         assert mend(repeated(unit, 40_000)) is None
@@ -834,6 +837,6 @@ def test_a_document_that_is_denser_than_any_feed_is_given_up() -> None:
 
 
 def test_a_document_with_defects_without_end_is_given_up() -> None:
-    """Memory stays in proportion to what can be meant."""
+    """Memory is proportional to a plausible document."""
     assert mend(b"<rss>" + b"<" * (MAX_EDITS + 1) + b">") is None
     assert mend(b"<rss>" + b"&" * (MAX_REFERENCES + 1) + b"</rss>") is None

@@ -1,4 +1,4 @@
-"""Feeds whose names are spelt otherwise say what readers see in them; nothing else of them changes."""
+"""Feeds with misspelt names show the contents that readers see; nothing else changes."""
 
 from __future__ import annotations
 
@@ -35,7 +35,6 @@ ITEM = "<item><title>a &amp; b</title><guid>1</guid><pubDate>Mon, 05 Jan 2026 12
 
 
 def respelt(body: str, *repairs: str) -> FeedDocument:
-    """The document, of which these repairs are noted and nothing else."""
     document = parse(body.encode(), URL)
     noted = [note.facts["repairs"] for note in document.notes if note.kind is DocumentRepaired]
     assert noted == [repairs] * bool(repairs)
@@ -51,7 +50,7 @@ def text_of(body: str, *repairs: str) -> str:
 
 @pytest.mark.parametrize("right", [ATOM_NS, ATOM_03_NS, RDF_NS, RSS_10_NS, FH_NS, WELL_KNOWN_PREFIXES["dc"]])
 def test_a_namespace_is_known_by_its_usual_misspellings(right: str) -> None:
-    """docs/repair.md: https, `www.` more or less, capitals, a slash or a hash at the end or none, blanks."""
+    """docs/repair.md: https, `www.` or not, capitals, a final slash or hash, blanks."""
     bare = right.rstrip("/#")
     for written in (bare, f"{bare}/", f"{bare}#", f" {right}", right.upper(), right.lower()):
         assert right_namespace(written) == right
@@ -94,7 +93,7 @@ def test_a_feed_element_in_a_namespace_that_nobody_knows_needs_an_entry() -> Non
 
 
 def test_prefixes_too_are_bound_to_the_right_namespaces() -> None:
-    """Atom, RSS 1.0, RDF; history and links, without which a chain has no older documents."""
+    """Atom, RSS 1.0, RDF, history and links; the last two lead to older documents."""
     body = f'<a:feed xmlns:a="{ATOM_NS}/"><a:title>T</a:title><a:entry><a:id>1</a:id></a:entry></a:feed>'
     assert text_of(body, "namespace") == body.replace("Atom/", "Atom")
 
@@ -113,7 +112,7 @@ def test_prefixes_too_are_bound_to_the_right_namespaces() -> None:
 
 
 def test_a_prefix_that_is_bound_to_nothing_means_what_it_usually_does() -> None:
-    """It is not well-formed, and repaired as undeclared prefixes are."""
+    """It is not well-formed, and repaired like undeclared prefixes."""
     link = '<atom:link rel="next" href="/2"/>'
     document = respelt(f'<rss xmlns:atom=""><channel>{link}{ITEM}</channel></rss>', "prefixes")
 
@@ -121,7 +120,7 @@ def test_a_prefix_that_is_bound_to_nothing_means_what_it_usually_does() -> None:
 
 
 def test_entries_in_another_namespace_than_their_feed_are_entries() -> None:
-    """Of another spelling, of none, of one that nobody knows; in Atom with a prefix as well."""
+    """In a misspelt namespace, none, or an unknown one; in Atom with a prefix as well."""
     for written in ("https://www.w3.org/2005/Atom", "", "urn:x"):
         entry = ENTRY.replace("<entry>", f'<entry xmlns="{written}">')
         document = respelt(f'<feed xmlns="{ATOM_NS}">{entry}</feed>', "namespace")
@@ -135,7 +134,7 @@ def test_entries_in_another_namespace_than_their_feed_are_entries() -> None:
     ['<channel xmlns="urn:x">', f'<channel xmlns="{RSS_10_NS}">', '<r:channel xmlns:r="urn:x">'],
 )
 def test_a_channel_in_a_namespace_is_the_feed(written: str) -> None:
-    """Of RSS, which has none; what stands in it follows."""
+    """RSS has no namespace; the channel's children follow."""
     end = "</r:channel>" if "r:" in written else "</channel>"
     repairs = ("element-names", "namespace") if "r:" in written else ("namespace",)
     document = respelt(f"<rss>{written}<title>T</title>{ITEM}{end}</rss>", *repairs)
@@ -144,7 +143,7 @@ def test_a_channel_in_a_namespace_is_the_feed(written: str) -> None:
 
 
 def test_an_item_with_a_prefix_that_nobody_knows_is_none() -> None:
-    """Readers see none either, wherever it stands."""
+    """Readers see none either, in any place."""
     item = ITEM.replace("<item", '<x:item xmlns:x="urn:x"').replace("</item", "</x:item")
     for body in (
         f"<rss><channel>{item}</channel></rss>",
@@ -157,7 +156,7 @@ def test_an_item_with_a_prefix_that_nobody_knows_is_none() -> None:
 
 
 def test_names_are_known_whatever_their_case() -> None:
-    """Roots, what holds the entries, entries and their children; names of attributes beside those."""
+    """Roots, parents of entries, entries and their children; the attributes' names too."""
     body = '<RSS Version="2.0"><Channel><TITLE>T</TITLE><ITEM>'
     body += '<Title>a</Title><GUID IsPermaLink="false">1</GUID></ITEM></Channel></RSS>'
     assert text_of(body, "element-names") == (
@@ -175,7 +174,7 @@ def test_names_are_known_whatever_their_case() -> None:
 
 
 def test_children_in_another_case_are_found_in_entries_that_are_right_themselves() -> None:
-    """Where the first one has some, or one has no id or date."""
+    """If the first entry has some, or one has no id or date."""
     item = ITEM.replace("pubDate", "pubdate")
     assert slices(respelt(f"<rss><channel>{item}</channel></rss>", "element-names")) == [ITEM.encode()]
     title = ENTRY.replace("title", "TITLE")
@@ -183,14 +182,14 @@ def test_children_in_another_case_are_found_in_entries_that_are_right_themselves
 
 
 def test_children_of_the_feed_in_another_case_are_found_beside_entries_that_are_right() -> None:
-    """Its title, link and dates; of extensions only links and history."""
+    """Its title, link and dates; among extensions only links and history."""
     body = f"<rss><channel><Title>T</Title><lastbuilddate/><x:Title xmlns:x='urn:x'/>{ITEM}</channel></rss>"
     document = respelt(body, "element-names")
     assert [child.name for child in document.head.children] == ["title", "lastBuildDate", "Title"]
 
 
 def test_rss_with_a_prefix_of_an_odd_namespace_of_its_own_is_rss() -> None:
-    """The root, the channel, its children, items and theirs."""
+    """The root, the channel, its children, and items with theirs."""
     body = f"<rss version='2.0'><channel><title>T</title>{ITEM}</channel></rss>"
     prefixed = body.replace("</", "</r:").replace("<", "<r:").replace("<r:/r:", "</r:")
     odd = prefixed.replace("<r:rss", "<r:rss xmlns:r='http://purl.org/rss/2.0/'")
@@ -199,7 +198,7 @@ def test_rss_with_a_prefix_of_an_odd_namespace_of_its_own_is_rss() -> None:
 
 
 def test_what_is_no_name_of_the_feed_stays_as_it_is() -> None:
-    """Text, CDATA sections, comments, references, XHTML, extensions and what stands in all of these."""
+    """Text, CDATA sections, comments, references, XHTML and extensions with all contents."""
     kept = (
         "<title><![CDATA[<Item>&amp;<TITLE>]]>&#38;amp;</title><!-- <Item> <GUID> --><?php <Item> ?>"
         '<content type="xhtml"><div xmlns="http://www.w3.org/1999/xhtml">'
@@ -214,7 +213,7 @@ def test_what_is_no_name_of_the_feed_stays_as_it_is() -> None:
 
 
 def test_entries_are_found_in_whatever_stands_around_them() -> None:
-    """In a wrapper, which leaves with what else is in it; beside others; in RSS, Atom and RDF."""
+    """In a wrapper, which is removed; beside others; in RSS, Atom and RDF."""
     two = ITEM.replace("guid>1", "guid>2")
     document = respelt(
         f"<rss><channel><title>T</title>{ITEM}<items><title>no</title>{two}x</items><ttl>1</ttl></channel></rss>",
@@ -230,7 +229,7 @@ def test_entries_are_found_in_whatever_stands_around_them() -> None:
 
 
 def test_what_a_wrapper_declares_goes_along_with_its_entries() -> None:
-    """Prefixes, language and base; what an entry says itself counts first."""
+    """Prefixes, language and base; the entry's own come first."""
     around = '<items xmlns:x="urn:x" xmlns:y="urn:y" xml:lang="de" xml:base="/a/">'
     item = '<item xmlns:y="urn:own"><guid>1</guid><x:e/></item>'
     document = respelt(f"<rss><channel>{around}{item}</items></channel></rss>", "wrappers")
@@ -243,7 +242,7 @@ def test_what_a_wrapper_declares_goes_along_with_its_entries() -> None:
 
 
 def test_entries_in_an_entry_are_no_further_ones() -> None:
-    """An extension may hold a feed, atom:source what a list gives."""
+    """An extension may hold a feed, and atom:source an entry of a list."""
     inner = f'<x:feed xmlns:x="urn:x"><feed>{ENTRY}</feed></x:feed>'
     entry = ENTRY.replace("</entry>", f"{inner}</entry>").replace("urn:1", "urn:2", 1)
     assert len(respelt(f'<feed xmlns="{ATOM_NS}"><items>{entry}</items></feed>', "wrappers").entries) == 1
@@ -270,7 +269,7 @@ def test_a_root_that_holds_entries_is_put_into_a_feed(body: str, made: str) -> N
 
 
 def test_a_large_document_of_entries_that_are_seen_late_is_read() -> None:
-    """They are not counted as the feed's head."""
+    """Late entries do not count as the feed's head."""
     many = "".join(ITEM.replace("guid>1", f"guid>{n}").replace("a &amp;", "a " * 100) for n in range(10_000))
     for body in (
         f"<rss><channel><x>{many}</x></channel></rss>",
@@ -283,7 +282,7 @@ def test_a_large_document_of_entries_that_are_seen_late_is_read() -> None:
 
 
 def test_an_item_in_atom_becomes_an_entry() -> None:
-    """Title, link, id, dates and text are where readers of Atom look; what has no place is set apart."""
+    """Title, link, id, dates and text go to Atom's places; the rest is set apart."""
     item = (
         "<item><title>a &amp; b</title><link>http://e.org/1?a&amp;b</link><guid isPermaLink='false'>g</guid>"
         "<pubDate>Mon, 05 Jan 2026 12:00:00 GMT</pubDate><description>&lt;p></description>"
@@ -311,7 +310,7 @@ def test_an_item_in_atom_becomes_an_entry() -> None:
 
 
 def test_an_entry_in_rss_becomes_an_item() -> None:
-    """Title, link, guid, date and text; the update instant counts as it is (R10)."""
+    """Title, link, guid, date and text; the update instant stays (R10)."""
     entry = (
         f"<entry xmlns='{ATOM_NS}'><title type='html'>a</title><link rel='self' href='/s'/>"
         "<link href='http://e.org/1'/>"
@@ -338,7 +337,7 @@ def test_an_entry_in_rss_becomes_an_item() -> None:
 
 
 def test_a_foreign_entry_is_dated_and_linked_by_what_it_has() -> None:
-    """dc:date, an update instant alone, a guid that is an address."""
+    """By dc:date, a sole update instant, or a guid with an address."""
     item = f"<item xmlns:dc='{WELL_KNOWN_PREFIXES['dc']}'>"
     item += "<guid>http://e.org/1</guid><dc:date>2026-01-05</dc:date></item>"
     text = text_of(f'<feed xmlns="{ATOM_NS}">{item}</feed>', "element-names", "foreign-entries")
@@ -378,7 +377,6 @@ def declared(namespace: str | None) -> str:
 
 @st.composite
 def children(draw: st.DrawFn, names: dict[str, str], n: int) -> str:
-    """What an entry says, in any order and case."""
     made = []
     for name, inside in names.items():
         spelt = draw(SPELLINGS)(name)
@@ -389,7 +387,7 @@ def children(draw: st.DrawFn, names: dict[str, str], n: int) -> str:
 
 @st.composite
 def entries(draw: st.DrawFn, own: str) -> str:
-    """Three entries, most of the feed's own format."""
+    """Three entries, most in the feed's own format."""
     made = ""
     for n in (3, 2, 1):
         name = draw(st.sampled_from([own, own, own, "item" if own == "entry" else "entry"]))
@@ -416,7 +414,7 @@ def entries(draw: st.DrawFn, own: str) -> str:
 
 @st.composite
 def feeds(draw: st.DrawFn) -> str:
-    """A feed of three entries, as it should not be written."""
+    """A malformed feed of three entries."""
     family = draw(st.sampled_from([Family.ATOM, Family.RSS, Family.RDF]))
     inside = draw(entries("entry" if family is Family.ATOM else "item"))
     channel = draw(SPELLINGS)("channel")
@@ -435,7 +433,7 @@ def feeds(draw: st.DrawFn) -> str:
 
 @given(feeds())
 def test_whatever_feedparser_takes_for_an_entry_is_one(body: str) -> None:
-    """Its title, link and date are seen in what is sent as in what came; each has the date that it gives."""
+    """Its title, link and date stay visible, with feedparser's date."""
     document = parse(body.encode(), URL)
     fragments = fragments_of(document)
     sent = [fragments.sent(n) for n in range(len(document.entries))]
@@ -450,11 +448,11 @@ def test_whatever_feedparser_takes_for_an_entry_is_one(body: str) -> None:
     assert made.count(b"Water") == 3
 
 
-# What it costs
+# Costs
 
 
 def test_documents_with_right_names_are_left_alone() -> None:
-    """What was sent is what is read; nothing is noted."""
+    """They are read unchanged, without notes."""
     for body in (
         f"<rss><channel><title>T</title>{ITEM}</channel></rss>",
         f"<rss><channel><title><![CDATA[<Item>]]></title>{ITEM}</channel></rss>",
@@ -467,7 +465,7 @@ def test_documents_with_right_names_are_left_alone() -> None:
 
 
 def test_a_head_under_other_names_predicts_nothing() -> None:
-    """R0: its links are known when it was read whole."""
+    """R0: its links are known only after the whole document."""
     for body in (
         f'<feed xmlns="{ATOM_NS}/"><link rel="prev-archive" href="/1"/>{ENTRY}',
         f'<rss xmlns:atom="{ATOM_NS}/"><channel><atom:link rel="prev-archive" href="/1"/>{ITEM}',
@@ -477,7 +475,7 @@ def test_a_head_under_other_names_predicts_nothing() -> None:
 
 
 def test_wrappers_do_not_make_much_out_of_little() -> None:
-    """Row 92: what each entry would repeat of them is bounded in all."""
+    """Row 92: the total that entries repeat from them is bounded."""
     many = " ".join(f'xmlns:p{n}="urn:{n}{"x" * 50}"' for n in range(100))
     body = f"<rss><channel><items {many}>{'<item/>' * 50_000}</items></channel></rss>"
     with pytest.raises(ParseError, match="names spelt right, got more") as caught:
@@ -486,7 +484,7 @@ def test_wrappers_do_not_make_much_out_of_little() -> None:
 
 
 def calls(body: bytes) -> int:
-    """How many calls of functions the mend makes."""
+    """Count of function calls in the repair of names."""
     with counted_calls() as calls_made:
         respell(body, max_depth=MAX_DEPTH)
     return calls_made["call"] + calls_made["c_call"]
@@ -502,7 +500,7 @@ def calls(body: bytes) -> int:
     ],
 )
 def test_the_cost_grows_with_the_length(unit: str) -> None:
-    """Row 84: linear, whatever comes: counted, not timed; what is denser than any feed is given up."""
+    """Row 84: linear for any text, by count of calls; a too dense text is given up."""
     small, large = (
         f"<rss><channel>{''.join(unit.replace('{n}', str(n)) for n in range(count))}</channel></rss>".encode()
         for count in (250, 2000)
@@ -512,7 +510,7 @@ def test_the_cost_grows_with_the_length(unit: str) -> None:
 
 @pytest.mark.fault("84")
 def test_a_document_of_nothing_but_odd_names_is_given_up() -> None:
-    """Row 84: it has so many for its length and no more."""
+    """Row 84: odd names have a limit for each length."""
     body = b"<rss><channel>%s</channel></rss>"
     assert respell(body % (b"<Item></Item>" * 5_000), max_depth=MAX_DEPTH) is not None
     assert respell(body % (b"<Item></Item>" * 100_000), max_depth=MAX_DEPTH) is None

@@ -1,8 +1,8 @@
-"""A publisher whose pages an adapter asks for, and what is stored of its feed: no HTTP, no store.
+"""A publisher with an adapter for its pages, and the stored state of its feed, without HTTP or store.
 
 world = CollectedWorld(Script([Ask(page(1))]))
 world.responses[page(1)] = a_page(page(1), "x", "y")
-played = world.collect()                # played.result, played.requests; what it stored and noted stays
+played = world.collect()                # played.result, played.requests; stored documents and notes stay
 world.fetched                           # the URLs that were asked for, in order
 """
 
@@ -57,11 +57,9 @@ _A = TypeVar("_A", bound=Adapter)
 NOW = 1_750_000_000.0
 HOUR, DAY, WEEK = 3600.0, 86_400.0, 7 * 86_400.0
 TOP = ("t1", "t2", "t3")
-"""Entries of the subscription document."""
 
 
 def page(number: int) -> str:
-    """The URL of a page."""
     return page_url(FEED, page=number)
 
 
@@ -81,7 +79,6 @@ def a_page(
     dates: Sequence[float | None] = (),
     body_bytes: int = 1000,
 ) -> FreshDocument:
-    """A page that comes under a URL, with entries of these names."""
     arrival = an_arrival(
         url,
         final_url=final_url,
@@ -95,14 +92,14 @@ def a_page(
 
 
 def an_outcome(**found: Any) -> AdapterOutcome:
-    """What an adapter comes to: all is read, unless told otherwise."""
+    """An adapter's outcome: all pages read, by default."""
     return AdapterOutcome(**{"is_honoured": True, **found})
 
 
 class Script:
-    """An adapter that asks its questions round by round, whatever the answers, and then has its outcome.
+    """An adapter that asks its questions round by round, for any answers.
 
-    `news` are the questions of a look for news; without them it asks the same.
+    `news`: questions of a look for news; by default the same.
     """
 
     name = "script"
@@ -134,12 +131,10 @@ class Script:
 
 
 class CollectedWorld(Generic[_A]):
-    """One feed: its publisher, what is stored of it, and the time."""
-
     def __init__(self, adapter: _A, **settings: Any) -> None:
         self.adapter = adapter
         self.responses: dict[str, Response | Callable[[int], Response]] = {}
-        """By URL; a function gets how many requests there were for it before. Without one: 404."""
+        """By URL; a function gets the count of earlier requests for it. Other URLs: 404."""
         self.settings = Settings(**{"limits": LIMITS, **settings})
         self.feed_url = FEED
         self.collection = Collection()
@@ -154,17 +149,16 @@ class CollectedWorld(Generic[_A]):
         self.under_way: list[str] = []
         self.most_under_way = 0
         self.order: Callable[[int], int] = lambda _count: 0
-        """Which of so many requests under way ends next."""
+        """Index of the next request to end, from the count under way."""
         self.most_responses = 1 << 20
-        """So many come before the time of the walk is over."""
+        """Responses before the time of the walk is over."""
         self.come: dict[str, FreshDocument] = {}
         self.let_go: set[str] = set()
-        """URLs of what had come and was not kept when the walk ended."""
+        """URLs of arrived documents dropped at the end of the walk."""
 
-    # What a test does
+    # Called by tests
 
     def publish(self, *names: str, dates: Sequence[float | None] = (), **changes: Any) -> None:
-        """Have another subscription document."""
         self.rows = [row for row in self.rows if row.role is not Role.SUBSCRIPTION]
         self.store(a_page(FEED, *names, dates=dates), Role.SUBSCRIPTION, 0, number=1)
         marks = Marks(generator=self.adapter.name, last_id=names[-1] if names else "").written()
@@ -173,7 +167,6 @@ class CollectedWorld(Generic[_A]):
     def store(
         self, fresh: FreshDocument, role: Role, rank: int | None, *, number: int = 0, **changes: Any
     ) -> int:
-        """Store a document; return its number."""
         arrival = fresh.arrival
         number = number or 1 + max(row.id for row in self.rows)
         self.rows = [row for row in self.rows if row.id != number]
@@ -195,7 +188,7 @@ class CollectedWorld(Generic[_A]):
         self.rows = [dataclasses.replace(row, **changes) if row.id == number else row for row in self.rows]
 
     def attempt(self, **changes: Any) -> Collecting | None:
-        """Return what collects the feed; `changes` are fields of `SubscriptionState` and `RefreshRequest`."""
+        """`changes` are fields of `SubscriptionState` and `RefreshRequest`."""
         of_request = {field.name for field in dataclasses.fields(RefreshRequest)}
         request = {name: changes.pop(name) for name in of_request & changes.keys()}
         feed = a_feed(
@@ -217,7 +210,7 @@ class CollectedWorld(Generic[_A]):
         return Collecting.of(self.basis, self.rows, a_subscription(**values))
 
     def collect(self, **changes: Any) -> Conversation[WalkResult]:
-        """Collect what is due, and keep what that comes to."""
+        """Collect all due pages, and store the result."""
         collecting = self.attempt(**changes)
         assert collecting is not None, "no adapter fits"
         self.fetched.clear()
@@ -229,7 +222,6 @@ class CollectedWorld(Generic[_A]):
         return played
 
     def fail(self, url: str, *, retry_seconds: float, reason: str = "publisher-status") -> None:
-        """Note that a page could not be had, and when it is tried again."""
         self.missing[url] = Attempt(
             url=url,
             reason=reason,
@@ -242,13 +234,11 @@ class CollectedWorld(Generic[_A]):
 
     @property
     def pages(self) -> list[str]:
-        """The URLs of the stored pages."""
         return sorted(row.url for row in self.rows if row.role is Role.PAGE)
 
-    # What it answers
+    # Answers to requests
 
     def answer(self, request: CoreRequest[Any]) -> Any:
-        """Return the answer to a request of the conversation."""
         match request:
             case NextEvent():
                 return self._next_event()
@@ -264,7 +254,7 @@ class CollectedWorld(Generic[_A]):
                 return self._do(request)
 
     def _do(self, request: CoreRequest[Any]) -> None:
-        """Do what has no answer."""
+        """Run a request without an answer."""
         match request:
             case FetchPage(url=url):
                 self.under_way.append(url)

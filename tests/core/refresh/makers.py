@@ -1,4 +1,4 @@
-"""What a refresh works with, made by hand; a test names what it is about, the rest has defaults."""
+"""Inputs of a refresh, with defaults for everything a test does not name."""
 
 from __future__ import annotations
 
@@ -27,12 +27,11 @@ UNAVAILABLE: Final = Failure(slug="publisher-status", publisher_status=503)
 
 
 def archive(number: int | str) -> str:
-    """The URL of an archive document; the newest has the highest number."""
+    """URL of an archive document; the newest has the highest number."""
     return f"{O}/archive/{number}"
 
 
 def a_feed(**changes: Any) -> StoredFeed:
-    """A feed of which nothing is published yet."""
     values: dict[str, Any] = {
         "id": 1,
         "url": FEED,
@@ -58,12 +57,12 @@ def a_feed(**changes: Any) -> StoredFeed:
 
 
 def a_published_feed(state: State, **changes: Any) -> StoredFeed:
-    """A feed of which an earlier refresh came to its end."""
+    """A feed published by an earlier refresh."""
     return a_feed(**{"state": state, "digest": b"published", **changes})
 
 
 def a_row(arrival: Arrival, number: int, **changes: Any) -> StoredDocument:
-    """A document as it is stored: an archive, attached by its number and settled, if nothing else is said."""
+    """A stored document; by default an archive, attached by its number and settled."""
     values: dict[str, Any] = {
         "id": number,
         "url": arrival.url,
@@ -96,7 +95,6 @@ def a_row(arrival: Arrival, number: int, **changes: Any) -> StoredDocument:
 
 
 def a_fresh(arrival: Arrival, **changes: Any) -> FreshDocument:
-    """A document that has just been fetched."""
     values: dict[str, Any] = {
         "arrival": arrival,
         "kind": Kind.PLAIN,
@@ -108,7 +106,7 @@ def a_fresh(arrival: Arrival, **changes: Any) -> FreshDocument:
 
 
 def an_attempt(url: str, *, wait_seconds: float = HOUR, **changes: Any) -> Attempt:
-    """A document that could not be had, just now, and is tried again after so many seconds."""
+    """A document that failed just now and waits so many seconds."""
     values: dict[str, Any] = {
         "url": url,
         "reason": "publisher-status",
@@ -130,7 +128,7 @@ def a_basis(
     offers: Iterable[Any] = (),
     **asked: Any,
 ) -> Basis:
-    """What a refresh works with; `asked` are fields of `RefreshRequest`."""
+    """Input of a refresh; `asked` are fields of `RefreshRequest`."""
     return Basis(
         feed=a_feed() if feed is None else feed,
         missing={attempt.url: attempt for attempt in missing},
@@ -144,7 +142,7 @@ def a_basis(
 
 
 def a_subscription(arrival: Arrival | None = None, **changes: Any) -> SubscriptionState:
-    """The subscription document of a chain: it has just come, with news, if nothing else is said."""
+    """A chain's subscription document; by default it has just arrived with news."""
     values: dict[str, Any] = {
         "arrival": an_arrival(FEED) if arrival is None else arrival,
         "kind": Kind.ARCHIVED,

@@ -3,7 +3,7 @@
 played = play(collecting.run(), answer)     # `answer` returns the answer to each request
 played.result, played.requests
 
-A `Conversation` stops where `answer` returns `LATER`: the test gives that answer itself (`reply`).
+A `Conversation` stops when `answer` returns `LATER`; then the test gives the answer itself (`reply`).
 """
 
 from __future__ import annotations
@@ -17,15 +17,14 @@ _T = TypeVar("_T")
 _R = TypeVar("_R", bound=CoreRequest[Any])
 MOST_REQUESTS: Final = 10_000
 LATER: Final = object()
-"""In place of an answer: the test gives it itself."""
+"""Returned in place of an answer that the test gives itself."""
 
 
 class Conversation(Generic[_T]):
-    """A conversation that goes on until its end, or until a request that is answered later."""
+    """A conversation that runs to its end, or to a request with a later answer."""
 
     def __init__(self, talk: Talk[_T], answer: Callable[[CoreRequest[Any]], Any]) -> None:
         self.requests: list[CoreRequest[Any]] = []
-        """All that it has asked for, in their order."""
         self.is_over = False
         self._talk = talk
         self._answer = answer
@@ -34,16 +33,14 @@ class Conversation(Generic[_T]):
 
     @property
     def result(self) -> _T:
-        """How it ended."""
         assert self.is_over, f"it waits for the answer to {self.requests[-1]}"
         return self._results[0]
 
     def of(self, kind: type[_R]) -> list[_R]:
-        """Return the requests of a kind."""
         return [request for request in self.requests if isinstance(request, kind)]
 
     def reply(self, answer: Any) -> None:
-        """Answer the last request, and those that follow."""
+        """Answer the last request and the following ones."""
         try:
             while answer is not LATER:
                 self.requests.append(self._talk.send(answer))
@@ -55,7 +52,6 @@ class Conversation(Generic[_T]):
 
 
 def play(talk: Talk[_T], answer: Callable[[CoreRequest[Any]], Any]) -> Conversation[_T]:
-    """Answer each request of a conversation until it ends."""
     conversation = Conversation(talk, answer)
     assert conversation.is_over, "no answer is left to the test"
     return conversation

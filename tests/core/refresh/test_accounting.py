@@ -1,4 +1,4 @@
-"""Which entries have left an archive for nobody knows where, and which document tells (R35)."""
+"""Entries that left an archive for an unknown place, and the document with the answer (R35)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from wholefeed.core.text.dates import DAY_SECONDS, WEEK_SECONDS
 
 DAY: Final = DAY_SECONDS + 3600
 OLD: Final = NOW - 100 * DAY_SECONDS
-"""When documents were fetched, and looked at, before all that is told here."""
+"""Epoch seconds of the last fetch and look before each test."""
 KNOWN: Final = Shifts(runs=2, ran_at=NOW, passed_at=NOW)
 
 
@@ -27,12 +27,11 @@ def ids(names: str) -> frozenset[EntryId]:
 
 
 def url(number: int) -> str:
-    """The archive documents, the newest first."""
     return f"http://o.test/archive/{number}"
 
 
 class Account:
-    """An account of archives, each named by its number; entries have names of one letter."""
+    """An account of archives by number; entries have one-letter names."""
 
     def __init__(
         self, shifts: Shifts | None = None, doubtful: str = "", *, now: float = NOW, **how: bool
@@ -69,7 +68,7 @@ class Account:
 
 
 def test_a_document_that_loses_nothing_asks_for_no_other() -> None:
-    """R13, R35: an archive that grows is no sign of anything."""
+    """R13, R35: growth of an archive proves nothing."""
     account = Account()
     assert account.changed(1, left="", held="ab") is AccountVerdict.IDLE
     assert not account.asks(2)
@@ -79,7 +78,7 @@ def test_a_document_that_loses_nothing_asks_for_no_other() -> None:
 
 
 def test_the_next_older_document_tells_where_an_entry_is() -> None:
-    """R35: one after the other, while each has changed and loses entries in its turn."""
+    """R35: one after another, while each has changed and lost entries."""
     account = Account()
     assert account.changed(1, left="c", held="ed") is AccountVerdict.OPEN
     assert account.asks(2)
@@ -92,7 +91,7 @@ def test_the_next_older_document_tells_where_an_entry_is() -> None:
 
 
 def test_a_document_that_is_as_it_was_ends_the_search() -> None:
-    """R8, R35: nothing has moved into it, nor past it: what it does not hold was deleted."""
+    """R8, R35: nothing moved into or past it, so lost entries were deleted."""
     account = Account()
     assert account.changed(1, left="c", held="ed") is AccountVerdict.OPEN
     assert account.unchanged(2) is AccountVerdict.CLOSED
@@ -100,7 +99,7 @@ def test_a_document_that_is_as_it_was_ends_the_search() -> None:
 
 
 def test_the_end_of_the_chain_ends_the_search() -> None:
-    """R8, R35: the oldest archive has lost an entry, so it was deleted."""
+    """R8, R35: an entry lost by the oldest archive was deleted."""
     account = Account()
     assert account.changed(1, left="a", held="b") is AccountVerdict.OPEN
     assert account.end() is AccountVerdict.CLOSED
@@ -108,7 +107,7 @@ def test_the_end_of_the_chain_ends_the_search() -> None:
 
 
 def test_what_several_documents_lose_may_stand_far_behind() -> None:
-    """R35: of more new entries than an archive holds, none stays where it was, nor in the next one."""
+    """R35: with more new entries than an archive holds, every entry moves past the next archive."""
     account = Account()
     assert account.changed(1, left="fe", held="hg", gap=True) is AccountVerdict.OPEN
     assert account.changed(2, left="dc", held="ji", gap=True) is AccountVerdict.OPEN
@@ -118,7 +117,7 @@ def test_what_several_documents_lose_may_stand_far_behind() -> None:
 
 
 def test_what_moved_up_is_accounted_for() -> None:
-    """R35: after a deletion each archive takes the newest entry of the next one."""
+    """R35: after a deletion each archive gets the newest entry of the next one."""
     account = Account()
     assert account.changed(1, left="e", held="fd") is AccountVerdict.OPEN
     assert account.changed(2, left="d", held="cb") is AccountVerdict.OPEN
@@ -131,7 +130,7 @@ def test_what_moved_up_is_accounted_for() -> None:
 
 
 def test_what_cannot_be_had_breaks_the_pass_off() -> None:
-    """R14, R35: the entries stay; it is tried again in its time, and what was looked at is not."""
+    """R14, R35: the entries stay; only the failed document is tried again, in its time."""
     account = Account()
     account.changed(1, left="c", held="ed")
     assert account.changed(2, left="b", held="c") is AccountVerdict.OPEN
@@ -152,7 +151,7 @@ def test_what_cannot_be_had_breaks_the_pass_off() -> None:
 
 
 def test_a_document_that_stays_away_is_counted() -> None:
-    """R14: the pauses grow with each attempt; a person's refresh waits for none."""
+    """R14: the pauses grow with each attempt; a person's refresh skips them."""
     first = Account()
     first.changed(1, left="c", held="ed")
     first.missed(2)
@@ -166,7 +165,7 @@ def test_a_document_that_stays_away_is_counted() -> None:
 
 
 def test_what_leaves_while_a_pass_waits_is_looked_for_everywhere() -> None:
-    """R35: documents that were read before an entry left say nothing of it."""
+    """R35: documents read before an entry left prove nothing about it."""
     first = Account()
     first.changed(1, left="c", held="ed")
     first.changed(2, left="b", held="c")
@@ -183,7 +182,7 @@ def test_what_leaves_while_a_pass_waits_is_looked_for_everywhere() -> None:
 
 
 def test_an_unchanged_document_tells_nothing_of_what_left_an_older_one() -> None:
-    """R35: it ends the search behind the oldest document that lost what is looked for."""
+    """R35: it ends the search only after the oldest document that lost the entry."""
     account = Account(Shifts(left=url(2), since=NOW - DAY, passed_at=NOW - DAY), "c")
     assert account.asks(1)
     assert account.unchanged(1) is AccountVerdict.OPEN
@@ -193,7 +192,7 @@ def test_an_unchanged_document_tells_nothing_of_what_left_an_older_one() -> None
 
 
 def test_a_document_that_was_read_after_an_entry_had_left_tells_nothing_of_it() -> None:
-    """R35: it may have been moved past in between."""
+    """R35: the entry may have moved past it in between."""
     account = Account(Shifts(left=url(1), since=NOW - DAY, passed_at=NOW - DAY), "c")
     assert account.changed(1, left="", held="ed") is AccountVerdict.OPEN
     assert account.unchanged(2, NOW - 3600) is AccountVerdict.OPEN
@@ -202,7 +201,7 @@ def test_a_document_that_was_read_after_an_entry_had_left_tells_nothing_of_it() 
 
 
 def test_a_chain_that_was_renamed_is_asked_to_its_end() -> None:
-    """R35: where no document of the path is known to have lost anything."""
+    """R35: if no document of the path is known to have lost entries."""
     account = Account(Shifts(left="http://o.test/old"), "c")
     assert account.unchanged(1) is AccountVerdict.OPEN
     assert account.unchanged(2) is AccountVerdict.OPEN
@@ -211,7 +210,7 @@ def test_a_chain_that_was_renamed_is_asked_to_its_end() -> None:
 
 
 def test_what_stands_somewhere_again_needs_no_pass() -> None:
-    """R35: nothing is doubtful any more."""
+    """R35: no entry is doubtful any more."""
     account = Account(Shifts(left=url(1), runs=1, ran_at=NOW))
     assert not account.asks(1)
     account.passed(1)
@@ -220,7 +219,7 @@ def test_what_stands_somewhere_again_needs_no_pass() -> None:
 
 
 def test_too_much_that_waits_is_stored_meanwhile() -> None:
-    """R35: what leaves it is doubtful until the pass has ended; a kill in between costs no request twice."""
+    """R35: their departed entries are doubtful until the pass ends; a kill repeats no request."""
     account = Account()
     account.changed(1, left="c", held="ed")
     account.account.mark_doubtful()
@@ -238,7 +237,7 @@ def test_too_much_that_waits_is_stored_meanwhile() -> None:
 
 
 def test_a_pass_is_made_once_a_day() -> None:
-    """R35: what leaves an archive in between stays as remembered."""
+    """R35: until then, entries that left an archive stay remembered."""
     account = Account(Shifts(passed_at=NOW - DAY_SECONDS + 1))
     assert account.changed(1, left="c", held="ed") is AccountVerdict.OPEN
     assert not account.asks(2)
@@ -249,7 +248,7 @@ def test_a_pass_is_made_once_a_day() -> None:
 
 
 def test_two_passes_through_three_archives_tell_that_a_feed_shifts() -> None:
-    """R35: then a pass is made once a week, and sooner only where new entries may stand behind."""
+    """R35: then a pass runs once a week, and sooner only if new entries may follow."""
     first = run_through(Shifts())
     assert not first.is_known(NOW)
     second = run_through(first, now=NOW + DAY)
@@ -268,7 +267,7 @@ def run_through(shifts: Shifts, now: float = NOW) -> Shifts:
 
 
 def test_a_pass_in_which_nothing_moves_ends_that_knowledge() -> None:
-    """R35: a publisher may have mended its archives; and of a month ago nothing is known."""
+    """R35: a publisher may repair its archives; findings last a month."""
     account = Account(KNOWN, now=NOW + WEEK_SECONDS)
     account.changed(1, left="c", held="ed")
     account.unchanged(2)
@@ -278,7 +277,7 @@ def test_a_pass_in_which_nothing_moves_ends_that_knowledge() -> None:
 
 
 def test_new_entries_behind_a_gap_are_not_waited_for() -> None:
-    """R35: an archive that has none of its entries any more is followed by others that nobody has seen."""
+    """R35: unseen archives follow one that shares no entry with its former state."""
     account = Account(KNOWN, "x", now=NOW + DAY)
     assert account.changed(1, left="cb", held="ed", gap=True) is AccountVerdict.OPEN
     assert account.asks(2)
@@ -288,7 +287,7 @@ def test_new_entries_behind_a_gap_are_not_waited_for() -> None:
 
 
 def test_a_full_refresh_is_no_pass() -> None:
-    """R14, R35: it asks for everything at any time, and what is doubtful is known after it."""
+    """R14, R35: it asks for everything, and settles doubtful entries."""
     account = Account(Shifts(passed_at=NOW, left=url(1), since=NOW), "c", is_full=True)
     assert account.asks(1)
     account.changed(1, left="d", held="e")
@@ -300,25 +299,23 @@ def test_a_full_refresh_is_no_pass() -> None:
 
 @pytest.mark.parametrize("field", ["passed_at", "ran_at", "broken_at"])
 def test_what_a_wrong_clock_has_noted_puts_nothing_off(field: str) -> None:
-    """Row 73 of docs/faults.md: an instant that lies ahead was noted by a clock that ran ahead."""
+    """Row 73 of docs/faults.md: a clock that ran ahead noted a future instant."""
     values: dict[str, Any] = {"runs": 2, "ran_at": NOW, "next_at": NOW + 10**9, field: NOW + 10**8}
     assert Shifts(**values).may_pass(NOW)
 
 
 def test_what_is_known_is_written_as_json() -> None:
-    """What another version knew more is left out."""
+    """Unknown members from another version are left out."""
     known = Shifts(passed_at=NOW, left=url(1), runs=1)
     assert Shifts.read(known.written()) == known
     assert Shifts().written() == "{}"
     assert Shifts.read('{"runs": 1, "later": 2}') == Shifts(runs=1)
 
 
-# A publisher whose archives shift, and whatever happens to it
+# A publisher with shifting archives, and any events
 
 
 class Shifting:
-    """Posts of which each archive has four, the first one the newest; the feed has the newest three."""
-
     def __init__(self, chance: random.Random) -> None:
         self.chance = chance
         self.posts = list(range(chance.randint(5, 30)))
@@ -337,7 +334,6 @@ class Shifting:
         }
 
     def go_on(self) -> None:
-        """Let a day pass."""
         chance, last = self.chance, max(self.posts, default=0)
         for _ in range(chance.choice([0, 1, 1, 1, 2, 4, 9])):
             last += 1
@@ -366,9 +362,9 @@ FAILURES: Final = [
 @pytest.mark.parametrize("seed", range(60))
 @pytest.mark.fault("158", "159")
 def test_nothing_that_is_not_deleted_ever_vanishes(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """R25, R35: whatever fails, and wherever a refresh is killed; and what was deleted leaves in the end.
+    """R25, R35: for any failure and any kill; deleted entries leave in the end.
 
-    In each third story few documents may wait, and are stored before it is known what has left them.
+    In every third story few documents may wait, so they are stored before the pass ends.
     """
     set_constant(monkeypatch, "MOST_WAITING", 64 if seed % 3 else 3)
     chance = random.Random(seed)

@@ -1,4 +1,6 @@
-"""Archive documents on a walk: which stored ones are fetched again, what a response means, what is kept."""
+"""Archive documents on a walk: which stored ones are fetched again, the meaning of responses, and the stored
+result.
+"""
 
 from __future__ import annotations
 
@@ -59,7 +61,7 @@ MEMENTO: Final[dict[str, Any]] = {"origin": Origin.MEMENTO, "memento": COPY}
 
 
 def an_archive(number: int, *entries: str, **changes: Any) -> Arrival:
-    """An archive document that leads to the next lower number; its body is told by its entries."""
+    """Links to the next lower number; its entries make its body."""
     names = entries or (f"e{number}",)
     older = archive(number - 1) if number > 1 else None
     return an_arrival(
@@ -71,13 +73,13 @@ def an_archive(number: int, *entries: str, **changes: Any) -> Arrival:
 
 
 def store_chain(length: int, at: int = 0, **changes: Any) -> list[StoredDocument]:
-    """A settled chain as it is stored, newest first, of which one document is otherwise."""
+    """A stored, settled chain, newest first, with one different document."""
     rows = [a_row(an_archive(n), n, rank=length - n) for n in range(length, 0, -1)]
     return [dataclasses.replace(row, **changes) if row.id == at else row for row in rows]
 
 
 def an_error(number: int, *, is_over: bool = False, **changes: Any) -> Attempt:
-    """An archive that could not be had; `is_over`: it is tried again now."""
+    """A failed archive; `is_over`: it is tried again now."""
     return an_attempt(archive(number), wait_seconds=-1.0 if is_over else HOUR, **changes)
 
 
@@ -131,7 +133,7 @@ def test_which_stored_archives_are_fetched_again(
 
 
 def test_one_that_came_in_another_format_is_missing_until_its_time() -> None:
-    """R23: whatever is stored of it."""
+    """R23: for any stored copy."""
     walk = a_walk(an_arrival(FEED, archive(2)), stored=store_chain(2), missing=[an_error(2, **OTHERWISE)])
     assert walk.ending is not None
     assert walk.ending.notes[0] == DocumentUnavailable(archive(2), reason=FormatMismatch.slug)
@@ -142,11 +144,10 @@ def test_one_that_came_in_another_format_is_missing_until_its_time() -> None:
     assert (walk.ending, walk.fetched) == (TRUE_END, [])
 
 
-# What a response means
+# The meaning of a response
 
 
 def walk_over(at: int, **changes: Any) -> WalkPlayer:
-    """Walk to a stored archive that is asked for."""
     missing = [an_error(at, is_over=True)] if "memento" in changes else changes.pop("missing", [])
     rows = store_chain(3, at, **(changes or OPEN))
     walk = a_walk(an_arrival(FEED, archive(3)), stored=rows, missing=missing, looks_ahead=False)
@@ -168,7 +169,7 @@ def test_one_that_is_as_it_was_is_settled_behind_the_newest(at: int, is_settled:
     ("failure", "touched"), [(GONE, [(2, None)]), (UNAVAILABLE, [])], ids=["gone", "unavailable"]
 )
 def test_one_that_fails_serves_as_it_is_stored(failure: Any, touched: list[tuple[int, None]]) -> None:
-    """R13; docs/faults.md row 53: one that is gone was looked at, and is settled by nothing."""
+    """R13; docs/faults.md row 53: a gone archive is looked at, not settled."""
     walk = walk_over(2)
     walk.failed(archive(2), failure)
     found = [(each.document, each.is_settled) for each in walk.requests if isinstance(each, Touch)]
@@ -178,7 +179,7 @@ def test_one_that_fails_serves_as_it_is_stored(failure: Any, touched: list[tuple
 
 
 def test_one_that_has_changed_replaces_the_stored_one() -> None:
-    """R13: RFC 5005 forbids it, so it is noted."""
+    """R13: RFC 5005 forbids the change, so a note names it."""
     walk = walk_over(2)
     walk.came(an_archive(2, "other"))
     (placement,) = walk.store.kept
@@ -189,7 +190,7 @@ def test_one_that_has_changed_replaces_the_stored_one() -> None:
 
 
 def test_one_that_comes_as_it_was_is_no_change() -> None:
-    """R13: some publishers know no conditions."""
+    """R13: some publishers ignore conditions."""
     walk = walk_over(2)
     walk.came(an_archive(2))
     assert (walk.kept, walk.walked.notes) == ([archive(2)], [])
@@ -197,7 +198,7 @@ def test_one_that_comes_as_it_was_is_no_change() -> None:
 
 
 def test_one_that_broke_off_replaces_no_whole_one() -> None:
-    """docs/faults.md row 49: the stored one serves, and is not asked for again in this refresh."""
+    """docs/faults.md row 49: the stored copy serves for this refresh."""
     walk = walk_over(2)
     walk.came(is_truncated(a_fresh(an_archive(2, "half"))))
     assert (walk.store.dropped, walk.kept) == ([archive(2)], [])
@@ -213,7 +214,7 @@ def test_one_that_broke_off_replaces_one_that_did() -> None:
 
 
 def test_an_error_changes_nothing_of_one_in_another_format() -> None:
-    """R23: it is missing for its format, as before."""
+    """R23: it stays missing for its format."""
     walk = walk_over(3, family=Family.RSS)
     walk.failed(archive(3), UNAVAILABLE)
     note = DocumentUnavailable(archive(3), reason=FormatMismatch.slug)
@@ -228,7 +229,7 @@ def test_an_error_changes_nothing_of_one_in_another_format() -> None:
     ids=["gone", "unavailable", "another format"],
 )
 def test_a_copy_serves_where_its_publisher_does_not_give_the_document(answer: Any) -> None:
-    """R33: the feed is partial while it stands, and nobody takes it for looked at."""
+    """R33: the feed is partial, and the copy does not count as looked at."""
     walk = walk_over(2, **MEMENTO)
     finish(walk, lambda _url: answer)
     assert (walk.ending, walk.walked.path, walk.kept) == (TRUE_END, [3, 2, 1], [])
@@ -243,13 +244,12 @@ def test_the_publisher_s_own_document_replaces_a_copy_even_with_the_same_body() 
     assert (walk.kept, walk.walked.notes) == ([archive(2)], [])
 
 
-# Where entries are that have left an archive (R35)
+# The new places of entries that left an archive (R35)
 
 A_WEEK_AGO: dict[str, Any] = {"fetched_at": NOW - WEEK, "checked_at": NOW - WEEK}
 
 
 def walk_with_departure(*left: str, at: int = 3, length: int = 3, **options: Any) -> WalkPlayer:
-    """Walk past the newest archive, which has lost entries."""
     rows = [dataclasses.replace(row, **A_WEEK_AGO) for row in store_chain(length, at, is_settled=False)]
     store = WalkStore()
     store.departures = {at: Departure(frozenset(map(entry_id, left)))}
@@ -259,7 +259,7 @@ def walk_with_departure(*left: str, at: int = 3, length: int = 3, **options: Any
 
 
 def test_what_has_changed_waits_until_its_entries_are_found() -> None:
-    """R35: the next archive is asked for, and both are stored in one transaction."""
+    """R35: the next archive is fetched, and one transaction stores both."""
     walk = walk_with_departure("e3")
     assert (walk.fetching, walk.kept) == ([archive(2)], [])
     walk.came(an_archive(2, "e3", "e2"))
@@ -271,7 +271,7 @@ def test_what_has_changed_waits_until_its_entries_are_found() -> None:
 
 
 def test_what_has_changed_is_stored_where_the_next_is_as_it_was() -> None:
-    """R35: nothing has moved into it, so the entry was deleted."""
+    """R35: no entry moved there, so it was deleted."""
     walk = walk_with_departure("e3")
     walk.unchanged(archive(2))
     assert (walk.kept, walk.fetched) == ([archive(3)], [archive(3), archive(2)])
@@ -280,13 +280,13 @@ def test_what_has_changed_is_stored_where_the_next_is_as_it_was() -> None:
 
 
 def test_what_has_changed_is_stored_at_the_end_of_the_chain() -> None:
-    """R35: behind the last archive there is nothing that it can have moved to."""
+    """R35: nothing after the last archive can have the entry."""
     walk = walk_with_departure("e1", at=1, length=1)
     assert (walk.ending, walk.kept, walk.walked.path) == (TRUE_END, [archive(1)], [1001])
 
 
 def test_where_the_next_cannot_be_had_the_entries_stay() -> None:
-    """R35: as remembered, and doubtful, until somebody can tell; that is noted first."""
+    """R35: as remembered and doubtful, until a pass settles them; noted first."""
     walk = walk_with_departure("e3")
     walk.failed(archive(2), UNAVAILABLE)
     (placement,) = walk.store.kept
@@ -301,7 +301,7 @@ def test_where_the_next_cannot_be_had_the_entries_stay() -> None:
 
 
 def test_a_hole_in_the_chain_leaves_the_entries_too() -> None:
-    """R35, R34: they may stand in what is missing."""
+    """R35, R34: the missing document may have them."""
     walk = a_walk(
         an_arrival(FEED, archive(3)),
         stored=[a_row(an_archive(3), 3, **{**A_WEEK_AGO, "is_settled": False})],
@@ -337,19 +337,19 @@ def test_doubtful_entries_are_looked_for_and_leave_when_nobody_has_them() -> Non
 
 
 def test_nobody_is_asked_what_is_doubtful_where_nothing_is() -> None:
-    """R35: the store is left alone."""
+    """R35: the store gets no question."""
     assert a_walk(an_arrival(FEED, archive(3)), stored=store_chain(3)).requests == []
 
 
 def test_a_feed_that_shifts_is_told_as_such_once() -> None:
-    """R35: and not archive by archive."""
+    """R35: not for each archive."""
     shifts = Shifts(runs=2, ran_at=NOW - DAY, passed_at=NOW - DAY)
     walk = walk_with_departure("e3", feed=a_feed(shifts=shifts.written()))
     assert [note.kind for note in walk.walked.notes] == [ArchivesShift]
 
 
 def test_no_more_than_so_many_documents_wait() -> None:
-    """R35: what is stored meanwhile stays as remembered, and the walk goes on."""
+    """R35: documents stored early leave their entries remembered; the walk goes on."""
     length = MOST_WAITING + 2
     walk = walk_with_departure("lost", at=length, length=length)
     for number in range(length - 1, 1, -1):
@@ -361,14 +361,14 @@ def test_no_more_than_so_many_documents_wait() -> None:
 
 
 def test_a_changed_archive_is_stored_before_the_next_is_chosen() -> None:
-    """R35: whether that one is asked for depends on what has left this one."""
+    """R35: its lost entries decide whether the next archive is fetched."""
     walk = walk_with_departure()
     assert walk.told == [Fetch, Depart, KeepDocument]
     assert (walk.ending, walk.fetched) == (TRUE_END, [archive(3)])
 
 
 def test_an_account_counts_a_copy_for_nothing() -> None:
-    """R35, R33: an old copy cannot tell where entries are today."""
+    """R35, R33: it does not show the present place of entries."""
     rows = [dataclasses.replace(row, **A_WEEK_AGO) for row in store_chain(3, 3, is_settled=False)]
     rows[1] = dataclasses.replace(rows[1], **MEMENTO)
     store = WalkStore()
@@ -388,7 +388,7 @@ def test_what_does_not_join_is_dropped_and_nothing_else() -> None:
 
 
 def test_an_account_that_is_open_behind_a_hole_names_the_document_that_is_missing() -> None:
-    """R34, R35: it is what may have the entries, and its failure says when it is asked for again."""
+    """R34, R35: it may have the entries, and its failure sets the next attempt."""
     rows = [row for row in store_chain(4) if row.id != 3]
     store = WalkStore()
     store.departures = {2: Departure(frozenset([entry_id("gone")]))}

@@ -1,4 +1,4 @@
-"""What a refresh notes of documents that could not be had."""
+"""The notes of a refresh about failed documents."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def attempted(
 
 
 def test_failures_count_up_and_keep_the_time_of_the_first() -> None:
-    """R14, R16: a gap stays visible, and its pseudo-entry is dated at the first failure."""
+    """R14, R16: a gap's pseudo-entry keeps the date of the first failure."""
     first = attempted(TIMEOUT)
     assert first == Attempt(
         url=URL, reason="timeout", status=None, attempts=1, first_at=NOW, last_at=NOW, next_at=NOW + 60
@@ -47,13 +47,13 @@ def test_what_was_had_and_is_not_whole_is_tried_again_in_the_usual_time() -> Non
 
 
 def test_the_subscription_document_is_left_alone_longer_where_it_is_closed_to_us() -> None:
-    """R14: for a day; any other document is tried again in the usual time."""
+    """R14: for a day; others for the usual time."""
     own, other = attempted(CLOSED, url=SUBSCRIPTION_ATTEMPT), attempted(CLOSED)
     assert (own.next_at, other.next_at) == (NOW + DAY, NOW + HOUR)
 
 
 def test_nothing_waits_where_a_person_insists() -> None:
-    """R14: what failed before is tried at once."""
+    """R14: failed documents are tried at once."""
     missing = [an_attempt(URL)]
     assert a_basis(missing=missing).waits(URL)
     assert not a_basis(missing=missing).waits(archive(2))

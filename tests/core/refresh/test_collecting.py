@@ -1,4 +1,4 @@
-"""`wholefeed.core.refresh.collecting`: which pages are asked for and kept, and the ends (R17, R26 to R32)."""
+"""`wholefeed.core.refresh.collecting`: requested and stored pages, and the ends (R17, R26 to R32)."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ PAUSE = a_failure(429, retry_after_seconds=7200.0)
 
 @pytest.fixture
 def world(monkeypatch: pytest.MonkeyPatch) -> Callable[..., CollectedWorld[Script]]:
-    """Makes a world whose feed is of an adapter that asks these questions, round by round."""
+    """Make a world whose adapter asks these questions, round by round."""
 
     def make(
         *rounds: Sequence[PageQuestion], outcome: AdapterOutcome | None = None, **settings: Any
@@ -79,23 +79,22 @@ Make = Callable[..., CollectedWorld[Script]]
 
 
 def asks(*numbers: int, **more: Any) -> list[PageQuestion]:
-    """Questions for pages at once."""
+    """Questions for several pages at once."""
     return [PageQuestion(page(number), place=number, **more) for number in numbers]
 
 
 def in_turn(*numbers: int, **more: Any) -> list[list[PageQuestion]]:
-    """Questions for one page after the other."""
+    """Questions for one page after another."""
     return [asks(number, **more) for number in numbers]
 
 
 def has_pages(world: CollectedWorld[Script], *numbers: int) -> None:
-    """Let a publisher have pages of two entries each."""
     for number in numbers:
         world.responses[page(number)] = a_page(page(number), f"{number}-a", f"{number}-b")
 
 
 def collected(world: CollectedWorld[Script]) -> Collection:
-    """Let all pages have been collected, two days ago."""
+    """Let a walk have collected all pages two days ago."""
     world.collection = replace(
         Collection(),
         adapter="script",
@@ -111,12 +110,12 @@ def slugs(world: CollectedWorld[Script], **changes: Any) -> list[str]:
     return [note.slug for note in world.collect(**changes).result.notes]
 
 
-# What an attempt comes to
+# Results of an attempt
 
 
 @dataclass(frozen=True, kw_only=True)
 class Told:
-    """What a feed is after an attempt; the walk had the number 5, or 4 where there were looks alone."""
+    """A feed's state after an attempt; the walk has number 5, or 4 after looks alone."""
 
     state: State
     walk: int
@@ -125,16 +124,16 @@ class Told:
     reason: str = ""
     notes: tuple[str, ...] = ()
     end: End | None = None
-    """None: something may be missing."""
+    """None: entries may be missing."""
     is_ended: bool = True
-    """Whether all pages have been read, then or now."""
+    """Whether a walk has read all pages, now or earlier."""
 
 
 HONOURED = an_outcome(is_whole=False, reason="why")
 NOT = an_outcome(is_honoured=False, reason="ignored")
 UNFINISHED, MISSING, DENIED = ("history-unfinished",), ("unavailable",), ("history-not-offered",)
 ENDINGS: dict[str, tuple[str, AdapterOutcome | None, dict[int, Response], Told]] = {
-    # was it collected before, what the adapter comes to, what its pages are, what follows
+    # whether it was collected before, the adapter's outcome, its pages, the result
     "all is read": ("no", an_outcome(), {}, Told(
         state=State.COLLECTED, walk=5, retry_seconds=None, end=End.READ,
     )),
@@ -231,7 +230,7 @@ def test_an_attempt_comes_to(
 
 
 def test_a_denial_without_failures_is_tried_again_after_a_week_each_time(world: Make) -> None:
-    """R27: nothing is gained by trying it sooner."""
+    """R27: an earlier attempt gains nothing."""
     feed = world(*in_turn(1), outcome=NOT)
     for _ in range(3):
         feed.collect()
@@ -241,7 +240,7 @@ def test_a_denial_without_failures_is_tried_again_after_a_week_each_time(world: 
 
 
 def test_the_intervals_grow_where_it_may_be_chance(world: Make) -> None:
-    """R27, R31: from that of missing documents to a week; they begin anew once all is read."""
+    """R27, R31: from that of missing documents to a week; they start again once all pages are read."""
     feed = world(*in_turn(1), outcome=HONOURED)
     has_pages(feed, 1)
     intervals = []
@@ -257,7 +256,7 @@ def test_the_intervals_grow_where_it_may_be_chance(world: Make) -> None:
 
 
 def test_what_the_publisher_lacks_stays_partial_whatever_looks_bring(world: Make) -> None:
-    """R31: until all is asked for again."""
+    """R31: until all pages are asked for again."""
     feed = world(*in_turn(1), outcome=an_outcome(is_whole=False, is_final=True, reason="no more"))
     has_pages(feed, 1)
     feed.collect()
@@ -303,7 +302,7 @@ def test_after_a_look_it_is_known_what_was_seen(world: Make) -> None:
 
 
 def made_before(world: CollectedWorld[Script], **changes: Any) -> None:
-    """Let all have been collected, and a look for news have been an hour ago."""
+    """Let a walk have collected all pages, and a look have happened an hour ago."""
     looked_at = NOW - HOUR
     known = replace(
         collected(world), looked_at=looked_at, daily_at=looked_at, digest=world.rows[0].digest.hex()
@@ -312,7 +311,7 @@ def made_before(world: CollectedWorld[Script], **changes: Any) -> None:
 
 
 DUE: dict[str, tuple[dict[str, Any], dict[str, Any], str]] = {
-    # what is known, what is asked or has come, what is asked for
+    # the known state, the questions or pages, the requests
     "nothing has changed": ({}, {}, ""),
     "it has changed": ({}, {"has_changed": True}, "news"),
     "a person asks": ({}, {"is_forced": True}, "news"),
@@ -344,7 +343,7 @@ DUE: dict[str, tuple[dict[str, Any], dict[str, Any], str]] = {
 
 @pytest.mark.parametrize(("known", "changes", "due"), DUE.values(), ids=DUE)
 def test_it_is_due(world: Make, known: dict[str, Any], changes: dict[str, Any], due: str) -> None:
-    """R14, R30, R32: also said beforehand."""
+    """R14, R30, R32: the same answer holds in advance."""
     feed = world(*in_turn(1))
     made_before(feed, **known)
     changes = {"has_changed": False} | changes
@@ -359,13 +358,13 @@ def test_it_is_due(world: Make, known: dict[str, Any], changes: dict[str, Any], 
 
 
 def test_a_host_that_wants_a_pause_is_asked_for_nothing_whoever_insists(world: Make) -> None:
-    """R32."""
+    """R32: for any request."""
     feed = world(*in_turn(1), is_collect_paused=lambda url: url == FEED)
     assert feed.collect(is_full=True).requests == []
 
 
 def test_a_feed_that_was_switched_off_is_looked_at_once_it_is_on_again(world: Make) -> None:
-    """R26: it was a remembered one meanwhile."""
+    """R26: meanwhile it was a remembered feed."""
     feed = world(*in_turn(1))
     made_before(feed)
     feed.state = State.REMEMBERED
@@ -373,7 +372,7 @@ def test_a_feed_that_was_switched_off_is_looked_at_once_it_is_on_again(world: Ma
 
 
 def test_a_walk_that_was_killed_goes_on(world: Make) -> None:
-    """R31: it is taken up again by the next refresh, whatever else is due."""
+    """R31: the next refresh continues it, for any reason."""
     feed = world(*in_turn(1))
     made_before(feed)
     feed.is_walking = True
@@ -381,7 +380,7 @@ def test_a_walk_that_was_killed_goes_on(world: Make) -> None:
 
 
 def test_what_is_missing_sets_the_time(world: Make) -> None:
-    """R14: the rest is looked for together with it."""
+    """R14: the remaining pages are looked for at the same time."""
     feed = world(*in_turn(1))
     made_before(feed, daily_at=None)
     feed.fail(page(7), retry_seconds=600.0)
@@ -396,7 +395,7 @@ def test_what_is_missing_sets_the_time(world: Make) -> None:
 
 
 def test_a_denial_stays_what_it_is_until_its_time(world: Make) -> None:
-    """R27: a remembered feed, with its reason; what the denied walk had proves nothing."""
+    """R27: a remembered feed with its reason; pages of that walk prove nothing."""
     feed = world(*in_turn(1), outcome=NOT)
     has_pages(feed, 1)
     feed.collect()
@@ -421,7 +420,7 @@ def test_without_evidence_nothing_is_collected(
     assert feed.attempt() is None
 
 
-# What is known of another adapter's pages, or of another format's
+# The known state of another adapter's or format's pages
 
 
 def test_pages_of_another_format_are_asked_for_anew(world: Make) -> None:
@@ -435,7 +434,7 @@ def test_pages_of_another_format_are_asked_for_anew(world: Make) -> None:
 
 @pytest.mark.parametrize("is_denied", [True, False])
 def test_a_feed_that_names_another_publisher_is_asked_no_more_often(world: Make, is_denied: bool) -> None:
-    """R27: a denial holds whoever is named meanwhile."""
+    """R27: a denial holds for any publisher named meanwhile."""
     feed = world(*in_turn(1))
     feed.collection = replace(
         collected(feed), adapter="another", is_denied=is_denied, noted_at=NOW - 5, retry_at=NOW + 5
@@ -443,12 +442,12 @@ def test_a_feed_that_names_another_publisher_is_asked_no_more_often(world: Make,
     assert bool(feed.collect().requests) != is_denied
 
 
-# What is asked for, two at once
+# Requests, two at once
 
 
 @pytest.mark.parametrize("seed", range(20))
 def test_answers_come_in_the_order_of_the_questions(world: Make, seed: int) -> None:
-    """R32: two requests at once, which end in any order."""
+    """R32: two requests at once end in any order."""
     feed = world(asks(1, 2, 3, 4, 5), asks(6, 7, 8))
     has_pages(feed, *range(1, 9))
     chance = random.Random(seed)
@@ -462,7 +461,7 @@ def test_answers_come_in_the_order_of_the_questions(world: Make, seed: int) -> N
 
 
 def test_early_links_of_an_earlier_walk_are_no_answers(world: Make) -> None:
-    """R0: no page of an adapter leads on."""
+    """R0: no page of an adapter has an older link."""
     feed = world(asks(1, 2))
     has_pages(feed, 1, 2)
     answer, early = feed.answer, iter([True, True, False] * 4)
@@ -478,7 +477,7 @@ def test_early_links_of_an_earlier_walk_are_no_answers(world: Make) -> None:
 
 
 def test_a_walk_through_all_pages_takes_a_turn_and_a_look_takes_none(world: Make) -> None:
-    """R0: before its first request, where it has one."""
+    """R0: before its first request, if it has one."""
     feed = world(*in_turn(1))
     requests = feed.collect().requests
     kinds = [type(request) for request in requests if isinstance(request, TakeTurn | FetchPage | EndWalk)]
@@ -489,7 +488,7 @@ def test_a_walk_through_all_pages_takes_a_turn_and_a_look_takes_none(world: Make
 
 
 def test_how_a_page_is_asked_for(world: Make) -> None:
-    """R27, R28: HEAD, the statuses that are an answer, and redirects that are not followed."""
+    """R27, R28: HEAD, statuses that count as answers, and no redirects."""
     feed = world(asks(1), asks(2, is_head=True), asks(3, is_needed=True))
     feed.change(1, final_url="http://o.test/feed/")
     first, second, third = feed.collect().of(FetchPage)
@@ -500,7 +499,7 @@ def test_how_a_page_is_asked_for(world: Make) -> None:
 
 
 def test_a_look_that_shows_that_all_is_needed_asks_for_all(world: Make) -> None:
-    """R30: at once, and what is known comes with it."""
+    """R30: at once, with the known state."""
     feed = world(*in_turn(3), outcome=an_outcome())
     collected(feed)
     feed.adapter.news = (tuple(in_turn(1)), an_outcome(wants_all=True, known=Collection(total=7)))
@@ -511,7 +510,7 @@ def test_a_look_that_shows_that_all_is_needed_asks_for_all(world: Make) -> None:
 
 
 def test_what_an_adapter_starts_from(world: Make) -> None:
-    """R30: the subscription document, and whether anything of it was not followed up."""
+    """R30: the subscription document, and any of its news not followed."""
     feed = world(*in_turn(1))
     made_before(feed, digest="00")
     feed.feed_url = "http://o.test/asked"
@@ -532,11 +531,11 @@ def test_what_an_adapter_starts_from(world: Make) -> None:
     assert feed.adapter.jobs[2].has_news
 
 
-# A walk that was cut off
+# An interrupted walk
 
 
 def test_a_walk_that_was_cut_off_goes_on_where_it_was(world: Make) -> None:
-    """R28: the same questions, and answers from the store."""
+    """R28: the same questions, answered from the store."""
     feed = world(*in_turn(1, 2, 3))
     has_pages(feed, 1, 2, 3)
     feed.most_responses = 2
@@ -559,7 +558,7 @@ def test_a_walk_that_was_cut_off_goes_on_where_it_was(world: Make) -> None:
 
 @pytest.mark.parametrize(("seconds", "changes"), [(WEEK + 1, {}), (60.0, {"is_full": True}), (-60.0, {})])
 def test_a_walk_of_long_ago_begins_anew(world: Make, seconds: float, changes: dict[str, bool]) -> None:
-    """R28: so does one that a person wants whole, or of another clock; it starts at the same entry."""
+    """R28: also for a full walk or another clock; it starts at the same entry."""
     feed = world(*in_turn(1, 2))
     has_pages(feed, 1, 2)
     feed.most_responses = 1
@@ -573,7 +572,7 @@ def test_a_walk_of_long_ago_begins_anew(world: Make, seconds: float, changes: di
 
 @pytest.mark.parametrize("flag", ["is_head", "is_again"])
 def test_what_a_walk_had_does_not_serve_where_it_is_asked_for_anew(world: Make, flag: str) -> None:
-    """R28: a page that may have changed, or HEAD."""
+    """R28: for a page that may have changed, and for HEAD."""
     feed = world(*in_turn(1, 2))
     has_pages(feed, 1, 2)
     feed.most_responses = 1
@@ -585,7 +584,7 @@ def test_what_a_walk_had_does_not_serve_where_it_is_asked_for_anew(world: Make, 
 
 
 def test_detached_pages_do_not_serve(world: Make) -> None:
-    """R25: they are no part of the feed any more."""
+    """R25: they no longer belong to the feed."""
     feed = world(*in_turn(1, 2))
     has_pages(feed, 1, 2)
     feed.most_responses = 1
@@ -596,11 +595,11 @@ def test_detached_pages_do_not_serve(world: Make) -> None:
     assert feed.fetched == [page(1), page(2)]
 
 
-# What is kept of what comes
+# Stored pages
 
 
 def test_a_page_with_news_is_kept(world: Make) -> None:
-    """R6, R29: as a page in its place, and told to those who wait."""
+    """R6, R29: as a page in its place, and waiting readers get it."""
     feed = world([PageQuestion(page(4), place=9)])
     feed.responses[page(4)] = a_page(page(4), "x", "y", dates=(NOW - 2, NOW - 1))
     (keep,) = feed.collect().of(KeepDocument)
@@ -620,7 +619,7 @@ def test_a_page_with_news_is_kept(world: Make) -> None:
 
 
 def test_a_page_that_is_as_it_is_stored_is_noted(world: Make) -> None:
-    """R29: the next walk may take it from the store."""
+    """R29: the next walk may use the stored page."""
     feed = world(*in_turn(1))
     has_pages(feed, 1)
     feed.collect()
@@ -631,7 +630,7 @@ def test_a_page_that_is_as_it_is_stored_is_noted(world: Make) -> None:
 
 
 def test_a_page_that_changed_replaces_the_stored_one(world: Make) -> None:
-    """R6: what leaves it stays, and so it is told what was there."""
+    """R6: departed entries stay, so the store learns the former ones."""
     feed = world(*in_turn(1))
     has_pages(feed, 1)
     feed.collect()
@@ -641,7 +640,7 @@ def test_a_page_that_changed_replaces_the_stored_one(world: Make) -> None:
 
 
 def test_on_a_look_a_page_without_news_is_not_kept(world: Make) -> None:
-    """R30: and on a walk through all pages every page is."""
+    """R30: a walk through all pages stores every page."""
     feed = world(*in_turn(1, 2))
     collected(feed)
     feed.responses = {page(1): a_page(page(1), "t2", "t3"), page(2): a_page(page(2), "t3", "z")}
@@ -652,7 +651,7 @@ def test_on_a_look_a_page_without_news_is_not_kept(world: Make) -> None:
 
 
 def test_on_a_look_a_newer_copy_is_kept(world: Make) -> None:
-    """R10: a page is as new as its time of fetch."""
+    """R10: the time of fetch dates a page."""
     feed = world(*in_turn(1))
     collected(feed)
     feed.now += HOUR
@@ -671,7 +670,7 @@ def test_a_page_without_entries_of_its_own_is_not_kept(world: Make, names: Seque
 
 
 def test_a_probe_is_not_kept(world: Make) -> None:
-    """R27: it only shows what the publisher does."""
+    """R27: it only shows the publisher's behaviour."""
     feed = world(asks(1, is_probe=True))
     has_pages(feed, 1)
     assert feed.collect().of(Drop) == [Drop(page(1))]
@@ -690,7 +689,7 @@ def test_a_held_page_is_kept_once_it_is_asked_for_again(world: Make) -> None:
 
 
 def test_a_held_page_that_nobody_wants_goes_at_the_end(world: Make) -> None:
-    """R27: it may be of another feed."""
+    """R27: it may belong to another feed."""
     feed = world(asks(1, is_held=True))
     has_pages(feed, 1)
     assert feed.collect().of(Drop) == []
@@ -698,7 +697,7 @@ def test_a_held_page_that_nobody_wants_goes_at_the_end(world: Make) -> None:
 
 
 def test_a_held_page_that_does_not_serve_any_more_is_fetched_anew(world: Make) -> None:
-    """R28: it is asked for again because it may have changed."""
+    """R28: a repeated question means that it may have changed."""
     feed = world(asks(1, is_held=True), asks(1, is_again=True))
     has_pages(feed, 1)
     assert feed.collect().of(Drop) == [Drop(page(1))]
@@ -706,7 +705,7 @@ def test_a_held_page_that_does_not_serve_any_more_is_fetched_anew(world: Make) -
 
 
 def test_a_page_that_was_stored_a_moment_ago_is_looked_up_once(world: Make) -> None:
-    """R6: the second one replaces the first."""
+    """R6: the second page replaces the first."""
     feed = world(asks(1), *[asks(1, is_again=True)] * 4)
     feed.responses[page(1)] = lambda times: a_page(page(1), f"{min(times, 2)}")
     played = feed.collect()
@@ -727,7 +726,7 @@ OBJECTIONS: dict[str, tuple[Response, str]] = {
 def test_what_was_not_asked_for_is_refused(
     world: Make, response: Response, slug: str, is_needed: bool
 ) -> None:
-    """R27: missing only where the page has to be there."""
+    """R27: missing only if the page must exist."""
     feed = world(asks(1, is_needed=is_needed))
     feed.responses[page(1)] = response
     notes = feed.collect().result.notes
@@ -740,7 +739,7 @@ def test_what_was_not_asked_for_is_refused(
     ("feed_url", "site_id"), [("http://p.test/feed", ""), (FEED, "urn:feed")], ids=["its own URL", "its id"]
 )
 def test_a_page_at_another_site_belongs_here(world: Make, feed_url: str, site_id: str) -> None:
-    """R27: the site that the feed is asked for by, or what names the feed."""
+    """R27: by the site of the feed's requested URL, or the feed's name."""
     feed = world(asks(1))
     feed.feed_url = feed_url
     feed.responses[page(1)] = a_page(page(1), "x", final_url=ELSEWHERE, site_id=site_id)
@@ -748,7 +747,7 @@ def test_a_page_at_another_site_belongs_here(world: Make, feed_url: str, site_id
     assert feed.pages == [page(1)]
 
 
-# What could not be had, and when that ends the requests
+# Failures, and when they end the requests
 
 
 WANTS = "the publisher wants a pause"
@@ -777,7 +776,7 @@ def test_a_failure_pauses_or_does_not(
     seconds: float | None,
     is_of_host: bool,
 ) -> None:
-    """R32: a page that waits is tried again no sooner than the others."""
+    """R32: its page is tried no sooner than the others."""
     feed = world(asks(1, **manner), asks(2))
     has_pages(feed, 2)
     feed.responses[page(1)] = failure
@@ -796,7 +795,7 @@ def test_a_failure_pauses_or_does_not(
 
 
 def test_a_missing_page_waits_as_long_as_the_pause(world: Make) -> None:
-    """R32: of a feed that had pages before."""
+    """R32: in a feed with earlier pages."""
     feed = world(asks(1))
     collected(feed)
     feed.responses[page(1)] = PAUSE
@@ -806,7 +805,7 @@ def test_a_missing_page_waits_as_long_as_the_pause(world: Make) -> None:
 
 
 def test_what_is_under_way_is_taken_though_nothing_more_is_asked(world: Make) -> None:
-    """R32: the other of two requests."""
+    """R32: the second of two requests."""
     feed = world(asks(1, 2, 3))
     has_pages(feed, 2, 3)
     feed.responses[page(1)] = a_failure(403)
@@ -820,7 +819,7 @@ def test_what_is_under_way_is_taken_though_nothing_more_is_asked(world: Make) ->
     [((503, 503, 503, 503), 3), ((503, 503, 404, 503, 503, 200), 6), ((503, 503, 200, 503, 503, 503), 6)],
 )
 def test_three_failures_in_a_row_are_enough(world: Make, statuses: Sequence[int], requests: int) -> None:
-    """R32: a page that is not there is an answer of its publisher."""
+    """R32: an absent page counts as a publisher's answer."""
     feed = world(*in_turn(*range(1, 1 + len(statuses))))
     for number, status in enumerate(statuses, 1):
         feed.responses[page(number)] = (
@@ -835,7 +834,7 @@ def test_three_failures_in_a_row_are_enough(world: Make, statuses: Sequence[int]
 
 
 def test_a_page_that_comes_after_all_is_not_missing(world: Make) -> None:
-    """R31: where it was asked for once more."""
+    """R31: after a repeated question."""
     feed = world(asks(1), asks(1, is_again=True))
     feed.responses[page(1)] = lambda times: a_page(page(1), "x") if times else UNAVAILABLE
     walked = feed.collect().result
@@ -850,7 +849,7 @@ def test_an_empty_page_is_missing_where_it_has_to_be_there(world: Make) -> None:
 
 
 def test_a_page_whose_time_has_not_come_is_not_asked_for(world: Make) -> None:
-    """R14: and is missing still; a person has it tried again."""
+    """R14: it stays missing; a person's refresh tries it."""
     feed = world(asks(1, 2))
     has_pages(feed, 1, 2)
     feed.fail(page(1), retry_seconds=600.0)
@@ -863,14 +862,14 @@ def test_a_page_whose_time_has_not_come_is_not_asked_for(world: Make) -> None:
 
 
 def test_a_source_that_must_not_be_asked_is_refused(world: Make) -> None:
-    """R26: by the configuration; the feed itself may be."""
+    """R26: by the configuration; the feed itself may be asked."""
     feed = world([PageQuestion(SOURCE), *asks(1)], may_collect=lambda url: url != SOURCE)
     feed.collect()
     assert (feed.fetched, feed.adapter.answers[0]) == ([page(1)], Refused("destination-forbidden"))
 
 
 def test_a_source_that_wants_a_pause_ends_the_requests(world: Make) -> None:
-    """R32: the feed is remembered and tried again sooner than after a week."""
+    """R32: the feed is remembered and tried again within a week."""
     feed = world([PageQuestion(SOURCE)], asks(1), is_collect_paused=lambda url: url == SOURCE)
     walked = feed.collect().result
     assert (feed.fetched, walked.state) == ([], State.REMEMBERED)
@@ -886,7 +885,7 @@ LIMITS = {
 
 @pytest.mark.parametrize(("key", "limit"), LIMITS.items())
 def test_limits_end_the_requests(world: Make, key: str, limit: dict[str, int]) -> None:
-    """R18: the subscription document counts, and what is stored may be asked for all the same."""
+    """R18: the subscription document counts; stored pages stay available."""
     limits = WalkLimits(**{"documents": 200, "bytes": 10**9, "entries": 10**6} | limit)
     feed = world(*in_turn(1, 2, 3, 4), limits=limits)
     has_pages(feed, 1, 2, 3, 4)
@@ -901,7 +900,7 @@ def test_limits_end_the_requests(world: Make, key: str, limit: dict[str, int]) -
 
 
 def test_the_time_of_a_walk_is_limited(world: Make) -> None:
-    """R18: what is under way is let go of, and what has come stays."""
+    """R18: requests under way are dropped, and received pages stay."""
     feed = world(asks(1, 2, 3), walk_seconds=600.0)
     has_pages(feed, 1, 2, 3)
     feed.most_responses = 1
@@ -914,7 +913,7 @@ def test_the_time_of_a_walk_is_limited(world: Make) -> None:
 
 
 class Endless:
-    """An adapter that asks for ever; `number_of` says for which page, by the number of the question."""
+    """An endless adapter; `number_of` maps a question's number to its page."""
 
     name = "endless"
 
@@ -949,7 +948,7 @@ BOUND = 50
 def test_request_after_request_that_brings_nothing_new_is_the_end(
     monkeypatch: pytest.MonkeyPatch, number_of: Callable[[int], int], most: int, requests: int
 ) -> None:
-    """R17: whatever the adapter wants; the next walk begins anew, in its time."""
+    """R17: against any adapter; the next walk restarts in its time."""
     feed = CollectedWorld(Endless(number_of))
     monkeypatch.setattr(table, "ADAPTERS", (feed.adapter,))
     for number in range(400):
@@ -966,12 +965,11 @@ def test_request_after_request_that_brings_nothing_new_is_the_end(
 
 
 def a_new_post(url: str, times: int) -> Response:
-    """A page with another entry each time."""
     return a_page(url, f"{times} {url}")
 
 
 def test_to_ask_for_the_same_page_again_and_again_has_an_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    """R17: though it has a new entry each time."""
+    """R17: even with a new entry each time."""
     feed = CollectedWorld(Endless(lambda number: min(number, 3)))
     monkeypatch.setattr(table, "ADAPTERS", (feed.adapter,))
     for url in map(page, (1, 2, 3)):
@@ -982,7 +980,7 @@ def test_to_ask_for_the_same_page_again_and_again_has_an_end(monkeypatch: pytest
 
 
 def test_a_second_reading_of_all_pages_has_bounds_of_its_own(world: Make) -> None:
-    """R17, R28: its pages have come before; and pages from the store count as met, not as requests."""
+    """R17, R28: its pages came before; stored pages count as read, not as requests."""
     numbers = range(1, 41)
     feed = world(*in_turn(*numbers), *in_turn(*numbers, is_again=True, reading=1))
     has_pages(feed, *numbers)

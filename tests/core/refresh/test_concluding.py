@@ -1,4 +1,4 @@
-"""The end of a refresh: what leaves the feed, what is missing of it, how it is published."""
+"""The end of a refresh: departures, missing documents and publication."""
 
 from __future__ import annotations
 
@@ -53,7 +53,6 @@ def unavailable(number: int) -> Note:
 
 
 def a_partial_end(*notes: Note) -> WalkResult:
-    """A walk that has come to its end without these documents."""
     return WalkResult(path=[3], notes=list(notes), ending=Ending(None, notes))
 
 
@@ -65,7 +64,7 @@ def end(
     subscription: SubscriptionState | None = None,
     rows_now: Sequence[StoredDocument] | None = None,
 ) -> Conversation[None]:
-    """End a refresh; `rows_now` are the documents behind the walk, where they have changed."""
+    """End a refresh; `rows_now` are the documents after the walk, if changed."""
 
     def answer(request: CoreRequest[Any]) -> Any:
         return (rows if rows_now is None else rows_now) if isinstance(request, Rows) else None
@@ -76,13 +75,13 @@ def end(
 
 
 def publication(ended: Conversation[None]) -> Publish:
-    """Return how the feed was published: with the last request, and once."""
+    """Return the only publication, made by the last request."""
     (publish,) = ended.of(Publish)
     assert ended.requests[-1] is publish
     return publish
 
 
-# What the feed is
+# The feed's state
 
 
 @pytest.mark.parametrize(
@@ -127,7 +126,7 @@ def test_copies_of_the_subscription_document_are_noted_unless_it_is_all() -> Non
 
 
 def test_other_formats_are_noted_where_something_of_them_is_stored() -> None:
-    """R23: with the last time of each; a complete feed lacks nothing of them."""
+    """R23: with the last time of each; a complete feed lacks none of them."""
     left = {"family": Family.RSS, "rank": None}
     rows = [
         FIRST,
@@ -141,7 +140,7 @@ def test_other_formats_are_noted_where_something_of_them_is_stored() -> None:
     assert publication(end(WalkResult(path=[3, 2, 1]), rows)).notes == ()
 
 
-# What leaves
+# Departures
 
 
 @pytest.mark.parametrize(
@@ -175,14 +174,14 @@ def test_what_leaves_a_chain(
 
 
 def test_what_takes_another_place_is_ranked_anew() -> None:
-    """R15, R20: the order is the path's."""
+    """R15, R20: in the order of the path."""
     ended = end(WalkResult(path=[2, 3, 1]))
     assert ended.of(Attach) == [Attach({2: 0, 3: 1, 1: 2})]
     assert end(WalkResult(path=[3, 2, 1])).of(Attach) == []
 
 
 def test_nothing_leaves_a_feed_of_pages() -> None:
-    """R6: their order is compared with the one that is stored by now."""
+    """R6: their order is compared with the stored one."""
     pages = [dataclasses.replace(row, role=Role.PAGE) for row in CHAIN]
     paged, walked = a_subscription(kind=Kind.PAGED), WalkResult(state=State.PAGED, path=[3, 1])
     ended = end(walked, [FIRST, *pages], subscription=paged)
@@ -192,7 +191,7 @@ def test_nothing_leaves_a_feed_of_pages() -> None:
 
 
 def test_copies_of_earlier_subscription_documents_have_no_place_in_the_chain() -> None:
-    """R33, R20: they stand behind all others, wherever the path leads."""
+    """R33, R20: they stand after all others, for any path."""
     url = "http://archive.test/feed"
     capture = a_row(an_arrival(url), 7, role=Role.PAGE, rank=1 << 39, memento=url)
     pages = [dataclasses.replace(row, role=Role.PAGE) for row in CHAIN]
@@ -201,11 +200,10 @@ def test_copies_of_earlier_subscription_documents_have_no_place_in_the_chain() -
     assert ended.of(Attach) == [Attach({1: 0, 2: 1, 3: 2})]
 
 
-# Documents that are missing
+# Missing documents
 
 
 def missing_after(walked: WalkResult, *before: Attempt, **options: Any) -> dict[str, Attempt]:
-    """Return what is missing behind a walk, by URL."""
     asked = {name: options.pop(name) for name in ("is_forced",) if name in options}
     published = publication(end(walked, basis=a_basis(missing=before, **asked), **options))
     return {attempt.url: attempt for attempt in published.missing or ()}
@@ -225,7 +223,7 @@ def test_a_document_that_fails_is_noted_with_its_next_attempt() -> None:
 
 
 def test_a_document_that_was_not_asked_for_is_as_it_was() -> None:
-    """R14: its time has not come, or the walk has tried nothing, or not this one."""
+    """R14: its time has not come, or the walk tried others."""
     waits, is_over = an_attempt(archive(2)), an_attempt(archive(2), wait_seconds=-1.0)
     walked = a_partial_end(unavailable(2))
     assert missing_after(walked, waits) == {archive(2): waits}
@@ -238,7 +236,7 @@ def test_a_document_that_was_not_asked_for_is_as_it_was() -> None:
 
 
 def test_a_document_is_missing_for_what_the_note_says() -> None:
-    """R23: for its format, though the last attempt at it was an error."""
+    """R23: for its format, even if the last attempt failed otherwise."""
     note = DocumentUnavailable(archive(2), reason=FormatMismatch.slug)
     walked = dataclasses.replace(a_partial_end(note), failures={archive(2): UNAVAILABLE})
     assert missing_after(walked)[archive(2)].reason == FormatMismatch.slug
@@ -248,7 +246,7 @@ def test_a_document_is_missing_for_what_the_note_says() -> None:
 
 
 def test_an_older_copy_of_a_page_is_asked_for_with_the_next_refresh() -> None:
-    """R6: a cache has given it."""
+    """R6: it came from a cache."""
     (attempt,) = missing_after(a_partial_end(PageStale(archive(2)))).values()
     assert (attempt.reason, attempt.next_at) == (PageStale.slug, NOW + 60)
 
@@ -273,7 +271,7 @@ BROKEN_OFF = an_attempt(archive(1), reason=DocumentTruncated.slug)
 def test_a_stored_document_that_is_not_whole_is_missing_until_the_walk_comes_by(
     attempt: Attempt, has_met: bool, links_now: bool, stays: bool
 ) -> None:
-    """R14: others are missing in front of it."""
+    """R14: documents before it are missing."""
     walked = a_partial_end(unavailable(5))
     walked.has_met = lambda url: has_met and url == attempt.url
     rows_now = (

@@ -1,4 +1,4 @@
-"""The history behind the links of a subscription document: a chain, or several trails through pages."""
+"""History behind the links of a subscription document: a chain, or several trails through pages."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def page(n: int) -> str:
 
 
 def a_page(n: int, *entries: str, span: DateSpan | None = None, **links: int) -> Arrival:
-    """A page with an entry of its own, if no others are named; page 0 is the one that was asked for."""
+    """By default with its own entry; page 0 is the requested one."""
     targets = {name: page(target) if target else FEED for name, target in links.items()}
     names = entries or (f"e{n}",)
     arrival = an_arrival(page(n) if n else FEED, links=targets, keys=[a_key(each) for each in names])
@@ -63,7 +63,7 @@ def begin(
     known: Iterable[str] = (),
     **changes: Any,
 ) -> FetchPlayer:
-    """Begin with the history behind a subscription document of a paged feed."""
+    """Begin after the subscription document of a paged feed."""
     rows, store = list(stored), WalkStore()
     store.documents = {document_key(row.url): row for row in rows}
     store.add(map(a_key, known))
@@ -73,7 +73,6 @@ def begin(
 
 
 def walk_along(asked: Arrival, publisher: Publisher, **options: Any) -> FetchPlayer:
-    """Walk through all of it."""
     player = begin(asked, **options)
     finish(player, publisher)
     return player
@@ -92,7 +91,7 @@ def test_a_chain_is_walked_along_its_archives() -> None:
 
 
 def test_the_pages_before_come_first_then_those_behind() -> None:
-    """R6, R20: from the first page to the one that was asked for, and on from there."""
+    """R6, R20: from the first page to the requested one, and on from there."""
     asked = a_page(3, first=1, next=4)
     documents = a_publisher(a_page(1, next=2), a_page(2, next=3), a_page(4, next=5), a_page(5))
     player = walk_along(asked, documents)
@@ -102,7 +101,7 @@ def test_the_pages_before_come_first_then_those_behind() -> None:
 
 
 def test_pages_in_front_are_put_in_the_order_of_the_feed() -> None:
-    """R6, R20: the way back meets them the other way round."""
+    """R6, R20: the way back reads them in reverse."""
     asked = a_page(3, previous=2, next=4)
     documents = a_publisher(a_page(2, previous=1), a_page(1), a_page(4))
     player = walk_along(asked, documents)
@@ -128,7 +127,7 @@ def test_what_is_missing_on_one_trail_does_not_end_the_others() -> None:
 
 
 def test_pages_that_get_newer_are_turned_round() -> None:
-    """R6, R20: the newest first, whatever the publisher counts from."""
+    """R6, R20: newest first, for any direction of the publisher's count."""
     documents = a_publisher(a_page(2, span=DateSpan(20, 29), next=3), a_page(3, span=DateSpan(30, 39)))
     player = walk_along(a_page(0, span=DateSpan(10, 19), next=2), documents)
     assert player.walked.path == [1002, 1001]
@@ -169,7 +168,7 @@ def collected_basis(feed: StoredFeed = COLLECTED, **changes: Any) -> Basis:
 def test_which_pages_are_looked_at_for_news(
     changes: dict[str, Any], feed: dict[str, Any], fetched: list[int]
 ) -> None:
-    """R6: a normal poll costs one page, or none."""
+    """R6: a normal poll costs at most one page."""
     stored = dataclasses.replace(COLLECTED, **feed)
     player = begin(
         a_page(0, next=2), stored=ROWS, known=["e0", "e2", "e3"], basis=collected_basis(stored), **changes
@@ -187,7 +186,7 @@ def test_a_trail_that_is_not_walked_ends_where_all_was_collected() -> None:
 
 
 def test_another_format_is_collected_from_the_start() -> None:
-    """R23, R6: what is stored of the pages is of the format before."""
+    """R23, R6: the stored pages have the former format."""
     feed = dataclasses.replace(COLLECTED, family=Family.RSS)
     player = begin(a_page(0, next=2), stored=ROWS, basis=collected_basis(feed), known=["e0", "e2", "e3"])
     player.unchanged(page(2))
@@ -198,7 +197,7 @@ def test_another_format_is_collected_from_the_start() -> None:
 
 
 def supposed(**options: Any) -> FetchPlayer:
-    """A bare `prev` that leads to a newer document."""
+    """A bare `prev` to a newer document."""
     asked = a_page(0, span=DateSpan(10, 19), prev=2)
     player = begin(asked, kind=Kind.LEGACY, relation="prev", is_tentative=True, **options)
     player.came(a_page(2, span=DateSpan(20, 29)))
@@ -206,7 +205,7 @@ def supposed(**options: Any) -> FetchPlayer:
 
 
 def test_a_supposed_chain_that_gets_newer_is_walked_as_pages() -> None:
-    """R4: that is noted before anything else is stored, and no document is fetched again."""
+    """R4: noted before any other write, without fetching a document again."""
     player = supposed()
     assert player.fetched == [page(2)]
     assert [request for request in player.requests if isinstance(request, NoteFeed)] == [
@@ -218,7 +217,7 @@ def test_a_supposed_chain_that_gets_newer_is_walked_as_pages() -> None:
 
 
 def test_an_archive_that_was_confirmed_is_asked_for_again_as_a_page() -> None:
-    """R4: a 304 says that the archive is as it is stored, and nothing is stored of the page."""
+    """R4: a 304 confirms the stored archive, and no page is stored."""
     empty = dataclasses.replace(a_page(2, previous=1), entries=0, keys=())
     changes = {"is_settled": False, "checked_at": NOW - DAY_SECONDS, "entries": 0}
     archive = a_row(empty, 7, role=Role.ARCHIVE, rank=0, **changes)
@@ -234,7 +233,7 @@ def test_an_archive_that_was_confirmed_is_asked_for_again_as_a_page() -> None:
 
 
 def test_no_trail_is_begun_once_the_time_is_over() -> None:
-    """R18: the seconds are those of the whole refresh, and one document is missing for them."""
+    """R18: the seconds count for the whole refresh; one document is missing."""
     player = begin(a_page(5, first=1, next=6))
     player.end_time()
     assert player.fetched == [page(1)]
@@ -242,7 +241,7 @@ def test_no_trail_is_begun_once_the_time_is_over() -> None:
 
 
 def test_pages_that_are_not_followed_leave_the_feed_as_it_is() -> None:
-    """R6: where the operator does not want them followed."""
+    """R6: if the operator forbids them."""
     player = supposed(basis=a_basis(settings=Settings(limits=LIMITS, follows_pages=False)))
     assert (player.walked.state, player.kept) == (State.REMEMBERED, [])
 
@@ -271,11 +270,10 @@ def test_where_pages_get_newer_is_remembered_in_the_notes() -> None:
     assert find_ascent(a_feed()) is None
 
 
-# The page that is named as the last one (R6)
+# The page named as the last one (R6)
 
 
 def begin_towards(last: int, **options: Any) -> FetchPlayer:
-    """Walk from the document that was asked for to page 2, where the links end."""
     player = begin(a_page(0, next=2, last=last), **options)
     player.came(a_page(2))
     return player
@@ -316,7 +314,7 @@ def test_a_last_page_that_cannot_be_had_is_missing() -> None:
     ],
 )
 def test_a_last_page_that_repeats_the_others_was_reached(last: Arrival) -> None:
-    """R6: some publishers name it in another way."""
+    """R6: some publishers use another name for it."""
     player = begin_towards(3, known=["e0"])
     player.came(last)
     assert (player.walked.notes, player.ending) == ([], Ending(End.OLDEST))
@@ -340,7 +338,7 @@ def test_a_last_page_that_leads_to_the_tip_was_reached() -> None:
     ],
 )
 def test_a_last_page_that_no_link_leads_to_is_told(last: Arrival) -> None:
-    """R6: what stands between is missing."""
+    """R6: the pages between are missing."""
     player = begin_towards(3, known=["e0"])
     player.came(last)
     note = LastNotReached(page(3))
@@ -357,7 +355,7 @@ def test_a_last_page_that_waits_or_takes_too_long_is_told() -> None:
 
 
 def test_a_page_that_is_empty_is_not_the_one_that_was_to_be_reached() -> None:
-    """R6: it is there, and holds nothing."""
+    """R6: it exists without entries."""
     player = begin(a_page(0, next=2, last=9))
     player.came(dataclasses.replace(a_page(2), keys=[], entries=0))
     assert player.fetching == [page(9)]

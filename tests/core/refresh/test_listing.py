@@ -1,4 +1,4 @@
-"""What is known of a publisher's lists: kept, shown, and when they are looked at again."""
+"""The known state of a publisher's lists: storage, display, and the next look."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def listing(what: FoundLists, before: ListingState | None = None, limit: int = 2
 
 
 def test_it_is_read_as_it_was_written() -> None:
-    """H7: with all that it has; what nobody has looked at takes two characters."""
+    """H7: with all fields; a state without a look takes two characters."""
     missing = (MissingPage(url=f"{FIRST}2", slug="timeout", status=None),)
     made = listing(found(a_page(FIRST, "page", "month"), missing=missing, is_cut=True))
     assert ListingState.read(made.written()) == made
@@ -51,12 +51,12 @@ def test_it_is_read_as_it_was_written() -> None:
 
 
 def test_what_a_later_version_knew_more_is_left_out() -> None:
-    """A store may have been written by one."""
+    """A later version may have written the store."""
     assert ListingState.read('{"looked_at": 5.0, "moon": "full"}') == ListingState(looked_at=5.0)
 
 
 def test_pages_that_could_not_be_had_make_the_feed_partial() -> None:
-    """H7: each with why; a list that is longer than may be asked for, too (R18). Dates alone do not."""
+    """H7: each with its reason, also a list above the limit (R18); missing dates do not."""
     missing = (MissingPage(url=f"{FIRST}2", slug="publisher-status", status=503),)
     notes = list(listing(found(a_page(FIRST, "year"), missing=missing, is_cut=True), limit=7).notes())
     said = [(note.code, note.url, note.partial) for note in notes]
@@ -70,20 +70,20 @@ def test_pages_that_could_not_be_had_make_the_feed_partial() -> None:
 
 
 def test_it_is_looked_again_in_a_month() -> None:
-    """H8: or when a page that is missing is tried again."""
+    """H8: or at the next attempt for a missing page."""
     made = listing(found(a_page(FIRST, "page")))
     assert made.next_at([], now=NOW) == NOW + LOOK_AGAIN_SECONDS
     assert made.next_at([NOW + 50, NOW + 20], now=NOW) == NOW + 20
 
 
 def test_a_publisher_that_refuses_is_left_in_peace() -> None:
-    """R32: whatever is missing."""
+    """R32: for any missing page."""
     made = listing(found(a_page(FIRST, "page"))).postpone(ListingState(), NOW + DAY_SECONDS, now=NOW)
     assert made.next_at([NOW + 20], now=NOW) == NOW + DAY_SECONDS
 
 
 def test_where_nothing_was_found_because_something_failed_the_pauses_grow() -> None:
-    """H8: a day, two, four, and never more than a month; a look that came to its end counts anew."""
+    """H8: a day, two, four, up to a month; a finished look starts again."""
     made, pauses = ListingState(), []
     for _ in range(8):
         made = listing(found(), made).postpone(made, None, now=NOW)
@@ -93,7 +93,7 @@ def test_where_nothing_was_found_because_something_failed_the_pauses_grow() -> N
 
 
 def test_a_later_look_adds_to_what_is_known_of_the_same_list() -> None:
-    """H8: of another one nothing is taken over."""
+    """H8: a different list gets nothing from it."""
     before = listing(found(a_page(FIRST, "page", "month"), a_page(f"{FIRST}2", "year")))
     later = listing(found(a_page(FIRST, "month")), before)
     assert (later.pages, later.guessed) == (2, 3)
@@ -122,7 +122,7 @@ ITSELF = MissingPage(url="https://a.example/feed", slug="truncated", status=None
 def test_a_feed_without_its_lists_lacks_none_of_their_pages(
     state: State, missing: tuple[MissingPage, ...], expected: tuple[State, tuple[MissingPage, ...]]
 ) -> None:
-    """H1, H7: only what is missing beside the lists makes it partial."""
+    """H1, H7: only gaps outside the lists make it partial."""
     made = listing(found(a_page(), missing=(PAGE_OF_LIST,)))
     assert made.without_lists(state, missing) == expected
 

@@ -1,4 +1,4 @@
-"""Documents from other sources than the publisher's links: imports, lists, and a web archive's copies."""
+"""Documents from other sources than the publisher's links: imports, lists, and a web archive's mementos."""
 
 from __future__ import annotations
 
@@ -78,7 +78,6 @@ def a_page(url: str, number: int = 5, **changes: Any) -> StoredDocument:
 
 
 def converse(talk: Talk[Any], basis: Basis | None = None, known: Sequence[str] = ()) -> Conversation[Any]:
-    """Play a conversation over a store in which these entries stand."""
     store = WalkStore()
     store.add(map(a_key, known))
     offers = () if basis is None else basis.offers
@@ -96,7 +95,7 @@ def converse(talk: Talk[Any], basis: Basis | None = None, known: Sequence[str] =
 
 
 def test_imports_and_lists_are_stored_detached() -> None:
-    """I1, H7: a page of lists that is part of the feed keeps its place."""
+    """I1, H7: a list's page that belongs to the feed keeps its place."""
     basis = a_basis(offers=[an_offer(IMPORT), an_offer(LIST), an_offer(archive(1))])
     played = converse(take_added(basis, [a_page(LIST)]), basis)
     found = [(each.url, each.placement.role, each.placement.rank) for each in played.of(KeepDocument)]
@@ -114,7 +113,7 @@ def test_what_is_taken_back_is_removed() -> None:
 
 
 def test_nothing_is_stored_where_nothing_is_offered() -> None:
-    """I1: a web archive's copies come later, when it is known what is missing."""
+    """I1: mementos come later, once the missing documents are known."""
     basis = a_basis(offers=[an_offer(archive(1))], removes=(f"{IMPORT_URL}2",))
     played = converse(take_added(basis, [PLAIN]), basis)
     assert (played.result, played.requests) == (False, [])
@@ -138,7 +137,7 @@ def test_nothing_is_stored_where_nothing_is_offered() -> None:
 def test_what_was_added_stands_behind_all_else(
     changes: dict[str, Any], options: dict[str, Any], requests: list[CoreRequest[Any]]
 ) -> None:
-    """I1, H7: the newest import first."""
+    """I1, H7: newest import first."""
     values = {"family": Family.ATOM, "kind": Kind.PLAIN, "state": State.REMEMBERED, **options}
     played = converse(place_added([a_page(**{"url": IMPORT, **changes})], **values))
     assert played.requests == requests
@@ -168,7 +167,7 @@ def test_a_copy_is_stored_until_the_walk_misses_its_document(kind: Kind, role: R
 
 
 def test_a_copy_of_what_is_there_is_dropped() -> None:
-    """R33: the publisher's own document is better; another copy is not."""
+    """R33: the publisher's own document is better; another memento is not."""
     own = a_row(an_arrival(archive(1)), 2)
     played = offer_copies(an_offer(archive(1)), rows=[PLAIN, own])
     assert (played.result, played.requests) == (False, [Drop(COPY + archive(1))])
@@ -177,7 +176,7 @@ def test_a_copy_of_what_is_there_is_dropped() -> None:
 
 
 def test_a_copy_of_the_subscription_document_is_a_page_behind_all_others() -> None:
-    """R33: the newest first, if it brings an entry that nothing else holds."""
+    """R33: newest first, if it has an entry of its own."""
     offer = an_offer(FEED, is_subscription=True, captured_at=2_000.0)
     played = offer_copies(offer)
     assert [type(each) for each in played.requests] == [FindKnown, KeepDocument]
@@ -189,7 +188,7 @@ def test_a_copy_of_the_subscription_document_is_a_page_behind_all_others() -> No
 
 
 def test_a_copy_that_serves_as_the_subscription_document_is_a_page_too() -> None:
-    """R33: whatever it brings, so that it stays when the publisher is back."""
+    """R33: with any entries, to stay when the publisher is back."""
     offer = an_offer(FEED, is_subscription=True)
     serving = dataclasses.replace(PLAIN, origin=Origin.MEMENTO, memento=offer.copy_url)
     played = offer_copies(offer, rows=[serving], known=["old"])
@@ -207,7 +206,7 @@ def a_capture(number: int, at: float, **changes: Any) -> StoredDocument:
 
 
 def test_copies_of_the_subscription_document_are_noted_together() -> None:
-    """R33: those that readers are sent something of."""
+    """R33: those with entries for readers."""
     basis = a_basis()
     captures = [a_capture(7, 0.0), a_capture(8, DAY), a_capture(9, 2 * DAY, live_bytes=0)]
     captures.append(a_capture(10, 3 * DAY, rank=None))
@@ -254,7 +253,7 @@ def test_lists_are_the_history_of_a_feed(
 
 
 def looked(at: float, family: Family = Family.ATOM) -> dict[str, Any]:
-    """Fields of a feed whose publisher's pages were looked at."""
+    """Fields of a feed after a look at its publisher's pages."""
     return {"listing": ListingState(family=family, looked_at=at).written()}
 
 

@@ -1,4 +1,4 @@
-"""Walks through the pages of a feed: how they end, which stored pages are asked for again, what is kept."""
+"""Walks through a feed's pages: how they end, the stored pages they fetch again, and the stored result."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def page(n: int) -> str:
 
 
 def a_page(n: int, *entries: str, span: DateSpan | None = None, **links: int) -> Arrival:
-    """A page with an entry of its own, if no others are named; page 0 is the subscription document."""
+    """By default with its own entry; page 0 is the subscription document."""
     targets = {name: page(target) for name, target in links.items()}
     names = entries or (f"e{n}",)
     arrival = an_arrival(page(n) if n else FEED, links=targets, keys=[a_key(each) for each in names])
@@ -46,12 +46,10 @@ def a_page(n: int, *entries: str, span: DateSpan | None = None, **links: int) ->
 
 
 def known(*names: str) -> list[tuple[Any, float | None]]:
-    """Entries as they are stored."""
     return [a_key(name) for name in names]
 
 
 def walk_along(trail: Trail, *documents: Arrival, **options: Any) -> WalkPlayer:
-    """Walk to the end; the first document is the one that was asked for."""
     first, *rest = documents
     walk = a_walk(first, trail=trail, **options)
     finish(walk, a_publisher(*rest))
@@ -67,7 +65,7 @@ def ending_of(trail: Trail, *documents: Arrival, **options: Any) -> tuple[Ending
 
 
 def test_follows_one_relation_whatever_else_the_pages_bear() -> None:
-    """R0, R6: on page 2 `prev` leads to newer entries."""
+    """R0, R6: on page 2 `prev` links to newer entries."""
     ending = ending_of(PAGES, a_page(0, next=2), a_page(2, prev=1, next=3), a_page(3, prev=2, first=1))
     assert ending == (END, 3)
 
@@ -79,7 +77,7 @@ def test_previous_and_prev_are_one_among_pages() -> None:
 
 
 def test_two_pages_in_a_row_without_a_new_identity_are_the_end() -> None:
-    """R17: one may be empty, and an update is no new identity."""
+    """R17: one page may be empty, and an update is no new identity."""
     documents = [a_page(0, next=2), a_page(2, "e0", next=3), a_page(3, next=4)]
     updated = [a_page(n, "e0", next=n + 1) for n in range(4, 9)]
     documents += [
@@ -97,7 +95,7 @@ def test_two_pages_in_a_row_without_a_new_identity_are_the_end() -> None:
     ],
 )
 def test_a_page_that_is_not_there_is_the_end_unless_more_should_follow(last: int, ending: Ending) -> None:
-    """R6: `next` to a 404 at the end."""
+    """R6: a 404 for the last page's `next`."""
     assert ending_of(PAGES, a_page(0, next=2), a_page(2, next=3, last=last)) == (ending, 2)
 
 
@@ -109,7 +107,7 @@ def test_a_first_page_that_is_not_there_is_missing() -> None:
 
 @pytest.mark.parametrize("failure", [UNAVAILABLE, Failure(slug="timeout")])
 def test_a_page_that_is_there_and_cannot_be_had_is_missing(failure: Failure) -> None:
-    """R6, R34: and there is no way past it, though the pages count."""
+    """R6, R34: and no way leads past it, but the pages count."""
     walk = a_walk(a_page(0, next=2), trail=PAGES, looks_ahead=False)
     walk.came(a_page(2, next=3))
     walk.failed(page(3), failure)
@@ -118,13 +116,13 @@ def test_a_page_that_is_there_and_cannot_be_had_is_missing(failure: Failure) -> 
 
 
 def test_a_stored_page_that_is_gone_is_missing() -> None:
-    """R6: it was collected before, so it is not the end."""
+    """R6: an earlier walk collected it, so it is not the end."""
     walk = walk_along(CLOSING, a_page(0, next=2), stored=[a_stored_page(2)])
     assert walk.ending == Ending(None, (DocumentUnavailable(page(2), reason="publisher-status"),))
 
 
 def test_a_closing_trail_ends_at_the_first_page_that_brought_nothing_new() -> None:
-    """R6: its followers were collected before."""
+    """R6: the pages after it were collected before."""
     documents = [a_page(n, next=n + 1) for n in (2, 3, 4, 5, 6)]
     stored = known("e4", "e5", "e6")
     walk = walk_along(CLOSING, a_page(0, next=2), *documents, known=stored)
@@ -133,7 +131,7 @@ def test_a_closing_trail_ends_at_the_first_page_that_brought_nothing_new() -> No
 
 
 def test_another_trail_ends_where_the_first_one_has_been() -> None:
-    """R6, R17: the way on from the page asked for stops at pages that the way back has collected."""
+    """R6, R17: the way on stops at pages of the way back."""
     asked = a_page(3, first=1, next=4)
     there = walk_along(FROM_FIRST, asked, a_page(1, next=2), a_page(2, next=3))
     assert (there.ending, there.urls) == (CIRCLE, [page(3), page(1), page(2)])
@@ -143,7 +141,7 @@ def test_another_trail_ends_where_the_first_one_has_been() -> None:
 
 
 def test_pages_are_counted_up_to_the_last_one() -> None:
-    """They name it: no guess has to look whether it is there."""
+    """They name it, so no guess has to try it."""
     pages = [a_page(number, next=number + 1, last=19) for number in range(1, 20)]
     walk = a_walk(pages[0], trail=PAGES)
     walk.came(pages[1])
@@ -157,7 +155,7 @@ def test_pages_are_counted_up_to_the_last_one() -> None:
 
 
 def a_stored_page(n: int, *entries: str, **changes: Any) -> StoredDocument:
-    """A page as it is stored; it leads to the next one, unless it is the last."""
+    """A stored page; it links to the next one, except the last."""
     arrival = a_page(n, *entries) if n == LAST else a_page(n, *entries, next=n + 1)
     return a_row(arrival, n, **{"role": Role.PAGE, **changes})
 
@@ -168,7 +166,7 @@ ENTRIES = known("e0", "e2", "e3", "e4")
 
 
 def an_error(n: int, *, is_over: bool = False, **changes: Any) -> Attempt:
-    """A page that could not be had; `is_over`: it is tried again now."""
+    """A failed page; `is_over`: it is tried again now."""
     return an_attempt(page(n), wait_seconds=-1.0 if is_over else 60.0, **changes)
 
 
@@ -200,7 +198,7 @@ def an_error(n: int, *, is_over: bool = False, **changes: Any) -> Attempt:
     ],
 )
 def test_which_stored_pages_are_asked_for_again(options: dict[str, Any], asked: list[int]) -> None:
-    """R6, R14: and all of them serve as they are stored, or as the publisher confirms them."""
+    """R6, R14: all serve as stored, or as the publisher confirms."""
     asked_for = {"has_news": False, **options}
     walk = a_walk(
         a_page(0, next=2), trail=PAGES, stored=STORED, known=ENTRIES, looks_ahead=False, **asked_for
@@ -216,7 +214,7 @@ def test_which_stored_pages_are_asked_for_again(options: dict[str, Any], asked: 
 
 
 def test_a_gap_that_rests_ends_the_walk() -> None:
-    """R14, R6: its stored copy may be outdated."""
+    """R14, R6: its stored copy may be stale."""
     missing = [an_error(3, reason="timeout")]
     walk = walk_along(PAGES, a_page(0, next=2), stored=STORED, has_news=False, missing=missing)
     assert walk.ending == Ending(None, (DocumentUnavailable(page(3), reason="timeout"),))
@@ -224,7 +222,7 @@ def test_a_gap_that_rests_ends_the_walk() -> None:
 
 
 def test_behind_a_page_that_is_new_all_are_asked_for() -> None:
-    """R6: the stored ones behind may be outdated."""
+    """R6: the stored ones after it may be stale."""
     walk = a_walk(a_page(0, next=1), trail=PAGES, stored=STORED, known=ENTRIES, has_news=False)
     walk.came(a_page(1, next=2))
     for number in (2, 3, 4):
@@ -233,7 +231,7 @@ def test_behind_a_page_that_is_new_all_are_asked_for() -> None:
 
 
 def test_what_a_stored_page_brings_is_seen_before_the_next_is_chosen() -> None:
-    """R6: a stored page behind it is asked for only if it brought something."""
+    """R6: a stored page after it is fetched again only after news."""
     walk = a_walk(a_page(0, next=2), trail=PAGES, stored=STORED, known=ENTRIES)
     walk.came(a_page(2, "new", "e2", next=3))
     assert walk.fetching == [page(3)]
@@ -243,7 +241,7 @@ def test_what_a_stored_page_brings_is_seen_before_the_next_is_chosen() -> None:
 
 
 def test_a_page_that_was_detached_is_asked_for_and_joins_again() -> None:
-    """R6: while it was no part of the feed nobody looked, so what stands behind it is asked for, too."""
+    """R6: nobody looked meanwhile, so the pages after it are fetched too."""
     stored = [a_stored_page(2, rank=None), a_stored_page(3), a_stored_page(4)]
     walk = a_walk(a_page(0, next=2), trail=PAGES, stored=stored, known=ENTRIES, has_news=False)
     walk.unchanged(page(2))
@@ -268,7 +266,7 @@ def test_a_closing_trail_costs_one_page_where_nothing_is_new() -> None:
 def test_a_copy_serves_until_its_time_and_makes_the_feed_partial(
     wait_seconds: float, fetched: list[str]
 ) -> None:
-    """R33, R6: also where its publisher fails again."""
+    """R33, R6: also if its publisher fails again."""
     stored = [a_stored_page(2, memento="http://archive.test/2"), a_stored_page(3), a_stored_page(4)]
     missing = [an_attempt(page(2), wait_seconds=wait_seconds)]
     walk = walk_along(PAGES, a_page(0, next=2), stored=stored, has_news=False, missing=missing)
@@ -277,7 +275,7 @@ def test_a_copy_serves_until_its_time_and_makes_the_feed_partial(
 
 
 def test_a_page_that_another_trail_has_fetched_by_another_spelling_is_dropped_by_that() -> None:
-    """R6: a stale one, whose entries all stand on other pages."""
+    """R6: a stale page with all its entries on other pages."""
     fresh = a_fresh(a_page(2, "e2"))
     store, answers = WalkStore(), Responses()
     answers.take(page(2), fresh)
@@ -295,7 +293,7 @@ def test_a_page_that_another_trail_has_fetched_by_another_spelling_is_dropped_by
 
 
 def walk_to_stale(page_two: Arrival | None, **options: Any) -> WalkPlayer:
-    """Walk a closing trail behind a subscription document that was new throughout; None: unchanged."""
+    """Walk a closing trail after a wholly new subscription document; None: it is unchanged."""
     begun = {"trail": CLOSING, "stored": STORED, "is_new_throughout": True, **options}
     walk = a_walk(
         a_page(0, "n1", "n2", span=DateSpan(50, 60), next=2), known=[*ENTRIES, *known("only")], **begun
@@ -321,7 +319,7 @@ STALE = Ending(None, (PageStale(page(2)),))
     ],
 )
 def test_a_page_that_leaves_a_gap_is_an_older_copy(page_two: Arrival | None) -> None:
-    """R6: where all entries before are new, those that stood there have moved to this page."""
+    """R6: all entries before are new, so the former ones must be here."""
     walk = walk_to_stale(page_two)
     assert (walk.ending, walk.kept, walk.walked.path) == (STALE, [], [])
     assert walk.store.dropped == ([] if page_two is None else [page(2)])
@@ -357,13 +355,13 @@ def test_a_page_that_closes_the_gap_is_taken(page_two: Arrival) -> None:
     ],
 )
 def test_there_is_no_gap_to_be_left(options: dict[str, Any]) -> None:
-    """R6: its publisher has put as many others in their place, or nobody knows."""
+    """R6: its publisher replaced them with as many others, or nobody knows."""
     walk = walk_to_stale(a_page(2, "e2", next=3), **options)
     assert page(2) in walk.urls
 
 
 def test_an_older_copy_is_one_the_next_time_too() -> None:
-    """R6: though the pages before it bring nothing new then."""
+    """R6: even if the pages before it have no news then."""
     missing = [an_error(2, is_over=True, reason=PageStale.slug)]
     walk = walk_to_stale(a_page(2, "e2", next=3), missing=missing, is_new_throughout=False)
     assert walk.ending == STALE
@@ -382,7 +380,7 @@ def test_no_copy_is_older_in_front_of_the_document_that_was_asked_for() -> None:
 
 
 def test_a_page_that_adds_nothing_is_not_stored() -> None:
-    """R6: each of its entries is served from another document, by a copy that is as good."""
+    """R6: another document serves an equal copy of each of its entries."""
     walk = walk_along(PAGES, a_page(0, next=2), a_page(2, "e0", next=3), a_page(3), known=known("e0"))
     assert (walk.kept, walk.store.dropped) == ([page(3)], [page(2)])
     assert walk.urls == [FEED, page(2), page(3)]
@@ -420,7 +418,7 @@ def test_what_leaves_a_page_is_remembered(changes: dict[str, Any], is_remembered
 
 
 def test_pages_stand_in_the_order_of_the_trail() -> None:
-    """R20: a new one in front of all that are stored, which keep their places."""
+    """R20: a new one stands before stored ones, which keep their places."""
     walk = walk_along(
         PAGES, a_page(0, next=1), a_page(1, next=2), a_page(2, "x", next=3), stored=STORED, has_news=False
     )

@@ -1,4 +1,4 @@
-"""Where the history of a feed is, and whether a refresh has anything to do (`refreshing.plan_refresh`)."""
+"""The place of a feed's history, and whether a refresh has work (`refreshing.plan_refresh`)."""
 
 from __future__ import annotations
 
@@ -57,7 +57,6 @@ def test_where_the_history_is(kind: Kind, options: dict[str, Any], way: HistoryW
 
 @pytest.fixture
 def world(monkeypatch: pytest.MonkeyPatch) -> CollectedWorld[Script]:
-    """A feed that an adapter fits."""
     world = CollectedWorld(Script([]))
     monkeypatch.setattr(table, "ADAPTERS", (world.adapter,))
     world.attempt()
@@ -87,7 +86,7 @@ def test_an_adapter_that_wants_all_waits_for_a_request_that_may_walk(world: Coll
     assert plan_refresh(basis, world.rows, a_subscription(kind=Kind.PLAIN)).way is HistoryWay.PUT_OFF
 
 
-# What is due though nothing is new
+# Work without news
 
 SETTLED = [a_row(an_arrival(archive(2), archive(1)), 2, rank=0), a_row(an_arrival(archive(1)), 1, rank=1)]
 AT_REST: dict[str, Any] = {"feed": a_published_feed(State.COMPLETE, kind=Kind.ARCHIVED)}
@@ -149,7 +148,7 @@ def test_what_an_earlier_refresh_has_left(options: dict[str, Any], is_due: bool)
     ],
 )
 def test_an_archive_on_the_stored_path_is_due(at: int, changes: dict[str, Any], is_due: bool) -> None:
-    """R13: though the subscription document has not changed just now."""
+    """R13: even if the subscription document is unchanged."""
     rows: list[StoredDocument] = [
         dataclasses.replace(row, **changes) if row.id == at else row for row in SETTLED
     ]
@@ -177,7 +176,7 @@ def test_a_stored_circle_is_looked_through_once() -> None:
     ],
 )
 def test_a_feed_is_at_rest(feed: dict[str, Any], parser_version: int, expected: bool) -> None:
-    """I1: then nobody is asked where something is imported."""
+    """I1: imports then cause no request."""
     stored = a_published_feed(**{"state": State.COMPLETE, **feed})
     rows = [dataclasses.replace(SETTLED[0], parser_version=parser_version)]
     assert is_at_rest(stored, rows) is expected

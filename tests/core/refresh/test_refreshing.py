@@ -41,7 +41,7 @@ def archive(number: int) -> str:
 
 
 def a_chain(archives: int, relation: str = "prev-archive", **changes: object) -> dict[str, Page]:
-    """The subscription document, and archives from the newest, which has the highest number, to 1."""
+    """The subscription document, then the archives from the highest number, the newest, to 1."""
     urls = [FEED, *(archive(number) for number in range(archives, 0, -1))]
     pages = {}
     for place, url in enumerate(urls):
@@ -52,7 +52,7 @@ def a_chain(archives: int, relation: str = "prev-archive", **changes: object) ->
 
 @st.composite
 def publishers(draw: st.DrawFn) -> Publisher:
-    """Chains, legacy chains, paged feeds and complete ones; gaps, loops, and other formats in them."""
+    """Chains, legacy chains, paged feeds and complete ones, with gaps, loops and other formats."""
     relation = draw(st.sampled_from(["prev-archive", "prev-archive", "prev", "previous", "next", "first"]))
     count = draw(st.integers(0, 7))
     pages = a_chain(count, relation)
@@ -81,7 +81,6 @@ def publishers(draw: st.DrawFn) -> Publisher:
 
 @st.composite
 def changed(draw: st.DrawFn, publisher: Publisher) -> Publisher:
-    """The publisher some time later."""
     pages, failing = dict(publisher.pages), dict(publisher.failing)
     for _ in range(draw(st.integers(1, 3))):
         what = draw(st.sampled_from(["entry", "relink", "heal", "fail", "front", "edit", "remove"]))
@@ -112,7 +111,7 @@ def changed(draw: st.DrawFn, publisher: Publisher) -> Publisher:
 
 
 def outcome(world: World, told: Outcome) -> object:
-    """What a reader gets to see of a refresh, whatever the order in which documents came."""
+    """A refresh's result for readers, for any order of arrival."""
     final = told.publication
     shown = [
         (attempt.url, attempt.reason, attempt.attempts, attempt.next_at) for attempt in final.missing or ()
@@ -124,7 +123,7 @@ def outcome(world: World, told: Outcome) -> object:
 def test_any_order_of_arrivals_ends_in_the_same_publication(
     publisher: Publisher, data: st.DataObject, one: int, other: int
 ) -> None:
-    """R2, R6, R14: look-ahead, early links and the network's whims change nothing of what is published."""
+    """R2, R6, R14: for any look-ahead, early links and network delays."""
     worlds = [World(publisher), World(publisher, looks_ahead=False)]
     chances = [random.Random(one), random.Random(other)]
     later = data.draw(changed(publisher))
@@ -142,7 +141,7 @@ def test_any_order_of_arrivals_ends_in_the_same_publication(
 def test_nothing_is_asked_for_twice_in_one_refresh(
     publisher: Publisher, data: st.DataObject, seed: int
 ) -> None:
-    """R14, R17: neither by a guess and a link, nor along two trails through pages."""
+    """R14, R17: neither by guess and link, nor along two trails."""
     world, chance = World(publisher), random.Random(seed)
     later = data.draw(changed(publisher))
     for request in ({}, {"is_forced": True}, {"is_full": True}):
@@ -156,7 +155,7 @@ def test_nothing_is_asked_for_twice_in_one_refresh(
 def test_nothing_leaves_but_by_the_rules_that_say_so(
     publisher: Publisher, data: st.DataObject, seed: int
 ) -> None:
-    """R25: R1 and R5; R15, that is a chain that was walked to its true end; another format (R23)."""
+    """R25: R1 and R5; R15 after a walk to the true end; another format (R23)."""
     world, chance = World(publisher), random.Random(seed)
     world.refresh(chance)
     for is_full in (False, data.draw(st.booleans()), False):
@@ -180,7 +179,7 @@ def test_nothing_leaves_but_by_the_rules_that_say_so(
 def test_a_publisher_that_did_not_change_is_asked_for_the_subscription_document_alone(
     publisher: Publisher, seed: int
 ) -> None:
-    """R13, R14: and, where pages get newer along `next`, for the last of them (R6)."""
+    """R13, R14: or, where `next` leads to newer pages, the last one too (R6)."""
     world, chance = World(publisher), random.Random(seed)
     first = world.refresh(chance)
     world.now += 30.0 if world.missing else 3 * DAY  # before anything that failed is due
@@ -197,7 +196,7 @@ def test_a_publisher_that_did_not_change_is_asked_for_the_subscription_document_
 
 @given(publishers(), SEEDS)
 def test_a_subscription_document_that_fails_changes_nothing(publisher: Publisher, seed: int) -> None:
-    """R14: what is stored serves as stale, and the failure counts up."""
+    """R14: stored documents serve as stale, and the failure counts up."""
     world, chance = World(publisher), random.Random(seed)
     world.refresh(chance)
     shape, missing = world.shape, dict(world.missing)
@@ -215,7 +214,7 @@ def test_a_subscription_document_that_fails_changes_nothing(publisher: Publisher
 
 @pytest.mark.parametrize("after", range(1, 60))
 def test_a_refresh_that_is_cut_off_anywhere_is_made_up_for(after: int) -> None:
-    """R14: whatever was carried out of it, the next one asks for what is not stored, and ends the same."""
+    """R14: the next refresh asks for the unstored rest and ends the same."""
     whole = World(Publisher(a_chain(5)))
     whole.refresh(random.Random(1))
     world = World(Publisher(a_chain(5)))
@@ -230,7 +229,7 @@ def test_a_refresh_that_is_cut_off_anywhere_is_made_up_for(after: int) -> None:
 
 
 def test_a_chain_is_walked_to_its_end_and_published_as_complete() -> None:
-    """R2: in order, the newest archive not settled yet (R13)."""
+    """R2: in order, with the newest archive not settled yet (R13)."""
     world = World(Publisher(a_chain(3)))
     told = world.refresh(random.Random(0))
     assert [each.state for each in told.published] == [State.LOADING, State.COMPLETE]
@@ -263,7 +262,7 @@ def test_a_gap_is_published_as_missing_and_tried_again_in_its_time() -> None:
 
 
 def test_a_request_that_may_not_walk_asks_for_the_subscription_document_alone() -> None:
-    """HEAD of a feed that is not known."""
+    """For HEAD of an unknown feed."""
     world = World(Publisher(a_chain(3)))
     told = world.refresh(random.Random(0), may_walk=False)
     assert told.asked == [FEED]
@@ -272,7 +271,7 @@ def test_a_request_that_may_not_walk_asks_for_the_subscription_document_alone() 
 
 
 def test_a_walk_that_was_cut_off_is_finished_though_the_publisher_has_not_changed() -> None:
-    """R14, R16: also where the feed had been published as complete before."""
+    """R14, R16: also if the feed had been published as complete."""
     pages = a_chain(2)
     world = World(Publisher(pages))
     world.refresh(random.Random(0))
@@ -293,7 +292,7 @@ def test_a_walk_that_was_cut_off_is_finished_though_the_publisher_has_not_change
 
 @pytest.mark.parametrize("has_changed", [False, True])
 def test_bodies_are_read_again_where_an_older_parser_has_read_one_and_only_there(has_changed: bool) -> None:
-    """docs/design.md#the-store: also where it has not changed, and of a document that is detached."""
+    """docs/design.md#the-store: also for unchanged and for detached documents."""
     world = World(Publisher(a_chain(1)))
     first = world.refresh(random.Random(0))
     world.put(archive(9), Page(entries=("old",)), Role.ARCHIVE, None, parser_version=PARSER_VERSION - 1)
@@ -310,7 +309,7 @@ def test_bodies_are_read_again_where_an_older_parser_has_read_one_and_only_there
 
 @pytest.mark.parametrize("seed", range(8))
 def test_a_gap_is_left_alone_when_the_head_of_a_new_archive_names_it(seed: int) -> None:
-    """R0, R14: a link in a head that still arrives is no reason to ask before its time."""
+    """R0, R14: an early link does not shorten the pause."""
     world = World(Publisher(a_chain(2), {archive(2): Failure(slug="timeout")}), looks_ahead=False)
     world.refresh(random.Random(seed))
     world.publisher.pages = a_chain(3)
@@ -322,7 +321,7 @@ def test_a_gap_is_left_alone_when_the_head_of_a_new_archive_names_it(seed: int) 
 
 
 def test_a_path_with_a_gap_takes_nothing_away_and_a_whole_one_what_it_passes_by() -> None:
-    """R15, R25: archive 3 was replaced; that counts once the chain is walked to its true end."""
+    """R15, R25: archive 3 was replaced, effective after a walk to the true end."""
     world = World(Publisher(a_chain(4)))
     world.refresh(random.Random(0))
     pages = world.publisher.pages
@@ -369,7 +368,7 @@ def test_a_page_that_repeats_the_one_before_is_not_kept_whichever_comes_first(se
 
 @pytest.mark.parametrize("seed", range(60))
 def test_what_comes_while_a_walk_waits_for_its_turn_is_not_asked_for_twice(seed: int) -> None:
-    """R14: a page is guessed, and the head of the one before it names it meanwhile."""
+    """R14: a page is guessed, then named by the head before it."""
     whole = {
         url: replace(page, links={**page.links, "last": archive(1)})
         for url, page in a_chain(6, "next").items()
@@ -385,7 +384,7 @@ def test_what_comes_while_a_walk_waits_for_its_turn_is_not_asked_for_twice(seed:
 
 
 def test_what_a_doubtful_chain_has_brought_is_not_asked_for_again_among_pages() -> None:
-    """R4, R6: the target of a bare `prev` that turns out to be newer."""
+    """R4, R6: for the newer target of a bare `prev`."""
     pages = a_chain(2, "prev")
     empty = replace(pages[archive(2)], entries=())
     pages[archive(2)] = empty
@@ -397,7 +396,7 @@ def test_what_a_doubtful_chain_has_brought_is_not_asked_for_again_among_pages() 
 
 
 def test_no_archive_is_looked_at_while_the_subscription_document_has_not_changed() -> None:
-    """R13: not the newest one either, and not when a refresh is insisted on."""
+    """R13: neither the newest archive, nor in a forced refresh."""
     world = World(Publisher(a_chain(3)))
     world.refresh(random.Random(0))
     world.now += 3 * DAY
@@ -407,9 +406,9 @@ def test_no_archive_is_looked_at_while_the_subscription_document_has_not_changed
 
 @pytest.mark.parametrize("seed", range(8))
 def test_no_head_is_read_early_for_what_is_guessed_anyway(seed: int) -> None:
-    """R0: where enough documents are under way and their URLs count on, look-ahead has what they link to.
+    """R0: look-ahead already has the links of documents under way whose URLs count on.
 
-    The document that the walk has come to is read early in any case: it tells where the guesses are wrong.
+    The head of the walk's current document is always read early: it shows wrong guesses.
     """
     told = World(Publisher(a_chain(20)), window=3).refresh(random.Random(seed))
     assert any(len(foreseen) == 2 for _, foreseen in told.foreseen)
@@ -421,7 +420,7 @@ def test_no_head_is_read_early_for_what_is_guessed_anyway(seed: int) -> None:
 
 @pytest.mark.parametrize("seed", range(8))
 def test_heads_are_read_early_where_urls_do_not_count_on(seed: int) -> None:
-    """R0: each leads to the next one, and nothing else does."""
+    """R0: only its head shows the next document."""
     names = [FEED, *(f"{O}/{name}" for name in ("ash", "beech", "elm", "fir", "oak", "yew"))]
     links = [{"prev-archive": behind} for behind in names[1:]] + [{}]
     pages = {url: Page(links=each, entries=(url,)) for url, each in zip(names, links, strict=True)}
@@ -434,18 +433,16 @@ CHANCE = random.Random(0)
 
 
 def a_world(archives: int, *missing: int, **settings: object) -> World:
-    """A chain of which some archives answer 404; one document is asked for at a time."""
+    """A chain with some archives answering 404; one request at a time."""
     failing = {archive(number): GONE for number in missing}
     return World(Publisher(a_chain(archives), failing), **{"looks_ahead": False, **settings})
 
 
 def numbers(world: World) -> list[int]:
-    """The archives of the feed, in output order."""
     return [int(url.rpartition("/")[2]) for role, url in world.shape if role is Role.ARCHIVE]
 
 
 def asked(told: Outcome) -> list[int]:
-    """The archives that were asked for, in that order."""
     return [int(url.rpartition("/")[2]) for url in told.asked if url != FEED]
 
 
@@ -454,7 +451,7 @@ def missing(told: Outcome) -> dict[str, int]:
 
 
 def test_the_chain_goes_on_behind_its_holes_and_each_is_told() -> None:
-    """R34, R16: everything that is there comes out; the feed is partial, and says where it goes on."""
+    """R34, R16: all documents are published; the partial feed tells its holes."""
     world = a_world(9, 7, 4, 3)
     told = world.refresh(CHANCE)
     assert numbers(world) == [9, 8, 6, 5, 2, 1]
@@ -468,7 +465,7 @@ def test_the_chain_goes_on_behind_its_holes_and_each_is_told() -> None:
 
 
 def test_nothing_is_asked_for_until_a_hole_is_retried() -> None:
-    """R14, R34: what joined behind it is stored; what did not stays away until then, as the hole does."""
+    """R14, R34: documents joined behind it are stored; others wait for the retry, like the hole."""
     world = a_world(9, 7, 4, 3)
     world.refresh(CHANCE)
     feed = world.publisher.pages[FEED]
@@ -486,7 +483,7 @@ def test_nothing_is_asked_for_until_a_hole_is_retried() -> None:
 
 
 def test_each_hole_is_retried_in_its_own_time() -> None:
-    """R14, R34: one that is gone for good (410) rests for a day, another an hour."""
+    """R14, R34: one gone for good (410) waits a day, another an hour."""
     world = a_world(9, 7)
     world.publisher.failing[archive(4)] = replace(GONE, publisher_status=410)
     world.refresh(CHANCE)
@@ -499,7 +496,7 @@ def test_each_hole_is_retried_in_its_own_time() -> None:
 
 
 def test_a_newest_archive_that_fails_does_not_hide_what_is_missing_behind() -> None:
-    """R34: the stored chain is walked on behind it, and the hole in it is retried and told."""
+    """R34: the walk goes on along the stored chain to its hole."""
     world = a_world(9, 4)
     world.refresh(CHANCE)
     feed = world.publisher.pages[FEED]
@@ -509,7 +506,7 @@ def test_a_newest_archive_that_fails_does_not_hide_what_is_missing_behind() -> N
     world.now += 2 * HOUR
     told = world.refresh(CHANCE)
     assert missing(told) == {archive(10): 1, archive(4): 2}
-    assert asked(told) == [10, 4]  # 9 is the newest one that is there (R13)
+    assert asked(told) == [10, 4]  # 9 is the newest existing one (R13)
     assert numbers(world) == [9, 8, 7, 6, 5, 3, 2, 1]
 
     world.publisher.failing.clear()
@@ -519,7 +516,7 @@ def test_a_newest_archive_that_fails_does_not_hide_what_is_missing_behind() -> N
 
 
 def test_what_is_known_counts_as_known_though_the_walk_has_not_fetched_it() -> None:
-    """R34: after a restart or a day the documents of the path come from the store, without their entries."""
+    """R34: after a restart or a day, documents come from the store without entries."""
     world = a_world(9, 7)
     world.refresh(CHANCE)
     world.publisher.pages = {
@@ -534,7 +531,7 @@ def test_what_is_known_counts_as_known_though_the_walk_has_not_fetched_it() -> N
 
 
 def test_what_was_replaced_is_not_brought_back_by_a_guess() -> None:
-    """R15, R34: a document that its publisher replaced may still stand under its number."""
+    """R15, R34: a replaced document may still exist under its number."""
     world = a_world(6)
     world.refresh(CHANCE)
     pages = world.publisher.pages
@@ -558,7 +555,7 @@ def test_what_was_replaced_is_not_brought_back_by_a_guess() -> None:
 
 @pytest.mark.parametrize("what", [{"is_complete": True}, {"family": Family.RSS, "links": {}}])
 def test_what_left_with_the_whole_chain_comes_back_with_it(what: dict[str, Any]) -> None:
-    """R1, R23, R34: a publisher that for once says that this is all, or changes its format, costs nothing."""
+    """R1, R23, R34: a one-time claim of completeness, or change of format."""
     world = a_world(9, 7, 4)
     world.refresh(CHANCE)
     page = world.publisher.pages[FEED]
@@ -573,7 +570,7 @@ def test_what_left_with_the_whole_chain_comes_back_with_it(what: dict[str, Any])
 
 
 def test_an_orphan_behind_a_hole_leaves_when_the_chain_is_whole_without_it() -> None:
-    """R15, R34: what joined by a guess is no more than any document in front of the joint."""
+    """R15, R34: joining by a guess gives no more right to stay."""
     world = a_world(9, 7)
     world.publisher.pages[archive(7)] = Page(links={"prev-archive": archive(5)}, entries=("seven",))
     world.refresh(CHANCE)
@@ -595,7 +592,7 @@ def test_a_limit_ends_a_walk_behind_a_hole() -> None:
 
 
 def test_pages_are_walked_as_ever() -> None:
-    """R6: there is no way past a page that is missing."""
+    """R6: no way leads past a missing page."""
     pages = a_chain(5, "next")
     failure = Failure(slug="publisher-failed", publisher_status=500)
     world = World(Publisher(pages, {archive(3): failure}), looks_ahead=False)
@@ -606,7 +603,7 @@ def test_pages_are_walked_as_ever() -> None:
 def test_a_walk_that_was_killed_ends_like_one_that_was_not(
     holes: set[int], after: int, seed: int, looks_ahead: bool
 ) -> None:
-    """R14, R34: wherever it was cut off, the same documents stand in the same order."""
+    """R14, R34: the same documents in the same order."""
     worlds = [a_world(9, *holes, looks_ahead=looks_ahead) for _ in range(2)]
     worlds[0].cut_off(random.Random(seed), after=after)
     for world in worlds:
@@ -620,7 +617,7 @@ def test_a_walk_that_was_killed_ends_like_one_that_was_not(
 def test_what_was_had_stays_and_what_heals_comes_whatever_fails_when(
     stages: list[set[int]], seed: int
 ) -> None:
-    """R25, R34: documents only ever join, in the order of the chain; in the end all are there."""
+    """R25, R34: documents only join, in the chain's order, and finally all."""
     world, chance = a_world(9), random.Random(seed)
     told, seen = None, set[int]()
     for failing in [*stages, set[int]()]:
@@ -639,7 +636,7 @@ COPY = "http://archive.test/web/20190501120000id_/"
 
 
 def a_copied_world(archives: int, *copied: int, chance: random.Random = CHANCE) -> World:
-    """A chain that was walked, of which the publisher no longer gives some archives; copies stand in."""
+    """A walked chain with mementos for some archives that the publisher no longer has."""
     pages = a_chain(archives)
     world = World(Publisher(pages, {archive(number): GONE for number in copied}), looks_ahead=False)
     world.refresh(chance)
@@ -652,7 +649,7 @@ def a_copied_world(archives: int, *copied: int, chance: random.Random = CHANCE) 
 
 @given(SEEDS)
 def test_a_copy_takes_its_place_and_its_publisher_is_left_alone(seed: int) -> None:
-    """R33, R14: until its time has come; what lies behind it is asked for at once."""
+    """R33, R14: until the next attempt; documents behind are fetched at once."""
     world = a_copied_world(5, 3, chance=random.Random(seed))
     told = world.refresh(random.Random(seed))
     assert numbers(world) == [5, 4, 3, 2, 1]
@@ -665,7 +662,7 @@ def test_a_copy_takes_its_place_and_its_publisher_is_left_alone(seed: int) -> No
 
 
 def test_another_format_does_not_take_its_place() -> None:
-    """R33, R23: an error at the retry changes nothing."""
+    """R33, R23: a failure at the retry changes nothing."""
     world = a_copied_world(5, 3)
     world.refresh(CHANCE)
     del world.publisher.failing[archive(3)]
@@ -689,7 +686,7 @@ def test_a_full_refresh_asks_for_what_copies_stand_in_for() -> None:
 
 
 def test_a_copy_of_a_page_stands_in_for_it() -> None:
-    """R33, R6: it is asked for in its time like the others, and replaced even by the same body."""
+    """R33, R6: the page is retried in its time; even an equal body replaces the memento."""
     pages = {
         FEED: Page(links={"next": archive(2)}, entries=("c",)),
         archive(2): Page(links={"next": archive(1)}, entries=("b",)),
@@ -718,7 +715,7 @@ def test_a_copy_of_a_page_stands_in_for_it() -> None:
 
 
 def test_a_copy_makes_no_refresh_walk() -> None:
-    """R33, R13: though it is never settled; there is an attempt, and its time counts."""
+    """R33, R13: a memento is never settled, but its attempt sets the time."""
     world = a_copied_world(3, 2)
     world.refresh(CHANCE)
     world.now += HOUR / 2
@@ -727,7 +724,7 @@ def test_a_copy_makes_no_refresh_walk() -> None:
 
 
 def test_copies_of_a_subscription_document_keep_their_places_among_pages() -> None:
-    """R33, R20: behind all pages, the newest first, however the publisher turns those round."""
+    """R33, R20: after all pages, newest first, in any direction of pages."""
     pages = {
         FEED: Page(links={"next": archive(2)}, entries=("c",)),
         archive(2): Page(links={"next": archive(1)}, entries=("b",)),
@@ -749,7 +746,7 @@ def test_copies_of_a_subscription_document_keep_their_places_among_pages() -> No
     assert number not in told.ranked
 
 
-# What people have kept (I1)
+# Imports of documents (I1)
 
 KEPT = f"{IMPORT_URL}1"
 
@@ -760,7 +757,7 @@ def with_import(world: World, *entries: str) -> Outcome:
 
 
 def test_an_import_asks_nobody_and_changes_no_state() -> None:
-    """I1: of a feed at rest all that was said of it stays; what was kept stands behind all else."""
+    """I1: a feed at rest keeps its state; imports stand behind all else."""
     for state, pages in (("remembered", a_chain(0)), ("partial", a_chain(2)), ("paged", a_chain(2, "next"))):
         if state == "partial":
             del pages[archive(1)]
@@ -777,7 +774,7 @@ def test_an_import_asks_nobody_and_changes_no_state() -> None:
 
 @pytest.mark.parametrize("is_chain", [True, False])
 def test_an_import_is_no_part_of_a_complete_feed(is_chain: bool) -> None:
-    """I1, R1, R2: it comes when the feed is complete no more, and leaves when it is again."""
+    """I1, R1, R2: it joins when the feed is not complete, and leaves when it is again."""
     publisher = Publisher(a_chain(2) if is_chain else {FEED: Page(entries=("a",), is_complete=True)})
     whole = publisher.pages[FEED]
     world = World(publisher)
@@ -793,7 +790,7 @@ def test_an_import_is_no_part_of_a_complete_feed(is_chain: bool) -> None:
 
 
 def test_an_import_into_an_unfinished_feed_finishes_it_first() -> None:
-    """I1, R14: what an earlier refresh left undone is done, and the feed is published by what comes of it."""
+    """I1, R14: the earlier refresh's work is done first, and the result is published."""
     world = World(Publisher(a_chain(2)))
     world.cut_off(random.Random(0), 12)
     told = with_import(world, "old")

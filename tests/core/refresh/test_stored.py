@@ -1,4 +1,4 @@
-"""What the stored documents and attempts tell."""
+"""Facts in the stored documents and attempts."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from wholefeed.core.text.dates import DAY_SECONDS
 
 
 def test_an_attempt_waits_for_its_time_but_not_for_a_clock_that_was_wrong() -> None:
-    """R14: more than a day ahead counts as now."""
+    """R14: an instant over a day ahead counts as now."""
     attempt = an_attempt(archive(1), wait_seconds=60.0)
     assert attempt.waits(NOW + 59)
     assert not attempt.waits(NOW + 60)

@@ -1,4 +1,4 @@
-"""From the document that was asked for to the subscription document (R3); whether it is asked for whole."""
+"""From the requested document to the subscription document (R3); when it is requested whole."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ WEEK = 7 * DAY
 
 
 def run(search: Coroutine[Any, Any, _T]) -> _T:
-    """Return the result of a coroutine that waits for nothing."""
+    """Return the result of a coroutine that never waits."""
     try:
         search.send(None)
     except StopIteration as end:
@@ -34,8 +34,6 @@ def run(search: Coroutine[Any, Any, _T]) -> _T:
 
 
 class Searched(NamedTuple):
-    """A document, as the search sees it."""
-
     url: str
     final_url: str
     family: Family
@@ -43,7 +41,7 @@ class Searched(NamedTuple):
 
 
 def seen(path: str, *, family: Family = Family.ATOM, is_archive: bool = True, **links: str) -> Searched:
-    """A document; links by relation, targets by path."""
+    """A document with links by relation; targets are paths."""
     url = O + path
     targets = {name.replace("_", "-"): O + target for name, target in links.items()}
     navigation = Navigation(url=url, kind=Kind.PLAIN, links=targets, is_archive=is_archive, older_relation="")
@@ -51,7 +49,7 @@ def seen(path: str, *, family: Family = Family.ATOM, is_archive: bool = True, **
 
 
 def found(start: Searched, others: Mapping[str, Searched]) -> tuple[FoundSubscription[Searched], list[str]]:
-    """Search; return what was found, and the paths that were asked for."""
+    """Search; return the result and the requested paths."""
     asked: list[str] = []
 
     async def fetch(url: str) -> Searched | Failure:
@@ -62,7 +60,7 @@ def found(start: Searched, others: Mapping[str, Searched]) -> tuple[FoundSubscri
 
 
 def test_a_document_that_is_no_archive_serves_itself() -> None:
-    """R3: nothing is asked for."""
+    """R3: without a request."""
     feed = seen("/feed", is_archive=False)
     assert found(feed, {}) == (FoundSubscription(feed.url, feed), [])
 
@@ -84,7 +82,7 @@ def test_where_current_fails_the_document_that_was_asked_for_serves() -> None:
 
 
 def test_an_archive_leads_forward_to_the_newest_one() -> None:
-    """R3: never complete; a failure, a circle and another format end the way."""
+    """R3: never complete; failures, circles and other formats end the way."""
     one, two = seen("/1", next_archive="/2"), seen("/2", next_archive="/3")
     newest = FoundSubscription(one.url, two, (NoSubscriptionDocument(two.url),))
     assert found(one, {"/2": two}) == (newest, ["/2", "/3"])
@@ -104,7 +102,7 @@ def test_an_archive_on_the_way_that_names_the_subscription_document_leads_there(
 
 
 def test_the_way_forward_is_not_endless() -> None:
-    """R3, R18: the newest that was reached then serves."""
+    """R3, R18: the newest document reached then serves."""
     others = {f"/{n}": seen(f"/{n}", next_archive=f"/{n + 1}") for n in range(2, 200)}
     result, asked = found(seen("/1", next_archive="/2"), others)
     assert len(asked) == MAX_FORWARD_STEPS
@@ -115,14 +113,13 @@ def test_the_way_forward_is_not_endless() -> None:
 
 
 def a_world() -> World:
-    """A feed that was had just now, of a publisher that then says that nothing has changed, whatever has."""
+    """A feed just fetched from a publisher that then always answers 304."""
     world = World(Publisher({FEED: Page(entries=("a",), etag="1")}, is_frozen=True))
     look(world, 0)
     return world
 
 
 def look(world: World, seconds: float = DAY, **asked: bool) -> Outcome:
-    """Look for news after so many seconds."""
     world.now += seconds
     return world.refresh(random.Random(1), **asked)
 
@@ -132,7 +129,7 @@ def publish(world: World, *entries: str, etag: str = "1") -> None:
 
 
 def asked(world: World, looks: int) -> list[list[bool]]:
-    """The questions of as many daily looks: whether each had a condition."""
+    """Whether each of so many daily requests had a condition."""
     return [look(world).conditional for _ in range(looks)]
 
 
@@ -141,14 +138,16 @@ def has_note(outcome: Outcome) -> bool:
 
 
 def test_after_a_week_of_304_it_is_asked_for_whole_and_weekly_from_then_on() -> None:
-    """R14: right after the 304 of that look; where nothing has changed indeed, nothing else follows."""
+    """R14: right after that look's 304; an unchanged feed needs no more."""
     world = a_world()
     assert asked(world, 15) == [*[[True]] * 6, [True, False]] * 2 + [[True]]
     assert world.feed.doubts == 0
 
 
 def test_a_publisher_that_sends_the_document_is_not_asked_twice() -> None:
-    """R14: a week is counted from when it was sent last, be it the same; news of the week are no lie."""
+    """R14: the week starts at the last whole document, even an unchanged one; the week's news prove
+    no lie.
+    """
     world = a_world()
     asked(world, 6)
     publish(world, "b", "a", etag="2")
@@ -160,7 +159,7 @@ def test_a_publisher_that_sends_the_document_is_not_asked_twice() -> None:
 
 @pytest.mark.parametrize("etag", ["1", "2"], ids=["constant", "moving"])
 def test_news_behind_a_304_ends_the_use_of_its_validators(etag: str) -> None:
-    """R14: noted, until they have changed with the news twice; what is asked whole every time counts."""
+    """R14: noted until they change with the news twice; unconditional requests count."""
     world = a_world()
     publish(world, "b", "a", etag=etag)
     asked(world, 6)
@@ -178,7 +177,7 @@ def test_news_behind_a_304_ends_the_use_of_its_validators(etag: str) -> None:
 
 
 def test_other_bytes_that_bring_no_news_raise_no_doubt() -> None:
-    """R14: some publishers write the time into each answer, and compare what matters."""
+    """R14: some publishers write the time into each response, but their validators ignore it."""
     world = a_world()
     publish(world, "a", etag="2")
     assert asked(world, 7)[-1] == [True, False]
@@ -187,7 +186,7 @@ def test_other_bytes_that_bring_no_news_raise_no_doubt() -> None:
 
 @pytest.mark.parametrize("how", ["is_forced", "is_full"])
 def test_a_person_s_refresh_has_no_conditions(how: str) -> None:
-    """R14: news under the validators of what was there before raises doubts; other news does not."""
+    """R14: news under the former validators raise doubts; other news do not."""
     world = a_world()
     publish(world, "b", "a", etag="2")
     found = look(world, 0, **{how: True})
@@ -201,7 +200,7 @@ def test_a_person_s_refresh_has_no_conditions(how: str) -> None:
 
 
 def test_a_full_refresh_has_every_document_whole() -> None:
-    """R14: nothing is asked on a condition, archives neither."""
+    """R14: no request has a condition, also for archives."""
     pages = {
         FEED: Page(links={"prev-archive": f"{O}/1"}, entries=("b",)),
         f"{O}/1": Page(entries=("a",)),
@@ -213,7 +212,7 @@ def test_a_full_refresh_has_every_document_whole() -> None:
 
 
 def test_a_clock_that_is_set_back_costs_one_question() -> None:
-    """R14; docs/faults.md row 73: what a clock that ran ahead has noted is asked once more, then as ever."""
+    """R14; docs/faults.md row 73: once for each note of the wrong clock."""
     world = a_world()
     world.now -= 365 * DAY
     assert asked(world, 8) == [[True, False], *[[True]] * 6, [True, False]]
@@ -221,7 +220,7 @@ def test_a_clock_that_is_set_back_costs_one_question() -> None:
 
 @pytest.mark.parametrize("failure", [Failure(slug="timeout"), Failure(slug="unexpected-status")])
 def test_a_question_that_fails_leaves_what_the_304_said(failure: Failure) -> None:
-    """R14: the feed is not stale for it, and is asked whole again a day later."""
+    """R14: the feed does not become stale, and is requested a day later."""
     world = a_world()
     world.publisher.when_whole = failure
     assert asked(world, 9) == [*[[True]] * 6, *[[True, False]] * 3]

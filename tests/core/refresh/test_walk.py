@@ -1,4 +1,4 @@
-"""Walks along archive documents, with fetches that end in any order."""
+"""Walks along archive documents, with fetches in any order."""
 
 from __future__ import annotations
 
@@ -69,20 +69,20 @@ def test_follows_the_older_links_to_the_end() -> None:
 
 
 def test_a_feed_without_archives_is_whole_at_once() -> None:
-    """R2; RFC 5005, 4.2: unless there are no archives available."""
+    """R2; RFC 5005, 4.2: no archives are available."""
     walk = a_walk(an_arrival(FEED))
     assert (walk.ending, walk.requests) == (TRUE_END, [])
 
 
 def test_a_document_is_kept_before_the_walk_waits_for_the_next() -> None:
-    """R14: what has joined is stored, whatever becomes of the walk."""
+    """R14: joined documents are stored for any end of the walk."""
     walk = a_walk(an_arrival(FEED, archive(2)), looks_ahead=False)
     finish(walk, number_archives(2))
     assert walk.told == [TakeTurn, Fetch, Fetch, KeepDocument, KeepDocument]
 
 
 def test_a_document_is_stored_with_what_it_is_in_the_walk() -> None:
-    """R13, R17: the newest archive is not settled yet; whether it brought news is kept for later walks."""
+    """R13, R17: the newest archive is unsettled; later walks learn of news."""
     walk = a_walk(an_arrival(FEED, archive(3)))
     documents = [an_arrival(archive(n), archive(n - 1), keys=[a_key("same")]) for n in (3, 2)]
     finish(walk, a_publisher(*documents, an_arrival(archive(1))))
@@ -158,7 +158,7 @@ def test_ends(documents: list[Arrival], ending: Ending, path: int) -> None:
     ids=["to the document itself", "to an earlier one"],
 )
 def test_a_redirect_back_is_a_link_back(met_url: str, ending: Ending) -> None:
-    """R17: it is not followed, and counts as the document that it leads to."""
+    """R17: it is not followed, and counts as its target document."""
     walk = a_walk(an_arrival(FEED, archive(2)))
     walk.came(an_arrival(archive(2), archive(1)))
     walk.led_back(archive(1), met_url)
@@ -181,13 +181,13 @@ def test_stops_at_a_limit(limits: dict[str, int], note: Note, path: int) -> None
 
 
 def test_a_chain_that_ends_at_its_limit_is_whole() -> None:
-    """R18: a limit counts only when the chain goes on."""
+    """R18: a limit counts only if the chain goes on."""
     limits = WalkLimits(documents=3, bytes=3000, entries=3)
     assert finish(a_walk(an_arrival(FEED, archive(2)), limits=limits), number_archives(2)) == TRUE_END
 
 
 def test_stops_when_the_time_is_over() -> None:
-    """R18: what had joined stays."""
+    """R18: joined documents stay."""
     walk = a_walk(an_arrival(FEED, archive(3)), looks_ahead=False)
     walk.came(an_arrival(archive(3), archive(2)))
     walk.early(archive(2), archive(1))
@@ -198,7 +198,6 @@ def test_stops_when_the_time_is_over() -> None:
 
 
 def endless(url: str) -> Arrival:
-    """A publisher without an end, and without a new entry."""
     number = int(url.rpartition("/")[2])
     return an_arrival(url, archive(number + 1), keys=[a_key("always the same")])
 
@@ -212,19 +211,18 @@ def test_ends_where_nothing_new_comes_any_more() -> None:
 
 
 def store_chain(documents: Iterable[Arrival], **changes: object) -> list[StoredDocument]:
-    """Documents as they are stored, in their order."""
     return [a_row(arrival, number, **changes) for number, arrival in enumerate(documents, 1)]
 
 
 def test_ends_at_the_same_place_when_those_documents_are_stored() -> None:
-    """R14, R17: a later walk over the same documents learns no more than the first one did."""
+    """R14, R17: a later walk over the same documents learns the same."""
     documents = [an_arrival(archive(n), archive(n + 1), news=n < 3) for n in range(1, 60)]
     walk = a_walk(an_arrival(FEED, archive(1)), stored=store_chain(documents))
     assert walk.ending == Ending(None, (NoProgress(archive(52), documents=NO_PROGRESS_DOCUMENTS),))
 
 
 def test_a_chain_that_ends_after_many_documents_without_news_is_whole() -> None:
-    """R17: only a chain that goes on makes no progress."""
+    """R17: only a chain that goes on lacks progress."""
 
     def publisher(url: str) -> Arrival:
         arrival = endless(url)
@@ -238,7 +236,7 @@ def test_a_chain_that_ends_after_many_documents_without_news_is_whole() -> None:
 
 
 def test_stored_documents_need_no_network() -> None:
-    """R2, R14: in the order of the chain, each under its number; one that was detached is attached again."""
+    """R2, R14: in the chain's order and number; a detached one is attached again."""
     rows = store_chain([an_arrival(archive(n), archive(n - 1)) for n in (3, 2)])
     rows.append(a_row(an_arrival(archive(1)), 3, rank=None))
     walk = a_walk(an_arrival(FEED, archive(3)), stored=rows)
@@ -249,7 +247,7 @@ def test_stored_documents_need_no_network() -> None:
 
 
 def test_a_new_archive_is_fetched_in_front_of_stored_ones() -> None:
-    """R13: it costs itself alone, and stands before all of them."""
+    """R13: it costs one request, and stands before all of them."""
     rows = store_chain([an_arrival(archive(2), archive(1)), an_arrival(archive(1))])
     walk = a_walk(an_arrival(FEED, archive(3)), stored=rows)
     assert finish(walk, number_archives(3)) == TRUE_END
@@ -260,21 +258,21 @@ def test_a_new_archive_is_fetched_in_front_of_stored_ones() -> None:
 
 
 def test_a_document_is_found_under_another_spelling_of_its_url() -> None:
-    """R17: it is stored under one, and linked by the other."""
+    """R17: the stored spelling differs from the linked one."""
     rows = [a_row(an_arrival(archive(1)), 1)]
     walk = a_walk(an_arrival(FEED, "HTTP://O.test:80/archive/./1"), stored=rows)
     assert (walk.ending, walk.walked.path, walk.fetched) == (TRUE_END, [1], [])
 
 
 def test_many_stored_documents_leave_other_tasks_a_turn() -> None:
-    """docs/design.md#the-walk: a walk that waits for nothing holds up everybody."""
+    """docs/design.md#the-walk: a walk that never waits would block all tasks."""
     documents = [an_arrival(archive(n), archive(n - 1) if n > 1 else None) for n in range(150, 0, -1)]
     walk = a_walk(an_arrival(FEED, archive(150)), stored=store_chain(documents))
     assert (walk.ending, walk.told) == (TRUE_END, [Rest, Rest])
 
 
 def test_a_document_that_waits_for_its_time_is_not_fetched() -> None:
-    """R14: it is missing for the reason that it was missing for before."""
+    """R14: it stays missing for its former reason."""
     missing = [an_attempt(archive(2), reason="timeout")]
     walk = a_walk(an_arrival(FEED, archive(2)), missing=missing)
     assert walk.ending == Ending(None, (DocumentUnavailable(archive(2), reason="timeout"),))
@@ -288,8 +286,9 @@ def test_a_document_that_waits_for_its_time_is_not_fetched() -> None:
 
 
 def test_guesses_after_two_steps_and_more_with_each_hit() -> None:
-    """docs/design.md#look-ahead: a window of two that grows with hits. One guess looks whether the chain goes
-    on so far, then those before it are asked for."""
+    """docs/design.md#look-ahead: a window of two that grows with hits. One far guess tries the chain, then
+    those before it are fetched.
+    """
     walk, publisher = a_walk(an_arrival(FEED, archive(41))), number_archives(41)
     assert walk.fetching == [archive(41)]
     tell(walk, archive(41), publisher)
@@ -307,7 +306,7 @@ def test_guesses_after_two_steps_and_more_with_each_hit() -> None:
 
 
 def test_a_wrong_guess_ends_the_guessing() -> None:
-    """After a guess that the chain did not link to, the walk asks for linked documents alone."""
+    """After a guess without a link to it, only links are fetched."""
     walk = a_walk(an_arrival(FEED, archive(41)))
     walk.came(an_arrival(archive(41), archive(40)))
     walk.came(an_arrival(archive(40), archive(30)))
@@ -317,12 +316,12 @@ def test_a_wrong_guess_ends_the_guessing() -> None:
 
 
 def test_a_guess_that_failed_is_not_asked_for_again() -> None:
-    """A URL is never wanted again once it was answered."""
+    """An answered URL is never requested again."""
     walk = a_walk(an_arrival(FEED, archive(3)))
     walk.came(an_arrival(archive(3), archive(2)))
     walk.failed(archive(1))
     walk.came(an_arrival(archive(2), archive(1)))
-    assert walk.fetching == [archive(0)]  # what may stand behind it (R34)
+    assert walk.fetching == [archive(0)]  # a document may follow the hole (R34)
     walk.failed(archive(0))
     assert walk.ending == Ending(None, (gone(archive(1)),))
 
@@ -336,7 +335,7 @@ def test_never_guesses_what_is_stored() -> None:
 
 
 def test_a_guess_waits_for_its_time_too() -> None:
-    """R14: look-ahead asks for nothing that rests."""
+    """R14: look-ahead skips documents in their pause."""
     walk = a_walk(an_arrival(FEED, archive(41)), missing=[an_attempt(archive(38))])
     walk.came(an_arrival(archive(41), archive(40)))
     assert walk.fetching == [archive(40)]
@@ -361,7 +360,7 @@ def test_what_is_fetched_ahead_counts_towards_the_bytes() -> None:
 
 
 def test_what_came_ahead_and_is_not_on_the_path_is_not_kept() -> None:
-    """docs/design.md#look-ahead: it counts for nothing until the chain links to it."""
+    """docs/design.md#look-ahead: it counts only after the chain links to it."""
     walk = a_walk(an_arrival(FEED, archive(9)))
     walk.came(an_arrival(archive(9), archive(8)))
     walk.came(an_arrival(archive(6), archive(5)))
@@ -381,7 +380,7 @@ def test_a_document_is_fetched_by_the_spelling_it_is_being_fetched_by() -> None:
 
 @pytest.mark.parametrize("newest_first", [True, False])
 def test_look_ahead_shortens_a_numbered_chain(newest_first: bool) -> None:
-    """docs/design.md#the-walk: walking is a chain of round trips."""
+    """docs/design.md#the-walk: a walk is a chain of round trips."""
     walk, publisher, rounds = a_walk(an_arrival(FEED, archive(100))), number_archives(100), 0
     while walk.ending is None:
         rounds += 1
@@ -403,7 +402,7 @@ ENDS = {
     "days": ([f"/2003/03/{n:02d}" for n in range(30, 0, -1)], 1),
     "years": ([f"/{n}" for n in range(2026, 1996, -1)], 1),
 }
-"""The archives of a chain, and how many requests may go beyond its end."""
+"""Archives of a chain, and the count of requests allowed beyond its end."""
 
 
 @pytest.mark.parametrize("newest_first", [True, False])
@@ -411,7 +410,7 @@ ENDS = {
 def test_at_most_one_request_goes_beyond_the_end_of_a_chain(
     paths: list[str], beyond: int, newest_first: bool
 ) -> None:
-    """docs/design.md#look-ahead: no number tells where a chain ends; nothing stands below 1."""
+    """docs/design.md#look-ahead: no number shows a chain's end; nothing is below 1."""
     urls = [O + path for path in paths]
     publisher = a_publisher(*map(an_arrival, urls, [*urls[1:], None]))
     walk = a_walk(an_arrival(FEED, urls[0]), window=4)
@@ -427,7 +426,7 @@ def test_at_most_one_request_goes_beyond_the_end_of_a_chain(
 
 
 def test_the_early_link_of_a_document_that_fails_is_dropped() -> None:
-    """R0: what only a failed document predicted is not asked for."""
+    """R0: the prediction of a failed document causes no request."""
     walk = a_walk(an_arrival(FEED, f"{O}/c"))
     walk.early(f"{O}/c", f"{O}/b")
     walk.failed(f"{O}/b", Failure(slug="incomplete"))
@@ -451,7 +450,7 @@ def test_a_document_is_fetched_from_an_early_link_while_the_one_before_still_arr
 
 
 def test_an_early_link_lets_the_guessing_begin() -> None:
-    """R0: look-ahead begins from a predicted link, before the document has arrived whole."""
+    """R0: look-ahead begins before the document has arrived whole."""
     walk = a_walk(an_arrival(FEED, archive(41)))
     walk.early(archive(41), archive(40))
     assert walk.fetching == [archive(n) for n in (41, 40)]
@@ -460,14 +459,14 @@ def test_an_early_link_lets_the_guessing_begin() -> None:
 
 
 def test_an_early_link_back_is_not_followed() -> None:
-    """R0, R17: a predicted link to a document that is on the path already costs no request."""
+    """R0, R17: a predicted link to a document of the path costs no request."""
     walk = a_walk(an_arrival(FEED, f"{O}/b"))
     walk.early(f"{O}/b", FEED)
     assert walk.fetching == [f"{O}/b"]
 
 
 def test_an_early_link_to_what_waits_or_is_stored_is_not_followed() -> None:
-    """R0, R14: neither is asked for before its time."""
+    """R0, R14: neither is fetched before its time."""
     rows = [a_row(an_arrival(archive(2), archive(1)), 2)]
     walk = a_walk(an_arrival(FEED, archive(3)), stored=rows, missing=[an_attempt(f"{O}/hole")])
     walk.early(archive(3), archive(2))
@@ -476,8 +475,9 @@ def test_an_early_link_to_what_waits_or_is_stored_is_not_followed() -> None:
 
 
 def test_an_early_link_waits_for_the_turn_of_the_walk() -> None:
-    """R0: the newest archive is looked at again, and so needs no turn. What its head names is fetched once it
-    has come: then the walk has its turn, and what it adds is told as being added."""
+    """R0: looking again at the newest archive needs no turn. A document named in its head is fetched after
+    it: then the walk takes its turn, and reports additions.
+    """
     rows = [a_row(an_arrival(archive(3)), 3, is_settled=False, checked_at=0.0)]
     walk = a_walk(an_arrival(FEED, archive(3)), stored=rows, looks_ahead=False)
     walk.early(archive(3), archive(2))
@@ -508,7 +508,7 @@ TRAILS = [
 
 @st.composite
 def contents(draw: st.DrawFn, url: str) -> Arrival | Failure:
-    """What stands at one URL; mostly an archive that leads to the next lower number."""
+    """Content of one URL; mostly an archive that links to the next lower number."""
     if draw(st.integers(0, 15)) == 0:
         return GONE
     number = url.rpartition("/")[2]
@@ -535,7 +535,6 @@ def contents(draw: st.DrawFn, url: str) -> Arrival | Failure:
 
 @st.composite
 def webs(draw: st.DrawFn) -> Publisher:
-    """A publisher: contents and redirects."""
     at = {document_key(url): draw(contents(url)) for url in TARGETS}
     moved = draw(st.dictionaries(st.sampled_from(TARGETS), st.sampled_from(TARGETS), max_size=3))
     redirects = {document_key(url): target for url, target in moved.items()}
@@ -551,7 +550,7 @@ def webs(draw: st.DrawFn) -> Publisher:
 
 
 def answer_in_any_order(walk: WalkPlayer, publisher: Publisher, data: st.DataObject) -> None:
-    """Let fetches end in any order, with early links right and wrong."""
+    """Let fetches end in any order, with right and wrong early links."""
     while walk.ending is None:
         url = data.draw(st.sampled_from(walk.fetching), label="next response")
         answer = publisher(url)
@@ -579,8 +578,9 @@ def respond(walk: WalkPlayer, url: str, answer: Arrival | FreshDocument | Failur
 def test_every_walk_ends_within_its_limits_and_the_same_with_look_ahead_and_without(
     publisher: Publisher, documents: int, body_bytes: int, entries: int, data: st.DataObject
 ) -> None:
-    """R17, R18; docs/design.md#the-shape-of-the-code: never asks twice for one URL; look-ahead changes
-    nothing of what a walk finds and stores."""
+    """R17, R18; docs/design.md#the-shape-of-the-code: no URL is requested twice; look-ahead changes no
+    result.
+    """
     limits = WalkLimits(documents=documents, bytes=body_bytes, entries=entries)
     subscription = dataclasses.replace(an_arrival(FEED, archive(11)), hops=(f"{O}/hop",))
     trail = data.draw(st.sampled_from(TRAILS), label="trail")
@@ -609,11 +609,11 @@ def test_every_walk_ends_within_its_limits_and_the_same_with_look_ahead_and_with
     assert len({document_key(arrival.final_url) for arrival in ahead.path}) == len(ahead.path)
 
 
-# Behind a document that is missing (R34)
+# Behind a missing document (R34)
 
 
 def a_chain(newest: int, *, without: Sequence[int] = ()) -> dict[str, Arrival | Failure]:
-    """Archives from the newest to 1, without some of them."""
+    """Archives from the newest to 1, some missing."""
     publisher = number_archives(newest)
     found = [publisher(archive(number)) for number in range(newest, 0, -1) if number not in without]
     return {each.url: each for each in found if isinstance(each, Arrival)}
@@ -637,7 +637,7 @@ def walk_along(documents: dict[str, Arrival | Failure], newest: int, **options: 
     ids=["gone", "silent", "another format", "another site"],
 )
 def test_whatever_makes_a_document_missing_is_a_hole(what: Arrival | Failure) -> None:
-    """R34; R23, R24: what stands there may be no part of the feed, and the documents behind it are."""
+    """R34; R23, R24: even a foreign document, since the feed may go on behind."""
     walk = walk_along({**a_chain(5), archive(3): what}, 5)
     assert walk.ending is not None
     note = walk.ending.notes[0]
@@ -647,7 +647,7 @@ def test_whatever_makes_a_document_missing_is_a_hole(what: Arrival | Failure) ->
 
 
 def test_a_second_hole_without_a_way_past_it_ends_the_walk() -> None:
-    """R34: the reason of the end is told first, then what the walk had got past."""
+    """R34: the end's reason comes first, then the holes passed before."""
     walk = walk_along(a_chain(12, without=[10, 8, 7, 6, 5]), 12)
     jump = (gone(archive(10)), JumpedHole(archive(10), goes_on_at=archive(9)))
     assert walk.ending == Ending(None, (gone(archive(8)), *jump))
@@ -671,7 +671,7 @@ def test_a_second_hole_without_a_way_past_it_ends_the_walk() -> None:
     ],
 )
 def test_what_stands_behind_it_joins_if_it_says_that_it_belongs(behind: Arrival, joins: bool) -> None:
-    """R34: nothing leads there, so its own word is asked for, at the feed's own site too; R17, R23."""
+    """R34: no link leads there, so the document itself must say so, at the feed's own site too; R17, R23."""
     walk = walk_along({**a_chain(4, without=[3, 1]), archive(2): behind}, 4)
     assert (archive(2) in walk.urls) is joins
     assert (walk.store.dropped == [archive(2)]) is not joins
@@ -691,7 +691,7 @@ def test_what_stands_behind_it_joins_if_it_says_that_it_belongs(behind: Arrival,
 def test_what_is_stored_behind_a_hole_joins_if_it_is_part_of_the_feed(
     rank: int | None, detached_at: float | None, joins: bool
 ) -> None:
-    """R34, R15: it has said before that it belongs; what was replaced is not brought back by a guess."""
+    """R34, R15: it said so before; a replaced document stays away."""
     four = a_row(an_arrival(archive(4), archive(3)), 4, rank=None, detached_at=9.0)
     two = a_row(an_arrival(archive(2), site_id="urn:x"), 2, rank=rank, detached_at=detached_at)
     walk = walk_along({}, 4, stored=[four, two])
@@ -700,14 +700,14 @@ def test_what_is_stored_behind_a_hole_joins_if_it_is_part_of_the_feed(
 
 
 def test_what_stands_behind_may_name_the_guess_that_is_missing_too() -> None:
-    """R34: of two documents side by side that are missing, the next names the second."""
+    """R34: after two adjacent missing documents, the next names the second."""
     behind = an_arrival(archive(1), site_id="", links={"next-archive": archive(2)})
     walk = walk_along({archive(4): an_arrival(archive(4), archive(3)), archive(1): behind}, 4)
     assert walk.urls[-1] == archive(1)
 
 
 def test_what_did_not_join_is_fetched_again_when_the_chain_links_to_it() -> None:
-    """R34: it is not kept for that; nothing else is fetched twice."""
+    """R34: the unjoined document is not stored; nothing else is fetched twice."""
     walk = a_walk(an_arrival(FEED, archive(5)), looks_ahead=False, known=[a_key("old")])
     old = an_arrival(archive(3), keys=[a_key("old")])
     publisher = a_publisher(an_arrival(archive(5), archive(4)), old, an_arrival(archive(2), archive(3)))
@@ -718,7 +718,7 @@ def test_what_did_not_join_is_fetched_again_when_the_chain_links_to_it() -> None
 
 
 def test_a_link_back_into_the_hole_is_a_circle() -> None:
-    """R17, R34: what could not be had is not asked for again, and the walk ends."""
+    """R17, R34: a failed document is not requested again."""
     other = an_arrival(archive(3), family=Family.RSS)
     back = an_arrival(archive(2), archive(3))
     walk = walk_along({**a_chain(4), archive(3): other, archive(2): back}, 4)
@@ -729,7 +729,7 @@ def test_a_link_back_into_the_hole_is_a_circle() -> None:
 
 
 def test_guesses_are_looked_at_one_after_the_other() -> None:
-    """R34: no second one while the first may still come, and nothing ahead of it."""
+    """R34: nothing else while the first may still come."""
     walk = a_walk(an_arrival(FEED, archive(9)))
     walk.came(an_arrival(archive(9), archive(8)))
     walk.failed(archive(6))  # the guess of the look-ahead
@@ -744,7 +744,7 @@ def test_guesses_are_looked_at_one_after_the_other() -> None:
 
 
 def test_what_was_fetched_ahead_is_used_behind_a_hole() -> None:
-    """R17, R34: the look-ahead has asked for what stands there already."""
+    """R17, R34: look-ahead has already fetched the document there."""
     walk = a_walk(an_arrival(FEED, archive(9)))
     walk.came(an_arrival(archive(9), archive(8)))
     assert walk.fetching == [archive(8), archive(6)]
@@ -758,14 +758,14 @@ def test_what_was_fetched_ahead_is_used_behind_a_hole() -> None:
 
 
 def test_what_joined_before_is_stored_before_one_behind_a_hole_is_judged() -> None:
-    """R34: else an entry of it would count as new."""
+    """R34: else its entries would count as new."""
     walk = walk_along({**a_chain(4, without=[3]), archive(2): an_arrival(archive(2), keys=[a_key("x")])}, 4)
     asked = [type(request).__name__ for request in walk.requests]
     assert asked.index("KeepDocument") < asked.index("FindKnown")
 
 
 def test_a_hole_that_waits_is_passed_by_stored_documents_alone() -> None:
-    """R14, R34: nothing behind it is asked for before its time."""
+    """R14, R34: no request goes behind it before its time."""
     missing = [an_attempt(archive(3))]
     documents = a_chain(4, without=[3])
     walk = walk_along(documents, 4, missing=missing)
@@ -776,7 +776,7 @@ def test_a_hole_that_waits_is_passed_by_stored_documents_alone() -> None:
 
 
 def test_the_time_that_is_over_behind_a_hole_is_told_as_the_hole() -> None:
-    """R18, R34: the guess that is being asked for is no document that is missing."""
+    """R18, R34: the requested guess is not a missing document."""
     walk = a_walk(an_arrival(FEED, archive(9)))
     walk.came(an_arrival(archive(9), archive(8)))
     walk.failed(archive(8))
@@ -785,7 +785,7 @@ def test_the_time_that_is_over_behind_a_hole_is_told_as_the_hole() -> None:
 
 
 def test_what_stands_behind_holes_counts_towards_the_limits() -> None:
-    """R18: documents that join, and the bytes also of those that do not."""
+    """R18: joined documents, and the bytes of unjoined ones too."""
     limits = dataclasses.replace(LIMITS, documents=3)
     walk = walk_along(a_chain(9, without=[8, 6, 4, 2]), 9, limits=limits)
     assert walk.urls == [FEED, archive(9), archive(7)]
@@ -800,7 +800,7 @@ def test_what_stands_behind_holes_counts_towards_the_limits() -> None:
 
 
 def test_a_chain_that_turns_round_behind_a_hole_asks_for_nothing_twice() -> None:
-    """R17, R34: what is on the path, or was missing before, is no guess that costs a request."""
+    """R17, R34: a document on the path, or missing before, costs no guess."""
     other = an_arrival(archive(3), family=Family.RSS)
     back = an_arrival(archive(1), archive(2))
     walk = walk_along({archive(4): an_arrival(archive(4), archive(3)), other.url: other, back.url: back}, 4)
@@ -810,14 +810,13 @@ def test_a_chain_that_turns_round_behind_a_hole_asks_for_nothing_twice() -> None
     assert walk.ending.notes[0] == gone(archive(2))
 
 
-# Chains that are supposed (R4)
+# Supposed chains (R4)
 
 NEW, OLD = DateSpan(10, 20), DateSpan(1, 9)
 SUPPOSED = Trail(relation="prev", is_tentative=True)
 
 
 def a_dated(url: str, span: DateSpan | None, **links: str) -> Arrival:
-    """A document whose entries have these dates."""
     return dataclasses.replace(an_arrival(url, links=links), span=span)
 
 
@@ -850,7 +849,7 @@ def test_only_the_first_document_of_a_tentative_chain_is_doubted() -> None:
 
 
 def test_one_relation_leads_through_a_chain() -> None:
-    """R4: of `prev` and `previous` that one counts which began it; among pages they are one."""
+    """R4: the first of `prev` and `previous`; among pages they are one."""
     walk = a_walk(an_arrival(FEED, links={"previous": archive(2)}), trail=Trail(relation="previous"))
     ending = finish(walk, a_publisher(an_arrival(archive(2), links={"prev": archive(1)})))
     assert (ending, len(walk.path)) == (TRUE_END, 2)

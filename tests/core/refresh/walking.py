@@ -60,48 +60,42 @@ from wholefeed.core.walk.chain import Arrival, Key, Trail, WalkLimits
 CHAIN: Final = Trail(relation="prev-archive")
 PAGES: Final = Trail(relation="next", is_paged=True)
 Publisher = Callable[[str], Arrival | FreshDocument | Failure]
-"""Returns what stands under a URL."""
+"""Returns the content of a URL."""
 
 
 class WalkStore:
-    """What is stored of the entries of a feed, and what a walk stores."""
+    """Stored entries of a feed, and the writes of a walk."""
 
     def __init__(self) -> None:
         self.documents: dict[str, StoredDocument] = {}
-        """The documents that were stored before, by `document_key` of their URLs."""
+        """Documents stored before, by `document_key` of their URLs."""
         self.entries: dict[EntryId, float | None] = {}
-        """The entries that stand in attached documents, with their latest update instants."""
+        """Entries of attached documents, with their latest update instants."""
         self.on_pages: set[EntryId] = set()
         self.departures: dict[int, Departure] = {}
-        """What leaves a stored document that is replaced, by its number."""
+        """Departures from a replaced stored document, by its number."""
         self.doubtful: set[EntryId] = set()
         self.kept: list[Placement] = []
-        """How documents were stored, in the order of it."""
         self.dropped: list[str] = []
-        """The URLs of those that were let go."""
         self.come: dict[str, FreshDocument] = {}
-        """Documents that have come and are neither kept nor dropped, by URL."""
+        """Arrived documents, neither stored nor dropped, by URL."""
 
     def add(self, keys: Iterable[Key], role: Role = Role.ARCHIVE) -> None:
-        """Have entries stand in a stored document."""
         keys = list(keys)
         self.entries.update(keys)
         if role is Role.PAGE:
             self.on_pages.update(identity for identity, _ in keys)
 
     def keep(self, url: str, placement: Placement) -> int:
-        """Store a document that has come; return its number."""
         self.add(self.come.pop(url).arrival.keys or (), placement.role)
         self.kept.append(placement)
         return FIRST_NUMBER + len(self.kept) - 1
 
     def drop(self, url: str) -> None:
-        """Let go of a document that has come."""
         del self.come[url]
         self.dropped.append(url)
 
     def find(self, arrival: Arrival) -> KnownEntries:
-        """Return what is stored of the entries of a document."""
         keys = [identity for identity, _ in arrival.keys or () if identity in self.entries]
         live = {
             identity: Copy(n, self.entries[identity], Role.PAGE, n, 0, None, NOW)
@@ -111,7 +105,6 @@ class WalkStore:
         return KnownEntries({identity: self.entries[identity] for identity in keys}, live, None, on_pages)
 
     def answer(self, request: CoreRequest[Any]) -> Any:
-        """Answer a request that is about what is stored."""
         answer: Any = None
         match request:
             case FindKnown(arrival=arrival):
@@ -132,41 +125,38 @@ class WalkStore:
 
 
 FIRST_NUMBER: Final = 1001
-"""Of the documents that a walk stores; those that were stored before have lower ones."""
+"""Documents stored before the walk have lower numbers."""
 
 
 class FetchPlayer:
-    """A conversation that ends with what walks came to; its fetches end as a test wants it, in any order."""
+    """A conversation with walks; a test ends its fetches in any order."""
 
     def __init__(self, talk: Talk[WalkResult], store: WalkStore) -> None:
         self.store = store
         self.fetched: list[str] = []
-        """The URLs that were asked for, in the order in which that began."""
         self._needed = ""
         self._has_turn = False
         self._under_way: dict[str, Fetch] = {}
         self._talk = Conversation(talk, self._answer)
 
-    # What the walk does
+    # State of the walk
 
     @property
     def requests(self) -> list[CoreRequest[Any]]:
-        """All that the walk has asked for, in the order of it."""
         return self._talk.requests
 
     @property
     def told(self) -> list[type[CoreRequest[Any]]]:
-        """The kinds of these requests but `NextEvent`."""
+        """Kinds of the requests except `NextEvent`."""
         return [type(request) for request in self.requests if not isinstance(request, NextEvent)]
 
     @property
     def fetching(self) -> list[str]:
-        """The URLs under way: the one that the path has come to, then those ahead of it as they began."""
+        """URLs under way: the path's next one, then those ahead by start."""
         ahead = [url for url in self._under_way if url != self._needed]
         return ahead if self._talk.is_over else [self._needed, *ahead]
 
     def fetch_of(self, url: str) -> Fetch:
-        """Return the request for a document that is under way."""
         return self._under_way[url]
 
     @property
@@ -176,18 +166,16 @@ class FetchPlayer:
 
     @property
     def walked(self) -> WalkResult:
-        """What the walk came to."""
         return self._talk.result
 
     @property
     def kept(self) -> list[str]:
-        """The URLs of the documents that were stored, in the order of it."""
         return [placement.url for placement in self.store.kept]
 
-    # What becomes of a fetch
+    # Ends of a fetch
 
     def came(self, document: Arrival | FreshDocument, url: str = "") -> None:
-        """Let a document come, by the URL that was asked for if that is not its own."""
+        """Let a document arrive; the requested URL may differ from its own."""
         fresh = a_fresh(document) if isinstance(document, Arrival) else document
         url = url or fresh.arrival.url
         fresh = dataclasses.replace(fresh, arrival=dataclasses.replace(fresh.arrival, url=url))
@@ -195,25 +183,22 @@ class FetchPlayer:
         self._end(url, fresh)
 
     def failed(self, url: str, failure: Failure = GONE) -> None:
-        """Let a document not be had."""
         self._end(url, failure)
 
     def unchanged(self, url: str) -> None:
-        """Let a publisher say that a stored document has not changed."""
+        """Answer 304 for a stored document."""
         self._end(url, Unchanged())
 
     def led_back(self, url: str, met_url: str) -> None:
-        """Let a URL redirect to a document of the path."""
         assert self.fetch_of(url).is_met(met_url)
         self._end(url, LedBack(met_url))
 
     def early(self, url: str, older: str) -> None:
-        """Let the head of a document come, with its older link; the rest still arrives."""
+        """Let a document's head arrive with its older link, before the rest."""
         assert url in self._under_way
         self._talk.reply(EarlyLink(url, older))
 
     def end_time(self) -> None:
-        """Let the time of the walk be over."""
         self._talk.reply(None)
 
     def _end(self, url: str, response: Response) -> None:
@@ -241,22 +226,19 @@ class FetchPlayer:
 
 
 class WalkPlayer(FetchPlayer):
-    """A walk along one trail."""
-
     def __init__(self, walk: TrailWalk, store: WalkStore, answers: Responses) -> None:
         self.walk = walk
         self.answers = answers
-        """The responses that have come, for other walks of the same refresh."""
+        """Responses for other walks of the same refresh."""
         super().__init__(walk.run(), store)
 
     @property
     def path(self) -> Sequence[Arrival]:
-        """The documents that have joined, the subscription document first."""
+        """Joined documents, the subscription document first."""
         return self.walk.chain.path
 
     @property
     def urls(self) -> list[str]:
-        """The URLs of these."""
         return [arrival.url for arrival in self.path]
 
 
@@ -279,7 +261,7 @@ def a_walk(
     window: int = 8,
     **changes: Any,
 ) -> WalkPlayer:
-    """Begin to walk from a subscription document; `known` are entries that are stored.
+    """Begin to walk from a subscription document; `known` are stored entries.
 
     `changes` are fields of `RefreshRequest`, then of `SubscriptionState`.
     """
@@ -322,7 +304,7 @@ def _begin(
 
 
 def tell(walk: FetchPlayer, url: str, publisher: Publisher) -> None:
-    """Let a fetch end as a publisher would have it."""
+    """Let a fetch end with this result."""
     answer = publisher(url)
     if isinstance(answer, Failure):
         walk.failed(url, answer)
@@ -331,14 +313,13 @@ def tell(walk: FetchPlayer, url: str, publisher: Publisher) -> None:
 
 
 def finish(walk: FetchPlayer, publisher: Publisher) -> Ending:
-    """Let the fetch that the path has come to always end first, until the walk ends."""
+    """Always end the fetch for the path first, until the walk ends."""
     while walk.ending is None:
         tell(walk, walk.fetching[0], publisher)
     return walk.ending
 
 
 def a_publisher(*documents: Arrival | FreshDocument) -> Publisher:
-    """A publisher of these documents alone."""
     by_url = {
         (document if isinstance(document, Arrival) else document.arrival).url: document
         for document in documents
@@ -347,7 +328,6 @@ def a_publisher(*documents: Arrival | FreshDocument) -> Publisher:
 
 
 def number_archives(count: int) -> Publisher:
-    """A publisher of archives `count` to 1."""
     return a_publisher(
         *(an_arrival(archive(n), archive(n - 1) if n > 1 else None) for n in range(1, count + 1))
     )

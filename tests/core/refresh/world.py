@@ -1,4 +1,4 @@
-"""A publisher and a store in memory, and what carries out the requests of a refresh over them.
+"""A publisher and a store in memory, which carry out the requests of a refresh.
 
 Documents come in any order.
 
@@ -52,8 +52,6 @@ _ROLES = {Role.SUBSCRIPTION: 0, Role.MEMORY: 1, Role.ARCHIVE: 2, Role.PAGE: 2}
 
 @dataclass(frozen=True, kw_only=True)
 class Page:
-    """A document as its publisher has it."""
-
     links: Mapping[str, str] = field(default_factory=dict)
     entries: tuple[str, ...] = ()
     family: Family = Family.ATOM
@@ -85,14 +83,12 @@ class Page:
 
 @dataclass
 class Publisher:
-    """What is there under which URL, and what fails."""
-
     pages: dict[str, Page]
     failing: dict[str, Failure] = field(default_factory=dict)
     is_frozen: bool = False
-    """Whether it says that nothing has changed whenever it is asked that of its subscription document."""
+    """Whether every request for the subscription document gets a 304."""
     when_whole: Failure | None = None
-    """How it fails where that is asked for without a condition."""
+    """Failure of requests for the subscription document without a condition."""
 
     def answer(self, url: str) -> Page | Failure:
         return self.failing.get(url) or self.pages.get(url) or GONE
@@ -100,8 +96,6 @@ class Publisher:
 
 @dataclass(frozen=True, kw_only=True)
 class Published:
-    """What readers get to have."""
-
     state: State
     notes: Sequence[Note]
     ending: Ending | None = None
@@ -110,20 +104,17 @@ class Published:
 
 @dataclass
 class Outcome:
-    """What a refresh did."""
-
     asked: list[str] = field(default_factory=list)
     conditional: list[bool] = field(default_factory=list)
-    """Of each question for the subscription document: whether it was on the condition that it changed."""
+    """Whether each request for the subscription document had a condition."""
     published: list[Published] = field(default_factory=list)
     calls: list[str] = field(default_factory=list)
-    """The requests, by the names of what carries them out, in their order."""
+    """Names of the methods called for the requests, in order."""
     ranked: set[int] = field(default_factory=set)
-    """Documents that were given a rank otherwise than by being put."""
+    """Documents with a rank changed after they were stored."""
     foreseen: list[tuple[list[str], list[str]]] = field(default_factory=list)
-    """At each wait the documents under way, and those of which no early link is looked for."""
+    """At each wait, the documents under way, and those without a wanted early link."""
     has_subscription: bool = False
-    """Whether it could be had."""
 
     @property
     def publication(self) -> Published:
@@ -131,8 +122,6 @@ class Outcome:
 
 
 class World:
-    """One feed: its publisher, what is stored of it, and the time."""
-
     def __init__(self, publisher: Publisher, **settings: Any) -> None:
         self.publisher = publisher
         self.settings = Settings(**{"limits": LIMITS, **settings})
@@ -143,24 +132,22 @@ class World:
         self.failure: Attempt | None = None
         self.now = NOW
         self.doubtful: set[str] = set()
-        """Entries that an archive has lost, remembered until it is known where they are (R35)."""
+        """Entries lost by an archive, remembered until their place is known (R35)."""
         self.forgotten: set[EntryId] = set()
         self.kept: dict[str, Page] = {}
-        """What somebody has kept of it, for the next refresh (I1)."""
+        """Documents for the next refresh to import (I1)."""
 
     @property
     def attached(self) -> list[StoredDocument]:
-        """The documents of the feed in output order."""
         found = [each for each in self.documents.values() if each.rank is not None]
         return sorted(found, key=lambda each: (_ROLES[each.role], each.rank, each.id))
 
     @property
     def shape(self) -> list[tuple[Role, str]]:
-        """The documents of the feed in output order, by what they are; remembered copies left out."""
+        """By kind, in output order, without remembered copies."""
         return [(each.role, each.url) for each in self.attached if each.role is not Role.MEMORY]
 
     def refresh(self, chance: random.Random, **asked: Any) -> Outcome:
-        """Refresh the feed; fetches end in the order that chance gives them."""
         io = WorldIO(self, chance, RefreshRequest(**asked))
         io.told.has_subscription = io.run() is None
         assert not io.pending, "fetches go on behind the end"
@@ -168,7 +155,7 @@ class World:
         return io.told
 
     def cut_off(self, chance: random.Random, after: int) -> Outcome:
-        """Begin to refresh the feed, and be killed after so many calls."""
+        """Begin a refresh, and kill it after so many calls."""
         io = WorldIO(self, chance, RefreshRequest(), most=after)
         with suppress(KilledError):
             io.run()
@@ -211,22 +198,21 @@ class World:
 
     @property
     def names(self) -> set[str]:
-        """The entries that readers have."""
+        """Entries published to readers."""
         return {name for each in self.attached for name in self.entries[each.id]}
 
     def held_but(self, documents: Iterable[int]) -> set[str]:
-        """The entries that stand in other attached documents of the publisher's than these."""
+        """Entries in the publisher's other attached documents."""
         others = [each for each in self.attached if each.role is not Role.MEMORY]
         return {name for each in others if each.id not in documents for name in self.entries[each.id]}
 
     def remember(self, names: Iterable[str], family: Family) -> None:
-        """Keep entries that left a document."""
         if left := tuple(names):
             number = 1 + sum(each.role is Role.MEMORY for each in self.documents.values())
             self.put(f"{MEMORY}{number}", Page(entries=left, family=family), Role.MEMORY, -number)
 
     def forget(self, names: set[str]) -> None:
-        """Let remembered copies of entries go that their publisher has deleted (R8)."""
+        """Drop remembered copies of entries deleted by their publisher (R8)."""
         gone = names - self.held_but(())
         for each in [each for each in self.documents.values() if each.role is Role.MEMORY]:
             self.entries[each.id] = tuple(name for name in self.entries[each.id] if name not in gone)
@@ -236,7 +222,7 @@ class World:
         return {identity: None for identity in identities if identity in live}
 
     def live(self, identities: Sequence[EntryId]) -> dict[EntryId, Copy]:
-        """The copy nearest the subscription document: none has a date here."""
+        """Copy nearest the subscription document, since no entry has a date here."""
         found: dict[EntryId, Copy] = {}
         for each in self.attached:
             for ordinal, name in enumerate(self.entries[each.id]):
@@ -247,15 +233,15 @@ class World:
 
 
 _WRITING = {"keep_document", "keep_together", "attach", "detach", "settle_doubtful", "publish", "take_turn"}
-"""The requests that write, and with what they write what was noted before."""
+"""Requests that write; pending notes are written with them."""
 
 
 class KilledError(Exception):
-    """It is all over."""
+    """The refresh was killed."""
 
 
 class WorldIO:
-    """What one refresh does to the world; `most`: it is killed before it does more."""
+    """One refresh's effects on the world; `most`: calls before it is killed."""
 
     def __init__(
         self, world: World, chance: random.Random, request: RefreshRequest, most: int = 1 << 20
@@ -265,10 +251,10 @@ class WorldIO:
         self.most = most
         self.told = Outcome()
         self.shifts: str | None = None
-        """What was noted of them, until it is written with what comes next."""
+        """Pending note about shifting archives, written with the next request."""
         self.pending: dict[str, StoredDocument | None] = {}
         self.heads: list[tuple[str, str]] = []
-        """Documents under way whose head has not come, each with the relation that is looked for."""
+        """Documents under way without a head yet, each with the wanted relation."""
         self.held: dict[str, Page] = {}
         self.held |= world.kept
         kept, world.kept = world.kept, {}
@@ -295,12 +281,12 @@ class WorldIO:
         )
         self.documents = world.ordered()
         self.early: list[EarlyLink] = []
-        """Early links that the refresh has not heard of."""
+        """Early links not yet delivered to the refresh."""
         self.needed = ""
-        """The URL that the path has come to."""
+        """URL of the path's next document."""
 
     def run(self) -> SubscriptionFailed | None:
-        """Carry out one request of the refresh after the other; return how it ended."""
+        """Carry out the requests of the refresh in order; return its end."""
         talk, answer = refresh(self.basis, self.documents), None
         try:
             while True:
@@ -365,7 +351,7 @@ class WorldIO:
     def note_failure(self, failure: Attempt | None, fresh_until: float) -> None:
         self.world.failure = failure
 
-    # what is stored
+    # stored state
 
     def reread(self) -> bool:
         return False
@@ -409,7 +395,6 @@ class WorldIO:
         return self._put(url, placement)
 
     def _stood(self, placement: Placement) -> set[str]:
-        """Return the entries of what a document replaces."""
         world, key = self.world, (placement.url, placement.role)
         same = [each for each in world.attached if (each.url, each.role) == key]
         return {name for each in same for name in world.entries[each.id]}
@@ -470,7 +455,7 @@ class WorldIO:
         self.world.feed = dataclasses.replace(self.world.feed, listing=listing, list_at=next_at)
 
     def unlist(self) -> None:
-        """There are no lists."""
+        """No lists exist."""
 
     # the walk
 
@@ -500,7 +485,7 @@ class WorldIO:
         raise AssertionError("no adapter fits")
 
     def foresee(self) -> None:
-        """Some of the documents under way have come as far as their heads."""
+        """Let the heads of some documents under way arrive."""
         heads, self.heads = self.heads, []
         for url, relation in heads:
             page = self.world.publisher.answer(url) if url in self.pending else None
@@ -530,7 +515,7 @@ class WorldIO:
         return FetchEnded(url, fresh)
 
     def rest(self) -> None:
-        """Nobody else is there."""
+        """No other task exists."""
 
     def pause_host(self, url: str, until: float) -> None:
         """No adapter fits."""
@@ -565,16 +550,15 @@ class WorldIO:
 
 
 def is_validated(stored: StoredDocument | None) -> TypeGuard[StoredDocument]:
-    """Whether there is anything to ask with whether it has changed: an archive's copy has no validators."""
+    """Whether a conditional request is possible; a memento has no validators."""
     return stored is not None and not stored.memento
 
 
 def asked_twice(asked: Sequence[str]) -> list[str]:
-    """The documents that were asked for more than once."""
     keys = [document_key(url) for url in asked]
     return [key for key in set(keys) if keys.count(key) > 1]
 
 
 def incremental(links: Mapping[str, str]) -> dict[str, str]:
-    """Links together with the word that earlier entries are part of the feed."""
+    """Links, with the statement that earlier entries belong to the feed."""
     return {**links, FH_INCREMENTAL: "true"}

@@ -46,7 +46,7 @@ Sat Dec 13 18:30:02 UTC 2003
 
 @pytest.mark.parametrize("text", [*WRITTEN.splitlines(), f"Sat, \n13 Dec{' ' * 40}2003 18:30:02 Z"])
 def test_what_feeds_write_is_one_instant(text: str) -> None:
-    """RFC 4287, 3.3; RFC 822, 5; RFC 2822, 4.3; and what publishers make of them, in feeds of either kind."""
+    """RFC 4287, 3.3; RFC 822, 5; RFC 2822, 4.3; and publishers' variants, in feeds of either kind."""
     assert parse_rfc3339(text) == parse_rfc822(text) == INSTANT
 
 
@@ -73,7 +73,7 @@ def at(*fields: int) -> float:
     ],
 )
 def test_what_is_missing_short_or_fine_has_one_meaning(text: str, instant: float) -> None:
-    """R10: the earliest moment of what is not said; RFC 2822, 4.3; RFC 3339, 5.6; ISO 8601; microseconds."""
+    """R10: the earliest moment for missing parts; RFC 2822, 4.3; RFC 3339, 5.6; ISO 8601; microseconds."""
     assert parse_rfc3339(text) == parse_rfc822(text) == instant
 
 
@@ -101,7 +101,7 @@ def test_what_is_missing_short_or_fine_has_one_meaning(text: str, instant: float
     ],
 )
 def test_what_is_no_date_is_none(text: str) -> None:
-    """Row 58: impossible or malformed dates count as none, instead of as some other instant."""
+    """Row 58: impossible or malformed dates never give another instant."""
     assert parse_rfc3339(text) is None
     assert parse_rfc822(text) is None
 
@@ -111,7 +111,7 @@ def test_what_is_no_date_is_none(text: str) -> None:
     st.integers(-23 * 60, 23 * 60),
 )
 def test_every_rfc_3339_date_is_exact_to_the_microsecond(naive: datetime, minutes: int) -> None:
-    """RFC 3339: any valid date with any offset gives its exact instant, with T or a blank."""
+    """RFC 3339: any valid date and offset, with T or a blank."""
     moment = naive.replace(tzinfo=timezone(timedelta(minutes=minutes)))
     expected = (moment - EPOCH) // timedelta(microseconds=1) / 10**6
 
@@ -123,7 +123,7 @@ def test_every_rfc_3339_date_is_exact_to_the_microsecond(naive: datetime, minute
 @example(" " * 100_000 + "x")
 @example("x" + " " * 70 + "," + " " * 70)
 def test_no_text_raises(text: str) -> None:
-    """Row 58: no text in a date element raises, or gives an instant outside the calendar."""
+    """Row 58: nor gives an instant outside the calendar."""
     for parse in (parse_rfc3339, parse_rfc822):
         instant = parse(text)
         assert instant is None or datetime.min.replace(tzinfo=UTC) <= EPOCH + timedelta(seconds=instant)
@@ -132,7 +132,7 @@ def test_no_text_raises(text: str) -> None:
 @given(st.integers(-62_135_596_800, 253_402_300_799), st.floats(0, 0.999))
 @example(-62_135_596_800, 0.0)  # 0001-01-01, as some software writes that there is no date
 def test_what_is_written_is_read_back_in_whole_seconds(second: int, fraction: float) -> None:
-    """RFC 3339: a date that we write has 20 characters and reads back as the same second."""
+    """RFC 3339: 20 characters, read back as the same second."""
     text = format_rfc3339(second + fraction)
     assert parse_rfc3339(text) == int(second + fraction)
     assert len(text) == len("2003-12-13T18:30:02Z")
@@ -140,5 +140,5 @@ def test_what_is_written_is_read_back_in_whole_seconds(second: int, fraction: fl
 
 @given(st.integers(-62_135_596_800, 253_402_300_799))
 def test_rfc_822_is_written_as_the_standard_library_writes_it(second: int) -> None:
-    """RFC 822, section 5, with the years of RFC 1123: also the first and the last that there are."""
+    """RFC 822, section 5, with the years of RFC 1123: also the first and the last one."""
     assert format_rfc822(second) == format_datetime(datetime.fromtimestamp(second, UTC), usegmt=True)

@@ -24,7 +24,7 @@ def test_texts_are_written_as_the_standard_library_does(text: str) -> None:
 @given(st.text(st.characters(codec="utf-8", exclude_categories=["Cc"]) | st.sampled_from("\t\n\r\"'&<>")))
 @example("\t\n\r\"'&<>")
 def test_an_attribute_keeps_its_value(value: str) -> None:
-    """XML 1.0, 3.3.3: white space is escaped, so that it is not normalised."""
+    """XML 1.0, 3.3.3: white space is escaped to survive normalisation."""
     try:
         element = ElementTree.fromstring(b"<x%s/>" % attribute("a", value).written)
     except ElementTree.ParseError:

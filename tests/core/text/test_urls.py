@@ -1,4 +1,4 @@
-"""wholefeed.core.text.urls: what a URL means, which document it names, what of it may be shown."""
+"""wholefeed.core.text.urls: a URL's meaning, its document, and the part that may be shown."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def test_resolves_as_the_specification_says(reference: str) -> None:
     ],
 )
 def test_resolves_what_people_write(base: str, reference: str, target: str) -> None:
-    """R11; RFC 3986 §5: blanks, line breaks, other cases and missing paths resolve as browsers do."""
+    """R11; RFC 3986 §5: blanks, line breaks, other cases and missing paths resolve as in browsers."""
     assert resolve(base, reference) == target
 
 
@@ -71,7 +71,7 @@ def test_resolves_what_people_write(base: str, reference: str, target: str) -> N
     ],
 )
 def test_raises_where_there_is_no_usable_target(base: str, reference: str) -> None:
-    """XML 1.0, section 2.2: what is resolved goes out in documents, also where it came in a header field."""
+    """XML 1.0, section 2.2: resolved URLs go out in documents, also those of header fields."""
     with pytest.raises(ValueError, match="expected"):
         resolve(base, reference)
 
@@ -89,7 +89,7 @@ def test_raises_where_there_is_no_usable_target(base: str, reference: str) -> No
     ],
 )
 def test_tells_http_urls_from_others(url: str, expected: bool) -> None:
-    """Row 16: only http and https URLs with a host and a sound port count as fetchable."""
+    """Row 16: http and https URLs with a host and a valid port."""
     assert is_http(url) is expected
 
 
@@ -126,7 +126,7 @@ def test_gives_every_spelling_one_canonical_form(text: str, url: str) -> None:
 
 @pytest.mark.parametrize("host", ["①②⑦.⓪.⓪.①", "127。0。0。1", "\uff11\uff12\uff17.0.0.1", "%31%32%37.0.0.1"])
 def test_normalises_disguised_addresses_so_that_the_guard_sees_them(host: str) -> None:
-    """docs/faults.md row 9: normalised, then refused as what they are."""
+    """docs/faults.md row 9: normalised, then refused."""
     assert canonical_url(f"http://{host}/") == "http://127.0.0.1/"
 
 
@@ -215,7 +215,7 @@ def test_a_canonical_url_is_its_own_canonical_form(text: str) -> None:
 
 @given(st.text(max_size=60), st.text(max_size=60), st.sampled_from(["", "http://"]))
 def test_any_text_is_refused_or_understood(a: str, b: str, start: str) -> None:
-    """R11, R17, row 27: nothing unforeseen is raised, and the canonical spelling of a URL is its own."""
+    """R11, R17, row 27: no unforeseen error, and a canonical spelling is its own."""
     a = start + a
     with suppress(UrlError):
         assert canonical_url(canonical_url(a)) == canonical_url(a)
@@ -227,7 +227,7 @@ def test_any_text_is_refused_or_understood(a: str, b: str, start: str) -> None:
 @pytest.mark.fault("126")
 @given(st.text(st.sampled_from("a1.:@[]/?#%\u2100\u2048\uff1a\uff20\uff0f\u00e4"), max_size=12))
 def test_whatever_counts_as_http_can_be_taken_apart(text: str) -> None:
-    """Row 126: what has come through here is given to urllib, which raises for some of what is no host."""
+    """Row 126: accepted URLs go to urllib, which raises for some invalid hosts."""
     url = f"http://{text}"
     if is_http(url):
         parts = urlsplit(url)
@@ -237,7 +237,7 @@ def test_whatever_counts_as_http_can_be_taken_apart(text: str) -> None:
 
 @given(st.from_regex(r"https?://[a-z0-9.:/?=&~_-]{1,40}", fullmatch=True))
 def test_what_is_written_plainly_resolves_as_all_else_does(reference: str) -> None:
-    """No shorter way tells another URL, nor takes one without a host, or with a port that there is not."""
+    """The fast way also refuses a missing host or an invalid port."""
     outcomes = []
     for written in (reference, f"{reference}#"):
         try:
@@ -263,7 +263,7 @@ def test_compares_documents_after_normalisation(a: str, b: str, expected: bool) 
 
 
 def test_names_the_host_alone_and_says_whether_a_document_can_have_a_url() -> None:
-    """Rows 8, 16, 17: without port and brackets; the length of a fragment does not matter."""
+    """Rows 8, 16, 17: without port and brackets; fragments may be long."""
     assert host_of("https://O.test:8080/x") == "o.test"
     assert host_of("http://[2001:DB8::1]:8080/") == "2001:db8::1"
     assert not any(map(is_fetchable, ("ftp://o.test/", "", "http://u@o.test/", "http://127.1/")))
@@ -291,7 +291,7 @@ def test_names_the_host_alone_and_says_whether_a_document_can_have_a_url() -> No
     ],
 )
 def test_a_url_is_shown_without_credentials_and_query(url: str, shown: str) -> None:
-    """docs/design.md#fetching: never credentials, never a query string in full."""
+    """docs/design.md#fetching: never credentials, never a full query string."""
     assert safe_url(url) == shown
 
 
@@ -316,8 +316,7 @@ _HOSTS = st.sampled_from(["o.test", "o.test:8080", "127.0.0.1", "[::1]", "[::1]:
     _PATHS,
 )
 def test_no_password_is_ever_shown(start: str, name: str, rest: str, host: str, path: str) -> None:
-    """docs/design.md#fetching: whatever the name, and whatever stands behind the password's first
-    characters."""
+    """docs/design.md#fetching: for any name, and any text after the first characters."""
     for password in ("S", f"S{rest}", f"{name}S"):
         url = f"{start}{name}:{password}@{host}{path}"
         assert "S" not in without_credentials(url)
@@ -327,7 +326,7 @@ def test_no_password_is_ever_shown(start: str, name: str, rest: str, host: str, 
 
 @given(st.sampled_from(["http://", "https://", "//"]), _HOSTS, _PATHS, st.text("ab@:/", max_size=6))
 def test_a_url_without_credentials_stays_whole(start: str, host: str, path: str, query: str) -> None:
-    """What is no secret is shown as it is, an `@` in the path included."""
+    """Public parts stay, including an `@` in the path."""
     url = f"{start}{host}{path}"
     assert (
         without_credentials(f"{url}?{query}")
@@ -339,7 +338,7 @@ def test_a_url_without_credentials_stays_whole(start: str, host: str, path: str,
 
 @given(st.text())
 def test_nothing_raises(text: str) -> None:
-    """Row 79: masking any text for the log never fails, since it runs while errors are reported."""
+    """Row 79: masking runs while errors are reported, so it never fails."""
     for url in (text, f"http://{text}"):
         assert safe_url(safe_url(url)) == safe_url(url)
         assert without_credentials(without_credentials(url)) == without_credentials(url)

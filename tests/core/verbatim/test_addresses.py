@@ -28,7 +28,7 @@ PREFIXES = "".join(f' xmlns:{prefix}="{uri}"' for prefix, uri in WELL_KNOWN_PREF
 
 
 def sent(body: bytes, url: str = URL) -> str:
-    """The only entry of a document, as it goes out."""
+    """The only entry of a document, as sent."""
     document = parse(body, url)
     assert len(document.entries) == 1
     return Fragments(document).sent(0).decode()
@@ -77,7 +77,7 @@ IN_RSS = [
     "<source url='{b}'>B</source>",
     "<atom:link rel='related' href='{b}'/>",
 ]
-"""Elements as publishers write them; what is to be written absolute stands in braces."""
+"""Elements as publishers write them; braces mark URLs to be written absolute."""
 
 
 def before_and_after(inside: str) -> tuple[str, str]:
@@ -107,7 +107,7 @@ OF_RSS = [
 
 @pytest.mark.parametrize(("inside", "expected"), OF_ATOM)
 def test_a_url_of_an_atom_entry_is_written_absolute(inside: str, expected: str) -> None:
-    """R22: in links, persons, source, content and extensions; the rest of the entry stays as it is."""
+    """R22: in links, persons, source, content and extensions; the rest stays."""
     text = "<id>/1</id><title>a = 'b'</title>"
     body = atom(f"<entry>{inside}{text}</entry>", attributes=PREFIXES)
 
@@ -116,7 +116,7 @@ def test_a_url_of_an_atom_entry_is_written_absolute(inside: str, expected: str) 
 
 @pytest.mark.parametrize(("inside", "expected"), OF_RSS)
 def test_a_url_of_an_rss_item_is_written_absolute(inside: str, expected: str) -> None:
-    """R22: and where nothing else is relative, the item gains no base."""
+    """R22: and an item without other relative URLs gains no base."""
     text = "<guid isPermaLink='false'>1</guid><description>a</description>"
     channel = PREFIXES.replace(f' xmlns:atom="{ATOM_NS}"', "")
 
@@ -125,7 +125,7 @@ def test_a_url_of_an_rss_item_is_written_absolute(inside: str, expected: str) ->
 
 @pytest.mark.parametrize(("inside", "expected"), [before_and_after(IN_RSS[0]), *OF_ANY])
 def test_a_url_of_an_rdf_item_is_written_absolute(inside: str, expected: str) -> None:
-    """R22: rdf:about identifies the item, and stays; where nothing else is relative, there is no base."""
+    """R22: rdf:about is an identity, and stays; a base is added only for other relative URLs."""
     item = sent(rdf(f"<item rdf:about='1'>{inside}</item>"))
 
     assert item.endswith(f">{expected}</item>")
@@ -155,7 +155,7 @@ def test_a_url_of_an_rdf_item_is_written_absolute(inside: str, expected: str) ->
     ],
 )
 def test_what_is_no_url_or_means_nothing_stays_byte_for_byte(inside: str) -> None:
-    """R22: identities, content, foreign elements, and what is empty or cannot be resolved."""
+    """R22: identities, content, foreign elements, and empty or unresolvable URLs."""
     assert sent(atom(f"<entry>{inside}</entry>")) == f"<entry{BASE}>{inside}</entry>"
 
 
@@ -201,7 +201,7 @@ def test_a_document_is_read_in_its_own_words(body: str, expected: str) -> None:
     ],
 )
 def test_an_item_whose_only_address_is_its_guid_gains_a_link(inside: str, gained: str) -> None:
-    """R22; RSS 2.0, "guid": it is an address unless it says no. The guid itself is never rewritten."""
+    """R22; RSS 2.0, "guid": it is an address unless it denies that, and is never rewritten."""
     assert sent(rss(f"<item>{inside}</item>")) == f"<item{BASE}>{inside}<link>{gained}</link></item>"
 
 
@@ -218,7 +218,7 @@ def test_an_item_whose_only_address_is_its_guid_gains_a_link(inside: str, gained
     ],
 )
 def test_another_item_gains_no_link(inside: str) -> None:
-    """R22: numbers and hashes are no addresses, whatever RSS says of a guid that says nothing."""
+    """R22: numbers and hashes are no addresses, despite RSS's default."""
     assert sent(rss(f"<item>{inside}</item>")).endswith(f">{inside}</item>")
 
 
@@ -234,7 +234,7 @@ def test_another_item_gains_no_link(inside: str) -> None:
     ],
 )
 def test_what_is_called_like_a_url_elsewhere_gains_nothing(inside: str) -> None:
-    """R22: the same name is a number or a text in another namespace, such as WordPress's slash:comments."""
+    """R22: another namespace gives a number or text, like WordPress's slash:comments."""
     channel = PREFIXES.replace(f' xmlns:atom="{ATOM_NS}"', "")
     made = sent(rss(f"<item>{inside}</item>", channel=channel))
 
@@ -244,7 +244,7 @@ def test_what_is_called_like_a_url_elsewhere_gains_nothing(inside: str) -> None:
 
 @pytest.mark.parametrize("inside", [before for before, _ in OF_ANY])
 def test_a_copy_that_is_kept_has_its_base(inside: str) -> None:
-    """R22: whatever in it is relative, for it is written absolute only when it goes out."""
+    """R22: only output is written absolute."""
     channel = PREFIXES.replace(f' xmlns:atom="{ATOM_NS}"', "")
     made = Fragments(parse(rss(f"<item>{inside}</item>", channel=channel), URL))
 
@@ -265,7 +265,7 @@ def test_the_head_is_written_absolute() -> None:
 
 
 def test_the_channel_of_rdf_is_written_absolute() -> None:
-    """R22: its children count from its own base; what rdf:about and rdf:resource name are identities."""
+    """R22: its children count from its own base; rdf:about and rdf:resource are identities."""
     channel = "<channel rdf:about='/' xml:base='x/'><link>l</link><image rdf:resource='i'/></channel>"
     beside = "<image rdf:about='i'><url>i.png</url></image>"
     body = rdf(beside).replace(b"<channel rdf:about='/'><title>T</title></channel>", channel.encode())
@@ -277,7 +277,7 @@ def test_the_channel_of_rdf_is_written_absolute() -> None:
 
 
 def test_a_long_base_does_not_make_much_out_of_little() -> None:
-    """R22: an entry grows by a bounded factor; what is left then stays relative, and has its base."""
+    """R22: growth has a bounded factor; further URLs stay relative with their base."""
     base = f"http://example.org/{'b' * 1900}/"
     inside = "<media:content url='a'/>" * 1000
     body = atom(f"<entry>{inside}</entry>", attributes=PREFIXES)
@@ -291,7 +291,7 @@ def test_a_long_base_does_not_make_much_out_of_little() -> None:
 
 @pytest.mark.fault("147")
 def test_where_one_url_has_no_room_no_further_one_is_looked_at() -> None:
-    """R22: [each took as long as the base is, for nothing] even one that would have room stays as it is."""
+    """R22: each would take the base's length for nothing; even a short one stays."""
     inside = (
         "<media:content url='//b/1'/>" + "<media:content url='?'/>" * 1000 + "<media:content url='//b/2'/>"
     )
@@ -329,7 +329,7 @@ def test_where_one_url_has_no_room_no_further_one_is_looked_at() -> None:
     ],
 )
 def test_no_text_takes_longer_than_its_length(text: bytes) -> None:
-    """R22: a megabyte of half-written links is looked through in linear time."""
+    """R22: a megabyte of half-written links takes linear time."""
     names = url_names([Scope(WELL_KNOWN_PREFIXES, "", URL)], Family.RSS)
     started = time.process_time()
     may_hold_relative(text, names)
@@ -339,7 +339,7 @@ def test_no_text_takes_longer_than_its_length(text: bytes) -> None:
 
 @given(st.binary(), st.integers(0, 50), st.integers(0, 50))
 def test_any_slice_can_be_looked_at(text: bytes, start: int, end: int) -> None:
-    """R22: no bytes and no offsets make it fail; what cannot be read alone stays."""
+    """R22: no bytes or offsets raise; slices unreadable alone stay."""
     scope = Scope(WELL_KNOWN_PREFIXES, "", URL)
     assert has_relative_reference(text, url_names([scope], Family.RSS), start, end) in (True, False)
     assert with_absolute_urls(text, scope, Family.ATOM) == text
@@ -360,7 +360,7 @@ def test_any_slice_can_be_looked_at(text: bytes, start: int, end: int) -> None:
     )
 )
 def test_what_is_absolute_stays_as_it_is(inside: list[str]) -> None:
-    """R22: what goes out is not changed when it comes back in."""
+    """R22: sent text does not change when it comes back in."""
     made = sent(atom(f"<entry>{''.join(inside)}</entry>", attributes=PREFIXES))
     again = sent(atom(made, attributes=PREFIXES), "http://proxy.test/feed")
 

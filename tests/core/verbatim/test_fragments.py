@@ -39,7 +39,7 @@ def only(body: bytes) -> str:
 
 
 def joined(*documents: FeedDocument, context: HeadContext | None = None) -> bytes:
-    """The entries of several documents in one of their family, as the output joins them."""
+    """Entries of several documents of one family, joined as in the output."""
     bodies = []
     for document in documents:
         made = Fragments(document)
@@ -48,14 +48,14 @@ def joined(*documents: FeedDocument, context: HeadContext | None = None) -> byte
 
 
 def root_of(family: Family, fragment: str) -> str:
-    """A document that binds every well-known prefix, around one fragment."""
+    """A document around one fragment, with every well-known prefix bound."""
     prefixes = "".join(f' xmlns:{prefix}="{uri}"' for prefix, uri in WELL_KNOWN_PREFIXES.items())
     default = f' xmlns="{ATOM_NS}"' if family is Family.ATOM else ""
     return f"<out{default}{prefixes}>{fragment}</out>"
 
 
 def meaning(element: ET.Element, lang: str = "", base: str = "") -> Iterator[tuple[str, ...]]:
-    """What an element says: names with their namespaces, language, base, attributes, text."""
+    """An element's meaning: names with namespaces, language, base, attributes, text."""
     lang, base = element.get(XML_LANG, lang), element.get(XML_BASE, base)
     attributes = {key: value for key, value in element.items() if key not in (XML_LANG, XML_BASE)}
     yield element.tag, lang, base, repr(sorted(attributes.items())), element.text or "", element.tail or ""
@@ -109,7 +109,7 @@ def test_an_rss_item_gains_its_base_where_a_relative_reference_occurs(inside: st
     ],
 )
 def test_an_rss_item_gains_no_base_for_what_is_no_relative_reference(inside: str) -> None:
-    """R22: an item without relative links stays byte for byte; no xml:base is added to it."""
+    """R22: the item stays byte for byte, without xml:base."""
     assert only(rss(f"<item>{inside}</item>")) == f"<item>{inside}</item>"
 
 
@@ -133,7 +133,9 @@ def test_a_relative_base_of_an_entry_is_replaced_and_an_absolute_one_stays(own: 
 
 
 def test_prefixes_that_occur_are_declared_unless_everybody_knows_them() -> None:
-    """R22; docs/design.md#verbatim-entries: found as `prefix:` in the text, which covers names in content."""
+    """R22; docs/design.md#verbatim-entries: the search for `prefix:` in the text also covers names in
+    content.
+    """
     known = ' xmlns:dc="http://purl.org/dc/elements/1.1/"'
     attributes = f' xmlns:a="urn:a" xmlns:b="urn:b&amp;&quot;" xmlns:media="urn:m"{known}'
     entries = [
@@ -153,7 +155,7 @@ def test_prefixes_that_occur_are_declared_unless_everybody_knows_them() -> None:
 
 @pytest.mark.fault("147")
 def test_behind_a_thousand_elements_of_a_head_urls_stay_as_they_are() -> None:
-    """R22: each takes a parser of its own."""
+    """R22: each would need its own parser."""
     document = parse(rss("".join(f"<docs>{number}</docs>" for number in range(1200))), URL)
     children, made = document.head.children, Fragments(document)
     written = [made.head_child(child) for child in children if child.name == "docs"]
@@ -166,7 +168,7 @@ def test_behind_a_thousand_elements_of_a_head_urls_stay_as_they_are() -> None:
 
 @pytest.mark.parametrize("text", ["a" * 2_000_000, "a:" * 1_000_000, "a." * 1_000_000, "é" * 1_000_000])
 def test_looking_for_many_prefixes_takes_time_that_grows_with_the_text(text: str) -> None:
-    """Row 43: two megabytes of text that resembles prefixes do not stall the answer."""
+    """Row 43: two megabytes do not stall the answer."""
     many = "".join(f" xmlns:other{n}='urn:x'" for n in range(100))
     document = parse(atom(f"<entry>{text}</entry>", attributes=many), URL)
     started = time.process_time()
@@ -183,7 +185,7 @@ PIECES = st.lists(st.sampled_from([*FEW, ":", ":", " ", "-", ".", "c"]), max_siz
 @example("b.a: x-a:")
 @example("a b ab; ca: aé: other1 :a")
 def test_of_many_prefixes_those_are_found_that_are_found_of_few(text: str) -> None:
-    """R22: the search in one pass misses none and invents none; a missed one breaks the XML."""
+    """R22: one pass misses and invents none; a missing one breaks the XML."""
     found = []
     for prefixes in (FEW, [*FEW, *(f"other{n}" for n in range(20))]):
         attributes = "".join(f" xmlns:{prefix}='urn:x'" for prefix in prefixes)
@@ -192,7 +194,7 @@ def test_of_many_prefixes_those_are_found_that_are_found_of_few(text: str) -> No
 
 
 def test_names_that_end_like_a_prefix_are_told_from_it() -> None:
-    """Up to a point: declaring one prefix too many does no harm, looking on and on would."""
+    """Within limits: one extra declaration is harmless, an endless search is not."""
     attributes = ' xmlns:a="urn:a"'
     for name in ("media:", "x-a:", "é\u00e1a:", "_a:", ".a:", "1a:"):
         assert only(atom(f"<entry>{name}</entry>", attributes=attributes)) == f"<entry{BASE}>{name}</entry>"
@@ -219,14 +221,14 @@ def test_an_entry_without_an_author_takes_its_feed_s_along() -> None:
 
 
 def test_an_empty_entry_is_opened_for_its_feed_s_author() -> None:
-    """R22: a self-closing Atom entry takes the feed's author, and is closed again properly."""
+    """R22: a self-closing Atom entry gets a proper end tag."""
     explicit = AUTHOR.replace("<author", f'<author xmlns="{ATOM_NS}" xml:lang=""')
     assert only(atom(AUTHOR, "<entry />")) == f"<entry{BASE}>{explicit}</entry>"
     assert only(atom(AUTHOR, "<entry></entry >")) == f"<entry{BASE}>{AUTHOR}</entry >"
 
 
 def test_what_the_subscription_document_says_too_is_not_repeated() -> None:
-    """R22: where the subscription document's differ."""
+    """R22: only differing values are repeated."""
     entry = "<entry><id>1</id></entry>"
     here = Fragments(parse(atom(AUTHOR, RIGHTS, entry), URL))
     same = Fragments(parse(atom(AUTHOR, RIGHTS), "http://example.org/elsewhere")).context
@@ -252,13 +254,12 @@ def test_what_the_subscription_document_says_too_is_not_repeated() -> None:
     ],
 )
 def test_it_shows_whether_entries_depend_on_their_feed(body: bytes, expected: bool) -> None:
-    """R22: only where an entry lacks author or rights that its feed has are its segments bound to the
-    head."""
+    """R22: only if an entry lacks its feed's author or rights."""
     assert Fragments(parse(body, URL)).needs_context is expected
 
 
 def test_an_author_with_a_relative_uri_takes_its_base_along() -> None:
-    """R22: an inherited author's relative link leads to its own feed, not to the entry's base."""
+    """R22: the link leads to the author's feed, not the entry's base."""
     author = "<author><uri>/me</uri><name><![CDATA[<a href='b'>]]></name></author>"
     body = atom(author, f"<entry xml:base='http://b/'>{RIGHTS}</entry>")
     written = author.replace("/me", "http://example.org/me")
@@ -304,8 +305,9 @@ OF_CHANNELS = [
 def test_head_children_can_stand_in_another_head(
     make: Callable[..., bytes], table: list[tuple[str, str]]
 ) -> None:
-    """R22; docs/design.md#verbatim-entries: no xml:lang and no xml:base stand on the output root, so each
-    gains just the language, base and prefixes it needs. RFC 4287, 6.4.1: simple ones have no attributes."""
+    """R22; docs/design.md#verbatim-entries: the output root has no xml:lang and no xml:base, so each gains
+    the language, base and prefixes it needs. RFC 4287, 6.4.1: simple ones have no attributes.
+    """
     made = Fragments(parse(make(*(before for before, _ in table), attributes=IN_HEADS), URL))
     assert [made.head_child(child).decode() for child in made.document.head.children] == [
         after for _, after in table
@@ -316,7 +318,7 @@ def test_head_children_can_stand_in_another_head(
 
 
 def test_the_mask_tells_which_well_known_prefixes_occur() -> None:
-    """R22: the answer's root declares each well-known prefix that occurs; a missing one breaks the XML."""
+    """R22: the answer's root declares each; a missing one breaks the XML."""
     assert prefixes_in(b"") == 0
     assert prefixes_in(b"<dc:date/>") == BITS["dc"]
     assert prefixes_in(b"<itunes:x/><y a='xhtml:div'/>") == BITS["itunes"] | BITS["xhtml"]
@@ -325,7 +327,7 @@ def test_the_mask_tells_which_well_known_prefixes_occur() -> None:
 
 
 def test_a_document_needs_only_the_well_known_prefixes_that_it_binds_as_usual() -> None:
-    """R22: a prefix such as media: bound to another namespace is not taken for the well-known one."""
+    """R22: media: bound to another namespace is not the well-known prefix."""
     body = atom("<entry/>", attributes=' xmlns:dc="http://purl.org/dc/elements/1.1/" xmlns:media="urn:m"')
 
     assert Fragments(parse(body, URL)).prefixes == BITS["dc"] | BITS["fh"]
@@ -343,7 +345,6 @@ BASES = st.sampled_from(["", ' xml:base="/a/"', " xml:base='http://b/'", ' xml:b
 
 @st.composite
 def atom_documents(draw: st.DrawFn) -> bytes:
-    """Documents whose entries use what their surroundings bind, and bind it anew."""
     outer = draw(bindings)
     name = draw(st.sampled_from(["", "a", "atom"]))
     if name:
@@ -378,7 +379,7 @@ def atom_documents(draw: st.DrawFn) -> bytes:
 
 @given(atom_documents())
 def test_an_entry_means_the_same_in_the_output(body: bytes) -> None:
-    """R22: names, languages, bases, attributes and text, whatever is bound to what."""
+    """R22: names, languages, bases, attributes and text, for any bindings."""
     document = parse(body, URL)
     made = Fragments(document)
     root = ET.fromstring(body)
@@ -403,7 +404,7 @@ def _resolved(outer: str, own: str) -> str:
 
 @given(st.lists(atom_documents(), min_size=1, max_size=3))
 def test_a_document_of_fragments_parses_back_to_the_same_entries_and_fragments(bodies: list[bytes]) -> None:
-    """Making entries self-contained twice adds nothing; identities and instants stay."""
+    """A second pass adds nothing; identities and instants stay."""
     documents = [parse(body, f"http://example.org/{place}/feed") for place, body in enumerate(bodies)]
     again = parse(joined(*documents), "http://memory.example/1")
 
@@ -432,7 +433,7 @@ USUAL_DOCUMENTS = st.tuples(USUAL_HEADS, USUAL_ENTRIES).map(lambda made: atom(ma
 
 @given(st.one_of(USUAL_DOCUMENTS, atom_documents()), USUAL_DOCUMENTS)
 def test_entries_go_out_together_as_each_by_itself(body: bytes, head: bytes) -> None:
-    """R22: most gain the same; those of another feed's head, or with attributes, do not."""
+    """R22: except those under another head, or with attributes."""
     made = Fragments(parse(body, URL))
     numbers = range(len(made.document.entries))
     for context in (None, made.context, Fragments(parse(head, URL)).context):
@@ -440,7 +441,7 @@ def test_entries_go_out_together_as_each_by_itself(body: bytes, head: bytes) -> 
 
 
 def test_items_without_guids_keep_their_keys_in_a_synthesized_document() -> None:
-    """R9: what tells two items of one link apart is the same where one of them stands alone."""
+    """R9: a single item keeps the features that distinguish two of one link."""
     shared = [f"<item><link>http://a/</link><title>{n}</title></item>" for n in range(2)]
     document = parse(rss(*shared, "<item><link>http://b/</link></item>"), URL)
     made = Fragments(document)
@@ -451,7 +452,7 @@ def test_items_without_guids_keep_their_keys_in_a_synthesized_document() -> None
 
 
 def test_a_synthesized_document_is_of_its_family_and_version() -> None:
-    """R8, R23: a memory document is of the format and version of the entries that it keeps."""
+    """R8, R23: a memory document has the format and version of its entries."""
     assert parse(synthesize(Family.ATOM, "1.0", []), URL).version == "1.0"
     document = parse(synthesize(Family.RSS, "0.91", [b"<item><dc:date/></item>"]), URL)
     assert (document.family, document.version, len(document.entries)) == (Family.RSS, "0.91", 1)
@@ -464,7 +465,7 @@ TAGS = ["", " xml:lang='nl'", " xml:base='b/'", " xmlns:x='urn:own'", " xmlns='u
 
 
 def test_well_known_prefixes_of_every_channel_are_looked_for() -> None:
-    """R22: a prefix that only a second channel declares is declared in the answer too."""
+    """R22: the answer declares a prefix that only a second channel declares."""
     dc = WELL_KNOWN_PREFIXES["dc"]
     body = f"<rss><channel/><channel xmlns:dc='{dc}'><item><dc:date/></item></channel></rss>".encode()
 
@@ -473,7 +474,7 @@ def test_well_known_prefixes_of_every_channel_are_looked_for() -> None:
 
 @st.composite
 def rss_documents(draw: st.DrawFn) -> tuple[bytes, dict[str, ET.Element], dict[str, str]]:
-    """A document, its items by guid, and the language in scope for each: in any channel, or in none."""
+    """A document, its items by guid, and each item's language in scope."""
     own, name = draw(st.sampled_from([("", ""), ("urn:own", ""), (RSS2, ""), (ATOM_NS, ""), (RSS2, "r:")]))
     guids = iter(range(100))
 
@@ -509,7 +510,6 @@ def rss_documents(draw: st.DrawFn) -> tuple[bytes, dict[str, ET.Element], dict[s
 
 
 def _with_languages(root: ET.Element) -> Iterator[tuple[ET.Element, str]]:
-    """The root and its channels, with the language in scope."""
     outer = root.get(XML_LANG, "")
     yield root, outer
     for channel in root:
@@ -518,7 +518,7 @@ def _with_languages(root: ET.Element) -> Iterator[tuple[ET.Element, str]]:
 
 
 def _rss_meaning(item: ET.Element, lang: str = "") -> list[tuple[str, ...]]:
-    """Of an item: whatever namespace RSS's own elements are in, and without what follows it."""
+    """An item's meaning in any namespace of RSS, without its tail."""
     plain = re.compile(r"\{(urn:own|http://backend.userland.com/rss2)\}")
     said = [(plain.sub("", tag), *rest) for tag, *rest in meaning(item, lang)]
     return [(tag, lang_, attributes, text) for tag, lang_, _base, attributes, text, _tail in said]
@@ -528,7 +528,7 @@ def _rss_meaning(item: ET.Element, lang: str = "") -> list[tuple[str, ...]]:
 def test_an_item_means_the_same_wherever_it_stood(
     made: tuple[bytes, dict[str, ET.Element], dict[str, str]],
 ) -> None:
-    """R22; and none gets lost where it is remembered: a document of fragments has as many entries."""
+    """R22; and a document of remembered items has as many entries."""
     body, originals, languages = made
     document = parse(body, URL)
     fragments = Fragments(document)
@@ -596,7 +596,7 @@ ROOTS = [
 @example(ROOTS[4], "<item a='0'><guid>3</guid>")
 @example(ROOTS[4], "<item><link>l</link></item>")
 def test_whatever_is_read_can_be_remembered(root: str, inside: str) -> None:
-    """R8: a document of fragments gives back as many entries, each as it was."""
+    """R8: a document of fragments returns as many entries, all unchanged."""
     try:
         document = parse(root.format(inside).encode(), URL)
     except ParseError:
@@ -606,7 +606,7 @@ def test_whatever_is_read_can_be_remembered(root: str, inside: str) -> None:
 
 
 def test_entries_at_the_limits_can_be_remembered() -> None:
-    """What they gain puts them above: attributes, namespaces, depth of what stood beside the channel."""
+    """Their additions exceed the limits: attributes, namespaces, depth of elements beside the channel."""
     declared = "".join(f' xmlns:q{n}="u{n}"' for n in range(MAX_ATTRIBUTES))
     deep = "<d>" * (MAX_DEPTH - 3) + "</d>" * (MAX_DEPTH - 3)
     around = "".join(f' xmlns:p{n}="u{n}"' for n in range(100)) + ' xml:lang="de"'
@@ -620,7 +620,7 @@ def test_entries_at_the_limits_can_be_remembered() -> None:
         _assert_kept(document, [Fragments(document).entry(0)])
 
 
-# -- what a document gains at most --------------------------------------------------------------------------
+# -- the most that a document gains --------------------------------------------------------------------------
 
 TEXTS = st.text(st.sampled_from('a"\t\n<&üĺ語𝄞:/'), max_size=40)
 LONG_PREFIXES = st.sampled_from(["a", "dc", "ü", "media", "long-one"])
@@ -650,7 +650,7 @@ WITHIN = st.sampled_from(
 def test_no_document_gains_more(
     is_atom: bool, prefixes: dict[str, str], lang: str, base: str, head: list[str], children: list[str]
 ) -> None:
-    """Rule R22: what is taken for little without being made is no more when it is made."""
+    """Rule R22: an estimate of little growth is right when the text is built."""
     attributes = "".join(f" xmlns:{prefix}={quoteattr(uri)}" for prefix, uri in prefixes.items())
     attributes += f" xml:lang={quoteattr(lang)}" + (f' xml:base="{base}"' if base else "")
     name = "entry" if is_atom else "item"
@@ -671,7 +671,7 @@ def test_no_document_gains_more(
 
 
 def test_most_documents_are_told_apart_without_being_made() -> None:
-    """An author, a language and a few prefixes are little for hundreds of entries."""
+    """An author, a language and few prefixes are little for hundreds of entries."""
     entries = [f"<entry><id>urn:{n}</id><updated>2026-01-01T00:00:00Z</updated></entry>" for n in range(300)]
     document = parse(atom("<author><name>n</name></author>", *entries), URL)
     assert most_gained(document) < MAX_GAIN_BYTES

@@ -1,4 +1,4 @@
-"""Items of a JSON Feed that mean the same in another one."""
+"""Items of a JSON Feed keep their meaning in another one."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ AT = "http://example.org/blog/"
 
 
 def sent(item: str, url: str = URL, **head: Any) -> str:
-    """The only item of a JSON Feed, as it goes out."""
+    """The only item of a JSON Feed, as sent."""
     members = json.dumps({"version": "https://jsonfeed.org/version/1.1", "title": "T", **head})[1:-1]
     document = parse(f'{{{members},"items":[{item}]}}'.encode(), url)
     return fragments_of(document).sent(0).decode()
@@ -44,7 +44,7 @@ def sent(item: str, url: str = URL, **head: Any) -> str:
     ],
 )
 def test_a_url_of_an_item_is_written_absolute(written: str, expected: str) -> None:
-    """R22: wherever JSON Feed 1.1 has one; the rest of the item stays as it is."""
+    """R22: in each place of JSON Feed 1.1; the rest stays."""
     rest = '"id":"/1", "content_html":"<a href=\\"b\\">", "n":1.50'
 
     assert sent(f"{{{written},{rest}}}") == f"{{{expected},{rest}}}"
@@ -69,14 +69,14 @@ def test_a_url_of_an_item_is_written_absolute(written: str, expected: str) -> No
     ],
 )
 def test_what_is_no_url_or_means_nothing_stays_byte_for_byte(written: str) -> None:
-    """R22: identities, extensions, and what is empty or cannot be resolved."""
+    """R22: identities, extensions, and empty or unresolvable URLs."""
     item = f'{{"id":"1",{written}}}'
 
     assert sent(item) == item
 
 
 def test_the_head_is_written_absolute() -> None:
-    """R22: home page, icons and authors; and an author that an item inherits."""
+    """R22: home page, icons and authors, also an author inherited by an item."""
     members = {"home_page_url": "/", "icon": "i.png", "favicon": "f.png", "authors": [{"url": "me"}]}
     body = {"version": "https://jsonfeed.org/version/1.1", "title": "a", **members, "items": []}
     head = json.loads(b"{%s}" % compose(parse(json.dumps(body).encode(), URL)).head.text)
@@ -88,8 +88,9 @@ def test_the_head_is_written_absolute() -> None:
 
 
 def test_copies_are_kept_with_absolute_urls() -> None:
-    """R8, R22: nothing else keeps the base of a JSON Feed; and a memory document is no base. An item grows by
-    a bounded factor."""
+    """R8, R22: nothing else stores a JSON Feed's base, and a memory document is none. An item grows by a
+    bounded factor.
+    """
     body = b'{"version":"https://jsonfeed.org/version/1.1","title":"T","items":[{"id":"1","url":"a"}]}'
     assert fragments_of(parse(body, URL)).entry(0).decode() == f'{{"id":"1","url":"{AT}a"}}'
     assert fragments_of(parse(body, f"{MEMORY_URL}1")).entry(0) == b'{"id":"1","url":"a"}'
@@ -129,8 +130,9 @@ def test_an_item_that_needs_nothing_stays_byte_for_byte() -> None:
 
 
 def test_an_item_takes_its_feed_s_author_and_language_under_another_head() -> None:
-    """R22; JSON Feed 1.1, "Items": the feed's are those of the items that name none. An empty or huge list of
-    authors is not copied into every item."""
+    """R22; JSON Feed 1.1, "Items": the feed's apply to items without their own; empty or huge lists are not
+    copied.
+    """
     items: tuple[dict[str, object], ...] = (
         {"id": "a"},
         {"id": "b", "authors": BOB},

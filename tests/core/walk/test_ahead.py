@@ -64,13 +64,12 @@ def test_continues_numbers_and_dates(steps: list[str], guesses: list[str]) -> No
     ],
 )
 def test_never_guesses_hosts(first: str, second: str) -> None:
-    """A number in host, port or scheme is never counted down: a guess goes to no server that was not
-    linked."""
+    """A number in host, port or scheme is never counted down: guesses go only to linked servers."""
     assert next_urls([first, second], 2) == ()
 
 
 def test_stops_at_the_greatest_length_of_a_url() -> None:
-    """Row 20: guessing stops before a URL would be longer than any that is fetched."""
+    """Row 20: guesses stay within the length of fetched URLs."""
     long = f"{O}/{'a' * 2033}"
     assert next_urls([f"{long}8", f"{long}9"], 5) == ()
     assert next_urls([f"{long}7", f"{long}8"], 5) == (f"{long}9",)
@@ -78,7 +77,7 @@ def test_stops_at_the_greatest_length_of_a_url() -> None:
 
 @given(st.lists(st.text(st.sampled_from("/-.?=019ax"), max_size=14), max_size=4), st.integers(0, 5))
 def test_whatever_the_urls_guesses_are_few_new_and_of_the_same_host(paths: list[str], count: int) -> None:
-    """For any two links the guesses are at most as many as asked for, all new, and at the same host."""
+    """For any two links there are at most as many as requested."""
     steps = [f"{O}/{path}" for path in paths]
     guesses = next_urls(steps, count)
     assert len(guesses) <= count
@@ -88,7 +87,7 @@ def test_whatever_the_urls_guesses_are_few_new_and_of_the_same_host(paths: list[
 
 @given(st.integers(0, 90_000), st.integers(1, 3), st.booleans())
 def test_a_counted_chain_is_guessed_right(start: int, step: int, is_padded: bool) -> None:
-    """Six and eight digits can be a date as well: 200301 is followed by 200212."""
+    """Six and eight digits may be a date: 200301 is followed by 200212."""
     urls = [f"{O}/a/{start + step * n:0{7 if is_padded else 1}d}" for n in range(5, -1, -1)]
     assert next_urls(urls[:3], 3) == tuple(urls[3:])
 
@@ -112,7 +111,7 @@ def test_a_counted_chain_is_guessed_right(start: int, step: int, is_padded: bool
     ],
 )
 def test_what_is_left_shows_in_numbers_alone(steps: list[str], last_url: str, left: int | None) -> None:
-    """Numbers that go down end at 1, those that go up where the last page is known; else nobody knows."""
+    """Falling numbers end at 1, rising ones at a known last page; else nobody knows."""
     urls = [f"http://o.test{each}" for each in steps]
     assert count_left(urls, f"http://o.test{last_url}" if last_url else "") == left
 
@@ -126,7 +125,7 @@ def test_what_is_left_shows_in_numbers_alone(steps: list[str], last_url: str, le
         ([39], []),
         ([38, 37], [40, 39, 38]),
         ([37, 36], []),  # more than three
-        ([42, 41], []),  # already behind what is stored
+        ([42, 41], []),  # already behind the stored chain
         ([20, 10], []),
         ([31, 21, 11], [31]),
         ([41, 40, 39], [40]),  # stored, and of another format than the feed's (R23)

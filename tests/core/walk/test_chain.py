@@ -30,7 +30,6 @@ ELSEWHERE = "http://cdn.example/1"
 
 
 def a_chain(*links: tuple[str, str], subscription: str = FEED) -> Chain:
-    """A chain of a subscription document and A2, whose older link is A1."""
     chain = Chain(
         an_arrival(subscription, A2, hops=["http://o.test/hop"], final_url="http://o.test/final"),
         trail=Trail(relation="prev-archive"),
@@ -57,7 +56,7 @@ def test_knows_the_urls_of_its_documents(url: str, verdict: object) -> None:
 
 
 def test_a_self_link_ends_no_chain_before_its_target_was_seen() -> None:
-    """R17: a template may write one `self` into every document; what comes is compared by its body."""
+    """R17: a template may write one `self` everywhere; bodies are compared."""
     chain = a_chain(("self", A1))
     assert chain.repetition(A1) is None
     assert chain.objection(an_arrival(A1, links={"self": A1})) is None
@@ -153,7 +152,7 @@ def test_a_first_page_of_which_nothing_was_stored_is_the_document_itself() -> No
 
 
 def test_tells_pages_that_get_newer() -> None:
-    """R6: `next` that leads to newer entries."""
+    """R6: `next` to newer entries."""
     a, b, c = DateSpan(1, 2), DateSpan(3, 4), DateSpan(5, 6)
     assert (first_ascent([c, b, a]), is_ascending([c, b, a])) == (None, False)
     assert (first_ascent([a, b, c]), is_ascending([a, b, c])) == (1, True)
@@ -171,7 +170,7 @@ def test_an_identity_with_an_instant_is_new_once(documents: list[list[tuple[str,
 
 
 def test_what_was_added_is_never_taken_for_new() -> None:
-    """R17: whatever the number of keys, an old one is never new, so a walk in a circle ends."""
+    """R17: for any number of keys, so a circular walk ends."""
     seen = SeenKeys()
     keys = [a_key(f"urn:{n}", float(n)) for n in range(4 * EXACT_KEYS)]
     for start in range(0, len(keys), 16):
@@ -180,7 +179,7 @@ def test_what_was_added_is_never_taken_for_new() -> None:
 
 
 def test_many_keys_are_remembered_in_little_memory() -> None:
-    """A filter of a fixed size, however many there are; on the way to it, some thousands of hashes."""
+    """The first thousands are hashes, then a filter of fixed size follows."""
     assert FILTER_BITS // 8 == 2 << 20
     tracemalloc.start()
     try:
@@ -194,7 +193,7 @@ def test_many_keys_are_remembered_in_little_memory() -> None:
 
 
 def test_new_keys_are_hardly_ever_mistaken_among_many() -> None:
-    """R17: among 100,000 keys a new entry or update is nearly always seen as news, and the walk goes on."""
+    """R17: among 100,000 keys a new entry nearly always counts as news, and the walk goes on."""
     seen = SeenKeys()
     seen.add(a_key(f"urn:{n}") for n in range(100_000))
     fresh = sum(seen.add([a_key(f"new:{n}")]) for n in range(2000))

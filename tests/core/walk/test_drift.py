@@ -62,7 +62,7 @@ def test_a_full_refresh_takes_the_publishers_chain_for_the_truth() -> None:
 def test_every_document_is_in_the_order_once_or_detached(
     stored: list[int], path: list[int], is_true_end: bool, is_full: bool
 ) -> None:
-    """R25: nothing else takes documents away."""
+    """R25: no other rule removes documents."""
     drift = settle_path(stored, path, is_true_end=is_true_end, is_full=is_full)
     assert sorted([*drift.order, *drift.detached]) == sorted({*stored, *path})
     assert not set(drift.detached) & set(path)
