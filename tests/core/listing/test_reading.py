@@ -127,7 +127,104 @@ def test_tables_groups_and_relations() -> None:
     assert page.links[4].note == "12"
 
 
+def test_classes_of_the_frame_are_no_part_of_a_position() -> None:
+    """H3: [0 of 160 posts on WordPress' themes] html and body have other classes on each page of a list."""
+    first, second = (
+        links(
+            f"<html class='{html}'><body class='{body}' id={body}><main><a href=1>1</a></main></body></html>"
+        )
+        for html, body in (("no-js", "home"), ("js", "paged"))
+    )
+    assert first[0].shape == second[0].shape
+    assert first[0].shape != links("<html><body><div><a href=1>1</a>")[0].shape
+
+
+def test_choices_are_links_beside_the_page() -> None:
+    """H4: months to choose from; values that are no URLs are none."""
+    found = links(
+        "<select><option value=''>Month</option><option value='/2011/03/'> March 2011 &nbsp;(4)</option>"
+        "<option value=en>English</option><option value='https://b.test/x'>B</option></select>"
+    )
+    assert [(link.url, link.text, link.is_aside) for link in found] == [
+        ("https://a.example/2011/03/", "March 2011 (4)", True),
+        ("https://b.test/x", "B", True),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("html", "url"),
+    [
+        ("<button class=js-load-more data-url=/x?page=2>…</button>", "x?page=2"),
+        ("<button data-url=/x?page=2>Show more</button>", "x?page=2"),
+        ("<div hx-get=/x?page=2 hx-trigger=revealed></div>", "x?page=2"),
+        ("<button hx-get=/x?page=2>Load more posts</button>", "x?page=2"),
+        ("<div data-next-url=/x?page=2></div>", "x?page=2"),
+        ("<a class=load-more href=/x?page=2>…</a>", "x?page=2"),
+        ("<a class=share data-url=/posts/about/>Tweet</a>", ""),
+        ("<div hx-get=/clock hx-trigger='every 1s'></div>", ""),
+        ("<button data-next=2>Show more</button>", ""),
+        ("<a class=more-link href=/posts/about/>Continue</a>", ""),
+    ],
+)
+def test_buttons_name_what_they_fetch(html: str, url: str) -> None:
+    """H4: of a button for more, or of an element that fetches more when it is seen; of no other."""
+    assert read(html).more_urls == ((f"https://a.example/{url}",) if url else ())
+
+
+def test_a_part_of_a_page_has_the_innermost_positions_of_the_whole() -> None:
+    """H4: what is inserted into a page ends as its list does."""
+    whole = read("<!doctype html><html><body><div id=app><ul class=list><li><h3><a href=1>1</a>")
+    part = read("<li><h3><a href=2>2</a></h3></li>")
+    assert (whole.is_part, part.is_part) == (False, True)
+    assert whole.links[0].tail.endswith(part.links[0].tail)
+    assert not whole.links[0].tail.endswith(read("<li><p><a href=2>2</a>").links[0].tail)
+
+
+def test_a_post_has_its_title_its_date_and_its_neighbours() -> None:
+    """H4: `p-name` before `og:title` before a heading, a marked date before others, prev apart from next."""
+    page = read(
+        "<meta property=og:title content='A post'><h1>A site</h1><article><h2 class=p-name>The post</h2>"
+        "<p>5 March 2011</p><time datetime=2011-03-04>then</time></article><a rel=prev href=/1>x</a>"
+        "<link rel=next href=/3>"
+    )
+    assert (page.title, page.at) == ("The post", datetime(2011, 3, 4, tzinfo=UTC).timestamp())
+    assert (page.previous_urls, page.following_urls) == (("https://a.example/1",), ("https://a.example/3",))
+    assert read("<meta property=og:title content='A post'><h1>A site</h1>").title == "A post"
+    assert read("<header><h1>A site</h1></header><h1>A post</h1>").title == "A post"
+
+
 # Dates
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        "<li><span>21</span> <span>Jul</span> <a href={n}>{n}</a>",
+        "<li><b>Jul</b><i>21</i><a href={n}>{n}</a>",
+        "<li><a href={n}>{n}</a> <span>21</span> <span>Jul</span>",
+        "<li><a href={n}>{n}</a> by Ann, <time><b>21</b> <b>July</b></time>",
+        "<li><div><p>21</p><p>Jul</p></div><h3><a href={n}>{n}</a></h3>",
+    ],
+)
+def test_a_date_may_stand_in_parts(row: str) -> None:
+    """H5: days and months in elements of their own, before or behind a link, under a year."""
+    rows = "".join(row.format(n=number) for number in range(3))
+    assert days(f"<h2>2011</h2><ul>{rows}</ul>") == ["2011-07-21 page"] * 3
+
+
+def test_a_date_beside_a_link_goes_before_one_that_is_its_title() -> None:
+    """H5: posts are named after days; a date that nothing else stands beside counts."""
+    named = "<li><h3><a href={n}>{n} March 2011</a></h3><i>2011-03-1{n}</i>"
+    assert days("".join(named.format(n=n) for n in (7, 6))) == ["2011-03-17 page", "2011-03-16 page"]
+    card = "<a href={n}><h3>{n} March 2011</h3><p>1{n} March 2011</p></a>"
+    assert days("".join(card.format(n=n) for n in (7, 6))) == ["2011-03-17 page", "2011-03-16 page"]
+    assert days("<p><a href=1>7 March 2011</a><p><a href=2>6 March 2011</a>")[0] == "2011-03-07 page"
+
+
+def test_links_of_one_entry_beside_each_other_share_its_date() -> None:
+    """H5: [Tumblr] links at the notes and at the date of a post."""
+    post = "<article><p>x</p><div><a href={n}>{n}9 notes</a> <a href={n}>{n} March 2011</a></div></article>"
+    assert days("".join(post.format(n=n) for n in (7, 6)))[::2] == ["2011-03-07 page", "2011-03-06 page"]
 
 
 def test_a_date_is_that_of_what_a_link_stands_in() -> None:
@@ -273,6 +370,13 @@ def test_what_is_not_shown_is_not_read() -> None:
             "".join(f"<a href=/{n}{'/index.html/' * 80}>" for n in range(1_000)), id="ends of indexes"
         ),
         pytest.param("".join(f"<a href=//é{n}.example>" for n in range(50_000)), id="hosts"),
+        pytest.param("<select>" + "<option value=/x>1" * 60_000, id="choices"),
+        pytest.param("<select><option value=/x>1</select>" * 30_000, id="selects"),
+        pytest.param("<div data-url=/x><b>1</b>" * 40_000, id="buttons"),
+        pytest.param("<div hx-get=/x hx-trigger=revealed>" * 1_900, id="buttons in each other"),
+        pytest.param("<a rel=prev class=load-more href=/x>more</a>" * 20_000, id="links for more"),
+        pytest.param("<h1 class=p-name>" * 50_000, id="names"),
+        pytest.param("<li><i>4</i> <b>May</b> <u>2011</u> <a href=x>1</a>" * 15_000, id="dates in parts"),
     ],
 )
 @pytest.mark.timeout(10)

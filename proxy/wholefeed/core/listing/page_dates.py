@@ -8,7 +8,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from datetime import date
-from typing import Final, NamedTuple
+from functools import lru_cache
+from typing import Final, NamedTuple, Self
 
 from wholefeed.core.text.dates import DAY_SECONDS
 
@@ -19,6 +20,12 @@ class Day(NamedTuple):
     year: int | None
     month: int | None
     day: int | None
+
+    @classmethod
+    def of(cls, at: float) -> Self:
+        """Return the day of epoch seconds."""
+        day = date.fromordinal(_EPOCH + int(at // DAY_SECONDS))
+        return cls(day.year, day.month, day.day)
 
     @property
     def at(self) -> float | None:
@@ -46,6 +53,7 @@ def may_say_day(text: str) -> bool:
     return len(text) <= LONGEST and _DIGIT.search(text) is not None
 
 
+@lru_cache(maxsize=1024)
 def read_date(text: str, *, is_alone: bool = False) -> Day | None:
     """Return the one day in a text with single blanks, perhaps without its year; None: no day.
 
@@ -54,8 +62,18 @@ def read_date(text: str, *, is_alone: bool = False) -> Day | None:
     if not may_say_day(text):
         return None
     alone = _WEEKDAY.sub("", text.strip(_AROUND))
-    found = _first(_FULL, alone if is_alone else text, is_alone=is_alone)
-    return found or _first(_WITHOUT_YEAR, alone, is_alone=True)
+    if _HAS_YEAR.search(text):
+        found = _first(_FULL, alone if is_alone else text, is_alone=is_alone)
+        if found:
+            return found
+    return _first(_WITHOUT_YEAR, alone, is_alone=True)
+
+
+def says_only_date(text: str) -> bool:
+    """Return whether a text is a day, perhaps with a weekday, and nothing else."""
+    if not may_say_day(text):
+        return False
+    return read_date(text, is_alone=True) is not None or _SLASHED.fullmatch(text.strip(_AROUND)) is not None
 
 
 class Slashed(NamedTuple):
@@ -122,24 +140,32 @@ def _said(groups: dict[str, str | None]) -> Day | None:
     said = Day(int(year) if year else None, number, int(day) if day else None)
     if (month and not said.month) or (year and not _FIRST_YEAR <= int(year) <= _LAST_YEAR):
         return None
-    return said if said._replace(year=said.year or _LEAP_YEAR).at is not None else None
+    whole = said if year else said._replace(year=_LEAP_YEAR)
+    return said if whole.at is not None else None
 
 
 _FIRST_YEAR: Final = 1980
 _LAST_YEAR: Final = 2199
 _LEAP_YEAR: Final = 2000
 _DIGIT: Final = re.compile(r"[0-9]")
+_HAS_YEAR: Final = re.compile(r"[12][0-9]{3}")
 _AROUND: Final = " \t\n\r\f\u00a0.,:;|/·•\u2013—-()[]»«"
 _WEEKDAY: Final = re.compile(r"\A[^\W\d]{2,12}, (?=[^\W_])")
 _COUNT: Final = re.compile(r"\s{0,3}[(\[][0-9]{1,5}(?: [^\W\d]{1,12})?[)\]]\s{0,3}\Z")
 
 _LONGEST_URL: Final = 300
+MONTH_IN_URL: Final = (
+    "(?i:jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?|sep(?:t(?:ember)?)?"
+    "|oct(?:ober)?|nov(?:ember)?|dec(?:ember)?)"
+)
 _IN_URL: Final = tuple(
     re.compile(rf"/(?P<year>19[89][0-9]|20[0-9]{{2}}){behind}")
     for behind in (
         r"-(?P<month>0[1-9]|1[0-2])-(?P<day>3[01]|[12][0-9]|0[1-9])(?![0-9])",
         r"/(?P<month>1[0-2]|0?[1-9])/(?P<day>3[01]|[12][0-9]|0?[1-9])(?=/)",
+        rf"/(?P<month>{MONTH_IN_URL})/(?P<day>3[01]|[12][0-9]|0?[1-9])(?=/)",  # Django's date-based views
         r"[-/](?P<month>1[0-2]|0?[1-9])(?=/)",
+        rf"/(?P<month>{MONTH_IN_URL})(?=/)",
         r"(?=/[^/])",
     )
 )
@@ -148,6 +174,7 @@ _MONTH: Final = r"(?P<month>[^\W\d_]{3,10})\.?"
 _NUMBER: Final = r"(?P<month>1[0-2]|0?[1-9])"
 _DAY: Final = r"(?P<day>3[01]|[12][0-9]|0?[1-9])"
 _NTH: Final = rf"{_DAY}(?:st|nd|rd|th|er|\.|º|ª)?"
+_CLOCK: Final = r"[0-9]{1,2}:[0-9]{2}(?::[0-9]{2})?"
 _FULL: Final = tuple(
     re.compile(rf"(?<![\w.-]){pattern}(?![\d-])")
     for pattern in (
@@ -158,6 +185,7 @@ _FULL: Final = tuple(
         rf"{_NTH}-{_MONTH}-{_YEAR}",
         rf"{_MONTH} {_NTH},? {_YEAR}",
         rf"{_YEAR},? {_MONTH} {_NTH}",
+        rf"{_MONTH} {_DAY} {_CLOCK} (?:[A-Z]{{1,5}} )?{_YEAR}",  # C's %c and ctime (ISO C 7.27.3.2), date(1)
     )
 )
 _WITHOUT_YEAR: Final = tuple(

@@ -22,6 +22,7 @@ from wholefeed.core.listing.page_dates import (
     read_date,
     read_heading,
     read_slashed,
+    says_only_date,
 )
 from wholefeed.core.listing.page_links import link_key
 from wholefeed.core.parse.encodings import UTF8, html_to_utf8
@@ -53,6 +54,12 @@ class PageLink(NamedTuple):
     is_next: bool = False
     note: str = ""
     """Number in brackets behind it."""
+    block: int = 0
+    """Number of the element that holds the items of its row."""
+    tail: str = ""
+    """Digests of the innermost elements around it, four digits each: all that a part of a page has."""
+    heading: str = ""
+    """For a text that is only a date: the heading or `p-name` beside the link."""
 
 
 class ListPage(NamedTuple):
@@ -63,6 +70,18 @@ class ListPage(NamedTuple):
     """`<link rel=next>` in the head."""
     is_cut: bool = False
     """Whether limits left out a part of the page."""
+    more_urls: tuple[str, ...] = ()
+    """URLs of buttons and elements that fetch more of a list."""
+    is_part: bool = False
+    """Whether it is no whole page, but elements to insert into one."""
+    previous_urls: tuple[str, ...] = ()
+    """Targets of `rel=prev`."""
+    following_urls: tuple[str, ...] = ()
+    """Targets of `rel=next`."""
+    title: str = ""
+    """Title, if this is the page of a post: `p-name`, `og:title`, or the first heading."""
+    at: float | None = None
+    """Date, if this is the page of a post: the first one, preferably of a `<time>`; epoch seconds."""
 
 
 MAX_LINKS: Final = 20_000
@@ -97,7 +116,22 @@ def read_page(body: bytes, url: str, content_type: str) -> ListPage:
     page = _PageReader(url, len(text))
     if root is not None:
         page.read(etree.iterwalk(root, events=("start", "end")))
-    return ListPage(url, tuple(page.finish()), page.next_url, page.is_cut or len(text) < len(whole))
+    return ListPage(
+        url,
+        tuple(page.finish()),
+        page.next_url,
+        is_cut=page.is_cut or len(text) < len(whole),
+        more_urls=tuple(page.more_urls),
+        is_part=not _WHOLE_PAGE.search(text, 0, _MOST_PROLOGUE),
+        previous_urls=tuple(page.previous_urls),
+        following_urls=tuple(page.following_urls),
+        title=next(filter(None, map(page.names.get, ("p-name", "og:title", "heading"))), ""),
+        at=page.at,
+    )
+
+
+_WHOLE_PAGE: Final = re.compile(rb"<(?:!doctype|html|head|body)\b", re.IGNORECASE)
+_MOST_PROLOGUE: Final = 4096
 
 
 def _parser(etree: Any) -> Any:
@@ -130,6 +164,7 @@ _TAGS: Final = re.compile(
 
 class _LinkPlace(NamedTuple):
     shape: str
+    tail: str = ""
     is_aside: bool = False
     is_sectioned: bool = False
     """Whether headers and footers here are a section's."""
@@ -152,6 +187,10 @@ class _Element:
     """Up to a date's length."""
     characters: int = 0
     """Length of `texts`."""
+    gap: int = 0
+    """Dates up to the end of the last link in it."""
+    is_name: bool = False
+    """Whether it is a `p-name` (microformats2)."""
     keys: dict[str, dict[str, int]] = field(default_factory=dict)
     """In rows: links' places by shape and key."""
 
@@ -172,6 +211,8 @@ class _LinkMark(NamedTuple):
     said: float | Slashed
     is_marked_up: bool = False
     is_heading: bool = False
+    is_title: bool = False
+    """Whether it is a link's title."""
 
 
 class _PageAnchor(NamedTuple):
@@ -192,6 +233,8 @@ _ARTICLES: Final = frozenset({"article", "section", "main", "li"})
 _REGIONS: Final = frozenset({"aside", "nav"})
 _ENDS: Final = frozenset({"header", "footer"})
 _UNREAD: Final = frozenset({"script", "style", "noscript", "template", "textarea", "select", "title"})
+_FRAMES: Final = frozenset({"html", "body"})
+"""Their classes vary by the number of a page (WordPress, Ghost), and are no part of shapes."""
 _PLAIN: Final = frozenset({"b", "i", "u", "em", "strong", "font", "small", "big", "center", "tbody", "thead"})
 """No part of shapes: some entries are bold, and people forget end tags."""
 _ITEMS: Final = frozenset({"li", "article", "tr", "td", "dd", "dt", "p"})
@@ -201,6 +244,29 @@ _SIDES: Final = frozenset({"sidebar", "widget", "widget-area"})
 _VARYING: Final = re.compile(
     r"(?:post|category|cat|tag|author|status|format|type|term|label|page)-.*|sticky|odd|even|first|last|alt"
     r"|current|active|visited|has-.*|hentry"
+)
+_TAIL: Final = 32  # eight elements
+_MOST_PARTS: Final = 5  # of a date: weekday, day, month, year, time
+_MOST_BUTTONS: Final = 50
+_MOST_NAMES: Final = 20
+_MOST_MORE: Final = 4
+_MOST_ORDERED: Final = 4
+_PREVIOUS: Final = frozenset({"prev", "previous"})
+_FOLLOWING: Final = frozenset({"next"})
+_URLS: Final = ("/", "?", "http://", "https://")
+_BUTTONS: Final = frozenset({"a", "button", "div", "span", "p", "li", "tr", "article", "section", "nav"})
+_MORE_ATTRIBUTES: Final = frozenset(
+    (
+        *("hx-get", "data-hx-get", "data-url", "data-href", "data-load-more", "data-load-more-url"),
+        *("data-more-url", "data-next", "data-next-url", "data-next-href", "data-next-page"),
+    )
+)
+_MORE_NAME: Final = re.compile(
+    r"(?:[a-z]{1,6}[-_])?(?:load|show|view|see)[-_]?more(?:[-_].*)?|infinite.*"
+    r"|more[-_](?:posts|entries|articles|stories)|(?:next|older)[-_](?:page|posts|entries|url|link)"
+)
+_MORE_TEXT: Final = re.compile(
+    r"(?:load|show|view|see) (?:\w{1,12} )?(?:more|older)\b|more|older", re.IGNORECASE
 )
 _DIGITS: Final = re.compile(r"[0-9]+")
 _HOST: Final = re.compile(r"\s*(?:https?:)?[/\\]{2}([^/\\?#]*)", re.IGNORECASE)
@@ -214,6 +280,14 @@ class _PageReader:
     def __init__(self, url: str, size_bytes: int) -> None:
         self.next_url = ""
         self.is_cut = False
+        self.more_urls: list[str] = []
+        self.previous_urls: list[str] = []
+        self.following_urls: list[str] = []
+        self.names: dict[str, str] = {}
+        """Possible titles of a post's page, by where they stand."""
+        self.at: float | None = None
+        self._left_buttons, self._left_names = _MOST_BUTTONS, _MOST_NAMES
+        """Elements left to be read as buttons and as titles of the page: each costs a hundred others."""
         self._base = url
         self._has_base = False
         self._targets: dict[str, str] = {}
@@ -246,6 +320,8 @@ class _PageReader:
                 break
             tag = node.tag
             if event == "start":
+                if tag == "select" and not unread and open_:
+                    self._choices(node, open_[-1])
                 unread += tag in _UNREAD
                 if not unread:
                     open_.append(self._begin(node, tag, open_[-1] if open_ else None))
@@ -255,7 +331,10 @@ class _PageReader:
             if unread:
                 unread -= tag in _UNREAD
             else:
-                self._end(open_.pop())
+                element = open_.pop()
+                self._end(element)
+                if (element.is_name or tag in _HEADINGS) and not element.place.is_aside:
+                    self._name_page(node, "p-name" if element.is_name else "heading")
             if not unread and open_ and (text := node.tail):
                 self._say(text, open_, behind=tag)
 
@@ -272,15 +351,22 @@ class _PageReader:
         counts = self._counts()
         row = parent if parent is None or parent.tag in _ROWS else parent.row
         element = _Element(tag, place, parent, counts, counts, (self._heading, self._level), row)
+        element.gap, element.is_name = counts.marks, "p-name" in said[0].split()
         if tag == "a":
+            self._close_gap(parent)
             self._anchors += 1
             self._link(node, element)
+        elif tag == "meta" and node.get("property") == "og:title":
+            self.names.setdefault("og:title", _all_text(iter([node.get("content") or ""])))
         elif tag in ("link", "base"):
             self._relate(node, tag)
         elif tag == "time" and (said := node.get("datetime")):
             at = parse_rfc3339(said) if read_date(said[:10], is_alone=True) else None
             if at is not None:
                 self._marks.append(_LinkMark(len(self._links), at, is_marked_up=True))
+                self.at = at if self.at is None and not place.is_aside else self.at
+        if self._left_buttons and tag in _BUTTONS:
+            self._button(node, tag)
         return element
 
     def _counts(self) -> _LinkCounts:
@@ -288,10 +374,13 @@ class _PageReader:
 
     def _find_place(self, tag: str, around: _LinkPlace, names: str, own: str, role: str) -> _LinkPlace:
         tokens = f"{names} {own}".lower().split()[:8] if names or own else []
-        is_side = not _SIDES.isdisjoint(tokens) and tag not in ("html", "body")
+        if tag in _FRAMES:
+            tokens = []
+        is_side = not _SIDES.isdisjoint(tokens)
         is_region = is_side or tag in _REGIONS or role in ("navigation", "complementary")
         return _LinkPlace(
             self._shape(around.shape, tag, tokens),
+            around.tail if tag in _FRAMES else (around.tail + self._shape("", tag, tokens)[:4])[-_TAIL:],
             around.is_aside
             or (is_region and not around.in_article)
             or (tag in _ENDS and not around.is_sectioned),
@@ -309,10 +398,45 @@ class _PageReader:
             self._shapes[key] = blake2b("\0".join(key).encode(), digest_size=8).hexdigest()
         return self._shapes[key]
 
+    def _choices(self, node: Any, parent: _Element) -> None:
+        """Read the URLs that a `<select>` offers, as those of months."""
+        select = self._begin(node, "select", parent)
+        select.place = select.place._replace(is_aside=True)
+        for option in node.iter("option"):
+            value = (option.get("value") or "").strip()
+            if self._is_full:
+                break
+            if not value.startswith(_URLS) or not (url := self._target(value)):
+                continue
+            key, text = self._key(url), self._kept(_all_text(_texts_in(option)))
+            self._links.append(
+                _PageAnchor(option, url, key, text, select, 0, self._group, self._heading, False, [])
+            )
+        select.end = self._counts()
+
+    def _button(self, node: Any, tag: str) -> None:
+        """Keep the URL of a button, or of an element that fetches more when it is seen."""
+        found = [name for name in node.keys() if name in _MORE_ATTRIBUTES]  # noqa: SIM118 - no mapping
+        names = f"{node.get('class') or ''} {node.get('id') or ''}" if found or tag in ("a", "button") else ""
+        says_more = any(map(_MORE_NAME.fullmatch, names.lower().split()[:8]))
+        if not (found or (says_more and tag == "a")):
+            return
+        self._left_buttons -= 1
+        says_more = says_more or _MORE_TEXT.match(_title(node)) is not None
+        for name in [*found, *(["href"] if tag == "a" else [])]:
+            value = (node.get(name) or "").strip()
+            is_next = name.startswith("data-next") or "revealed" in (node.get("hx-trigger") or "")
+            if (is_next or says_more) and ("/" in value or value.startswith("?")) and value[:1] != "#":
+                url = self._target(value)
+                if url and url not in self.more_urls and len(self.more_urls) < _MOST_MORE:
+                    self.more_urls.append(url)
+
     def _relate(self, node: Any, tag: str) -> None:
         href = node.get("href")
         if not href:
             return
+        if tag == "link":
+            self._order(node, href)
         if tag == "base" and not self._has_base:
             self._has_base = True
             self._base = self._target(href) or self._base
@@ -320,10 +444,18 @@ class _PageReader:
         elif tag == "link" and not self.next_url and "next" in (node.get("rel") or "").lower().split():
             self.next_url = self._target(href)
 
+    def _order(self, node: Any, href: str) -> None:
+        """Keep the targets of `rel=prev` and `rel=next`, which lead from post to post."""
+        relations = (node.get("rel") or "").lower().split()
+        for names, urls in ((_PREVIOUS, self.previous_urls), (_FOLLOWING, self.following_urls)):
+            if not names.isdisjoint(relations) and len(urls) < _MOST_ORDERED and (url := self._target(href)):
+                urls.append(url)
+
     def _link(self, node: Any, element: _Element) -> None:
         href = node.get("href")
         if not href or href.startswith("#") or not (url := self._target(href)):
             return
+        self._order(node, href)
         is_next = "next" in (node.get("rel") or "").lower().split()
         key, title = self._key(url), self._kept(_title(node))
         place = _place_in_row(element, key)
@@ -365,8 +497,13 @@ class _PageReader:
         self._anchors -= element.tag == "a"
         has_links = element.start.links < element.end.links
         joined = " ".join(element.texts)
-        if element.tag in _HEADINGS and joined and not has_links:
+        if (element.tag in _HEADINGS or element.is_name) and joined and not has_links:
             self._titles.append(joined)
+        if element.tag == "a" and not self._anchors:
+            for around in islice(_elements_up(element.parent), 3):
+                self._open_gap(around)
+        elif has_links:
+            self._close_gap(element)
         if has_links or self._anchors:
             return
         has_days = element.start.marks < element.end.marks
@@ -390,6 +527,27 @@ class _PageReader:
         elif self._heading.year is not None and not element.place.is_aside:
             self._heading = self._heading._replace(month=said.month)
 
+    def _close_gap(self, around: _Element | None) -> None:
+        """Read a date whose parts stand in elements of their own, between two links or beside one."""
+        for _ in range(3):
+            if around is None or self._anchors:
+                return
+            if 1 < len(around.texts) <= _MOST_PARTS and around.gap == len(self._marks):
+                self._mark(" ".join(around.texts), around)
+            self._open_gap(around)
+            around = around.parent
+
+    def _open_gap(self, around: _Element) -> None:
+        around.texts, around.characters = [], 0
+        around.gap = len(self._marks)
+
+    def _name_page(self, node: Any, where: str) -> None:
+        if where not in self.names and self._left_names:
+            self._left_names -= 1
+            text = _all_text(islice(node.itertext(), 100))
+            if text:
+                self.names[where] = text
+
     def _say(self, text: str, open_: Sequence[_Element], *, behind: str = "") -> None:
         if not (said := _BLANKS.sub(" ", text[: 4 * LONGEST]).strip()):
             return
@@ -405,22 +563,27 @@ class _PageReader:
         if not may_say_day(said):
             return
         links, is_heading = len(self._links), element.tag in _HEADINGS and not self._anchors
+        is_title = bool(self._anchors and self._links) and (
+            element.tag in _HEADINGS or self._links[-1].text == said
+        )
         slashed = read_slashed(said)
         if slashed is not None:
             self._slashed.add(slashed.is_day_first)
-            self._marks.append(_LinkMark(links, slashed, is_heading=is_heading))
+            self._marks.append(_LinkMark(links, slashed, is_heading=is_heading, is_title=is_title))
             return
         day = read_date(said, is_alone=bool(self._anchors))
         if day is None or (not day.year and self._anchors):
             return
         at = day._replace(year=day.year or self._heading.year).at
         if at is not None:
-            self._marks.append(_LinkMark(links, at, is_heading=is_heading))
+            self._marks.append(_LinkMark(links, at, is_heading=is_heading, is_title=is_title))
 
     def finish(self) -> Iterator[PageLink]:
         known = self._slashed - {None}
         is_day_first = known.pop() if len(known) == 1 else None
         items = _Items(self._links, self._marks)
+        if self.at is None:
+            self.at = next((each.said for each in self._marks if isinstance(each.said, float)), None)
         for number, link in enumerate(self._links):
             mark, title, place = items.mark_of(number), items.title_of(number), link.element.place
             at, by = link.heading.at, link.heading.exactness
@@ -441,6 +604,9 @@ class _PageReader:
                 is_tabular=place.is_tabular,
                 is_next=link.is_next,
                 note="".join(link.noted[:1]),
+                block=items.block_of(number),
+                tail=place.tail,
+                heading=self._titles[title] if title is not None and says_only_date(link.text) else "",
             )
 
     def _name_link(self, link: _PageAnchor, title: int | None) -> str:
@@ -448,6 +614,12 @@ class _PageReader:
             self.is_cut = True
             return ""
         return self._kept(("" if title is None else self._titles[title]) or _label(link.node))
+
+
+def _elements_up(element: _Element | None) -> Iterator[_Element]:
+    while element is not None:
+        yield element
+        element = element.parent
 
 
 def _place_in_row(element: _Element, key: str) -> int:
@@ -503,19 +675,25 @@ class _Items:
         self._marks = marks
         self._shapes = [link.element.place.shape for link in links]
         self._before: list[int] = []
-        """The last link before of its shape; -1: none."""
+        """The last link before of its shape and another URL; -1: none."""
         self._behind = [len(links)] * len(links)
         """The first link behind."""
-        last: dict[str, int] = {}
-        for number, shape in enumerate(self._shapes):
-            before = last.get(shape, -1)
-            if before >= 0:
-                self._behind[before] = number
-            self._before.append(before)
-            last[shape] = number
+        rows: dict[str, list[int]] = {}  # the last links of one URL, by shape
+        for number, (link, shape) in enumerate(zip(links, self._shapes, strict=True)):
+            row = rows.get(shape)
+            parent = link.element.parent
+            if row and links[row[-1]].key == link.key and links[row[-1]].element.parent is parent:
+                self._before.append(self._before[row[0]])
+                row.append(number)
+                continue
+            for each in row or ():
+                self._behind[each] = number
+            self._before.append(row[-1] if row else -1)
+            rows[shape] = [number]
         self.of = [self._item(link.element, number) for number, link in enumerate(links)]
         """Owned elements."""
         self._dated = {self._shapes[n] for n, each in enumerate(self.of) if each.start.marks < each.end.marks}
+        self._blocks: dict[int, int] = {}
         self._leads: dict[str, bool] = {}
         """By shape, whether dates precede links in shared rows."""
 
@@ -531,6 +709,10 @@ class _Items:
             element = around
         return element
 
+    def block_of(self, number: int) -> int:
+        around = self.of[number].parent
+        return self._blocks.setdefault(id(around), len(self._blocks))
+
     def title_of(self, number: int) -> int | None:
         """Return the nearest heading's number."""
         around = next(
@@ -539,13 +721,23 @@ class _Items:
         return around.start.titles if around else None
 
     def mark_of(self, number: int) -> _LinkMark | None:
+        """Return the date of a link: beside it, else the one that is its title."""
+        own = self._links[number].element
+        named: _LinkMark | None = None
         for around in self._elements_around(number):
-            inside = self._marks[around.start.marks : around.end.marks][:_LOOKED_AT]
-            if inside:
-                return next((mark for mark in inside if mark.is_marked_up), inside[0])
+            end = min(around.end.marks, around.start.marks + _LOOKED_AT)
+            inside = {place: self._marks[place] for place in range(around.start.marks, end)}
+            beside = [
+                mark
+                for place, mark in inside.items()
+                if not (mark.is_title and own.start.marks <= place < own.end.marks)
+            ]
+            if beside:
+                return next((mark for mark in beside if mark.is_marked_up), beside[0])
+            named = named or next(iter(inside.values()), None)
         row = self.of[number].parent
-        if row is None or self._is_single(number) or self._shapes[number] in self._dated:
-            return None
+        if named or row is None or self._is_single(number) or self._shapes[number] in self._dated:
+            return named
         return self._beside(number, row)
 
     def _elements_around(self, number: int) -> Iterator[_Element]:
