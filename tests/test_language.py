@@ -41,14 +41,14 @@ class Limit(NamedTuple):
 
 
 LIMITS: Final = (
-    Limit("words in docstrings", 53_100),
+    Limit("words in docstrings", 53_900),
     Limit("what, whatever, whose ... in 1,000 words", 0.2),
     Limit("that is, which has ... in 1,000 words", 0.7),
     Limit("docstrings that begin with Of, As, What, Likewise", 0),
     Limit("functions named by a participle", 26),
     Limit("class names that several modules have", 5),
     Limit("module names that several packages have", 0),
-    Limit("words in the pages", 40_000),
+    Limit("words in the pages", 41_000),
 )
 """The figures of today; a commit that makes one smaller lowers its limit."""
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import re
+from calendar import month_abbr
 from dataclasses import asdict, replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 import pytest
 from hypothesis import given
@@ -28,6 +30,7 @@ from wholefeed.core.listing.finding import MOST_LOOKS, WHY, LookMemory, why_in_w
 from wholefeed.core.listing.page_links import link_key
 
 ALL = list(range(30))
+A_MOMENT = timedelta(seconds=1)
 
 
 def menu(*paths: str) -> str:
@@ -98,6 +101,37 @@ def test_years_that_stand_alike_are_one_candidate() -> None:
     years = menu(*(f"/{year}/" for year in range(2024, 2010, -1)))
     looking = look_in({"/": years + menu("/archive/"), "/archive/": a_list(ALL), "*": "<p>Nothing"})
     assert looking.asked == ["/", "/archive/"]
+
+
+def test_three_requests_are_kept_for_the_walk() -> None:
+    """H2: [looking at names of lists spent all that the walk needed] as soon as a way is known."""
+    many = menu(*(f"/{letter}/archive" for letter in "abcdefghijkl"))
+    pages = {
+        key: text + (many if key == "/" else "") for key, text in in_pages(30, 3, word="Further").items()
+    }
+    pages = {key: text.replace("Further", "»") for key, text in pages.items()}
+    looking = look_in({**pages, "*": "<p>Nothing"})
+    assert looking.numbers == ALL
+    assert sum("archive" in path for path in looking.asked) == MOST_LOOKS - 1 - 3
+
+
+@pytest.mark.parametrize("above", ["tag", "tags", "category", "categories", "topics", "author"])
+def test_tags_are_no_lists_whatever_their_names(above: str) -> None:
+    """H2: [a blog's tags `notes`, `history`, `journal` used up all eight pages] and their numbered pages."""
+    tags = menu(f"/{above}/notes/", f"/{above}/history/", f"/{above}/journal/page/2/")
+    looking = look_in({"/": tags + menu("/writing/"), "/writing/": a_list(ALL), "*": "<p>Nothing"})
+    assert looking.asked == ["/", "/writing/"]
+
+
+def test_the_menu_of_the_site_is_tried_before_guesses() -> None:
+    """H2: after the names that are known, four links at most, those last that seldom lead to lists."""
+    pages = {"/": f"<p>Hello{menu('/about/', '/contact/', '/words/')}", "/words/": a_list(ALL)}
+    assert look_in({**pages, "*": "<p>Nothing"}).asked == ["/", "/words/"]
+    names = [f"/{letter}/" for letter in "abcdefgh"]
+    looking = look_in(
+        {"/": menu(*names), "/archives/": a_list(ALL), **{name: f"<h1>{name}</h1>" for name in names}}
+    )
+    assert looking.asked == ["/", *names[:4], "/archives/"]
 
 
 def test_no_other_site_is_asked() -> None:
@@ -172,6 +206,68 @@ def test_what_is_pinned_stands_further_down_by_its_date_too() -> None:
     assert look_in({"/": a_list([20, *ALL], dated=False)}).numbers == ALL
     assert look_in({"/": a_list([20, *range(20)])}).numbers == ALL[:21]
     assert look_in({"/": a_list([3, 0, 1, 2, *range(4, 30)])}).numbers == [0, 1, 2, *range(4, 30), 3]
+
+
+def test_as_many_may_be_pinned_as_stand_on_top_of_every_page() -> None:
+    """H3: more than three, or without dates, have to stand on top of each page, or below, too."""
+    pins = "".join(an_item(n, dated=False) for n in range(40, 46))
+    undated = {key: re.sub("<time.*?</time> ", "", text) for key, text in in_pages(30, 8).items()}
+    pages = {key: text.replace("<ul>", f"<ul>{pins}") for key, text in undated.items()}
+    assert sorted(look_in(pages).numbers) == [*ALL, *range(40, 46)]
+    pages["/page/2/"] = pages["/page/2/"].replace(an_item(43, dated=False), "")
+    assert not look_in(pages).links
+
+
+def test_what_stands_behind_the_feeds_entries_may_be_none() -> None:
+    """H3: ["more jobs", "upgrade notes"] undated where those have dates; a few in a row of their own."""
+    more = "".join(an_item(n, dated=False) for n in range(60, 64))
+    for below in (more, f"</ul><p>More jobs<ul>{more}"):
+        assert look_in({"/": a_list(ALL).replace("</ul>", f"{below}</ul>")}).numbers == ALL
+        assert not look_in({"/": a_list(range(5)).replace("</ul>", f"{below}</ul>")}).links
+    undated = a_list(range(5), dated=False).replace("</ul>", "</ul><p>Upgrade notes<ul>{}</ul>")
+    assert not look_in({"/": undated.format(more)}).links
+    older = "".join(an_item(n) for n in range(5, 8))
+    assert look_in({"/": undated.format(older)}).numbers == list(range(8))
+    assert look_in({"/": a_list(range(8), dated=False)}).numbers == list(range(8)), "in the same row"
+    assert look_in({"/": a_list(ALL).replace(f"<time datetime={day_of(29):%Y-%m-%d}", "<i")}).numbers == ALL
+
+
+def test_entries_without_titles_may_stand_in_several_positions() -> None:
+    """H5: [Tumblr] a list is walked over all permalinks; what most links say, or a date, is no title."""
+
+    def post(n: int) -> str:
+        title = f"<h2><a href={path_of(n)}>{title_of(n)}</a></h2>" if n % 4 == 0 else ""
+        kind = "quote" if n % 3 else "photo"
+        return (
+            f"<article>{title}<div class={kind}><a href={path_of(n)}>{day_of(n):%d %B %Y}</a></div></article>"
+        )
+
+    entries = [replace(each, title=each.title if n % 4 == 0 else "") for n, each in enumerate(a_feed(9))]
+    pages = {"/": "".join(map(post, range(12))) + "<a href=/2>2</a>", "/2": "".join(map(post, range(12, 30)))}
+    looking = look_in(pages, entries)
+    assert looking.numbers == ALL
+    titles = [entry.title for page in looking.found.pages for entry in page.entries]
+    assert titles == ["" if n % 4 else title_of(n) for n in ALL]
+    notes = "".join(f"<p>x <a href={path_of(n)}>{n} notes</a></p>" for n in ALL)
+    found = look_in({"/": notes}, [replace(each, title="") for each in a_feed()])
+    assert {entry.title for page in found.found.pages for entry in page.entries} == {""}
+
+
+def test_a_list_that_dates_its_entries_goes_before_one_that_does_not() -> None:
+    """H3: where both promise as much, for eight requests at most; ten in a row on one day are no dates."""
+    pages = in_pages(40, 10)
+    pages["/"] += menu("/page/4/", "/archive/")
+    for archive in (
+        a_list(range(40), dated=False),
+        "".join(
+            f"<p><time datetime=2024-05-20>x</time> <a href={path_of(n)}>{title_of(n)}</a>" for n in range(40)
+        ),
+    ):
+        assert look_in({**pages, "/archive/": archive}).asked == ["/", "/archive/", *list(pages)[1:]]
+    pages = in_pages(40, 3)
+    pages["/"] += menu("/page/14/", "/archive/")
+    looking = look_in({**pages, "/archive/": a_list(range(40), dated=False)})
+    assert (looking.asked, len(looking.links)) == (["/", "/archive/"], 40)
 
 
 def test_oldest_first_is_a_list_too() -> None:
@@ -430,6 +526,119 @@ def test_a_list_goes_on_by_offsets_and_downwards() -> None:
     assert look_in(down).numbers == ALL
 
 
+@pytest.mark.parametrize("status", [404, 410])
+def test_a_page_behind_the_last_one_is_the_end(status: int) -> None:
+    """H4: [Hexo's Icarus links one too many] where no page linked a later one."""
+    pages: dict[str, str | int] = {**in_pages(30, 6)}
+    pages["/page/5/"] = a_list(range(24, 30), "<a href=/page/6/>Older</a>")
+    looking = look_in({**pages, "/page/6/": status})
+    assert (looking.numbers, looking.found.missing) == (ALL, ())
+    assert [each.status for each in look_in({**pages, "/page/6/": 503}).found.missing] == [503]
+
+
+BUTTONS = {
+    "data-url": "<button class=load-more data-url={}>…</button>",
+    "data-next": "<div class=x data-next={}></div>",
+    "hx-get": "<div hx-get={} hx-trigger=revealed></div>",
+    "a link": "<a class=load-more href={}>Load more posts</a>",
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "names_next"),
+    [*((name, True) for name in BUTTONS), *((name, False) for name in BUTTONS if name != "a link")],
+)
+def test_a_list_goes_on_by_a_button(name: str, names_next: bool) -> None:
+    """H4: with parts of pages, each of which names the next one, or is counted by a script."""
+    button = BUTTONS[name]
+    pages = {
+        "/": f"<!doctype html><main><ul>{''.join(map(an_item, range(6)))}</ul>{button.format('/more?page=2')}"
+    }
+    for number in range(2, 6):
+        behind = button.format(f"/more?page={number + 1}") if names_next and number < 5 else ""
+        pages[f"/more?page={number}"] = f"{''.join(map(an_item, range(6 * number - 6, 6 * number)))}{behind}"
+    looking = look_in(pages)
+    assert looking.numbers == ALL
+    further = [] if names_next else ["/more?page=6"]
+    assert looking.asked == ["/", *(f"/more?page={number}" for number in range(2, 6)), *further]
+    assert not looking.found.missing
+
+
+def test_a_button_that_gives_something_else_ends_nothing() -> None:
+    """H4: what it gives has to join."""
+    page = f"{a_list(range(5))}<button class=load-more data-url=/more>More</button><a href=/page/2/>2</a>"
+    pages = {"/": page, "/more": "<p><a href=/posts/other/>Other</a>", "/page/2/": a_list(range(5, 12))}
+    assert look_in(pages).numbers == list(range(12))
+
+
+def by_month() -> dict[str, list[int]]:
+    months: dict[str, list[int]] = {}
+    for number in ALL:
+        months.setdefault(f"/{day_of(number):%Y/%m}/", []).append(number)
+    return months
+
+
+def test_months_to_choose_from_are_levels() -> None:
+    """H4: in a form."""
+    months = by_month()
+    form = f"<select>{''.join(f'<option value={path}>{path}</option>' for path in months)}</select>"
+    pages = {path: a_list(numbers) for path, numbers in months.items()}
+    looking = look_in({"/": a_list(range(5), form), **pages})
+    assert (looking.numbers, looking.asked) == (ALL, ["/", *months])
+
+
+def test_a_calendar_leads_from_month_to_month() -> None:
+    """H4: its link to the month before; the months above are those of the feed's entries."""
+    months = by_month()
+    paths = list(months)
+    pages = {
+        path: a_list(months[path])
+        + f"<table><tr><td><a href={before}>« {month_abbr[int(before[6:8] or 1)]}</a></table>" * bool(before)
+        for path, before in zip(paths, [*paths[1:], ""], strict=True)
+    }
+    front = a_list(range(5)) + f"<table><tr><td><a href={paths[1]}>« Apr</a></table>"
+    looking = look_in({"/": front, **pages})
+    assert (looking.numbers, looking.asked) == (ALL, ["/", *paths])
+    gone: dict[str, str | int] = {"/": front, **pages, paths[20]: 404}
+    assert look_in(gone).found.missing == ()
+
+
+def chain(count: int, *, older: str = "prev", dated: bool = True) -> dict[str, str]:
+    """Posts that link their neighbours."""
+    newer = "next" if older == "prev" else "prev"
+    made = {}
+    for n in range(count):
+        links = f"<a rel={older} href={path_of(n + 1)}>x</a>" if n + 1 < count else ""
+        links += f"<a rel={newer} href={path_of(n - 1)}>y</a>" if n else ""
+        date = f"<time datetime={day_of(n):%Y-%m-%d}>x</time>" if dated else ""
+        made[path_of(n)] = f"<article><h1>{title_of(n)}</h1>{date}<p>X</article>{links}"
+    return made
+
+
+@pytest.mark.parametrize("older", ["prev", "next"])
+def test_posts_that_link_the_one_before_are_a_chain(older: str) -> None:
+    """H4: from the feed's last three on, which show it; one request each, as many as pages of a list."""
+    pages = {"/": "<p>Hello", **chain(30, older=older)}
+    looking = look_in(pages)
+    assert looking.numbers == ALL
+    assert looking.asked[-28:] == [path_of(n) for n in range(2, 30)]
+    assert dates(looking)[29] == (f"{day_of(29):%Y-%m-%d}", "page")
+    assert [entry.title for entry in looking.found.pages[0].entries][29] == title_of(29)
+    keys = {link_key(link) for link in looking.links}
+    again = look_in(pages, known=looking.found.known, known_keys=keys)
+    assert (again.asked, again.links, again.found.known) == ([path_of(4)], [], looking.found.known)
+    cut = look_in(pages, most_pages=9)
+    assert (len(cut.links), cut.found.is_cut) == (5 + 9, True)
+
+
+@pytest.mark.parametrize("pages", [chain(30, dated=False), {path_of(n): "<p>x" for n in range(9)}])
+def test_pages_that_lead_on_otherwise_are_no_chain(pages: dict[str, str]) -> None:
+    """H4: [manuals link their pages so, too] posts have the dates that the feed says."""
+    looking = look_in({"/": "<p>Hello", **pages})
+    assert not looking.links
+    assert len(looking.asked) <= MOST_LOOKS
+
+
 def test_what_is_known_is_the_end_of_what_was_read() -> None:
     """H4: pages may overlap, in order; a page that begins elsewhere is not the next one."""
     pages = {"/": a_list(range(10), "<a href=/page/2/>Older</a>"), "/page/2/": a_list(range(8, 20))}
@@ -643,15 +852,28 @@ def test_without_any_date_it_is_the_next_newer_one() -> None:
     """H5: noted; the feed's own entries have one; where nothing has any, there is none."""
     looking = look_in({"/": a_list(ALL, dated=False)})
     assert dates(looking)[4][1] == "page"
-    assert dates(looking)[29] == (f"{day_of(4):%Y-%m-%d}", "neighbour")
+    assert dates(looking)[29] == (f"{day_of(4) - A_MOMENT:%Y-%m-%d}", "neighbour")
     undated = [an_entry(n, at=None) for n in range(5)]
     assert set(dates(look_in({"/": a_list(ALL, dated=False)}, undated)).values()) == {("", "")}
+
+
+def test_an_undated_entry_is_put_between_its_neighbours() -> None:
+    """H5: evenly; never on another post's date; a second below the last one where none is older."""
+    items = [an_item(n, dated=n not in (10, 11, 12)) for n in ALL]
+    looking = look_in({"/": f"<ul>{''.join(items)}"})
+    entries = looking.found.pages[0].entries
+    assert [entry.dated_by for entry in entries[9:14]] == ["page", *["neighbour"] * 3, "page"]
+    assert [f"{datetime.fromtimestamp(entry.at or 0, UTC):%m-%d}" for entry in entries[10:13]] == [
+        f"{day_of(n):%m-%d}" for n in (10, 11, 12)
+    ]
+    found = look_in({"/": a_list(ALL, dated=False)}).found.pages[0].entries
+    assert len({entry.at for entry in found}) == 30
 
 
 def test_dates_that_are_not_the_feeds_are_none() -> None:
     """H5: no invention: what gives the feed's entries other dates than theirs dates no others."""
     page = a_list(ALL).replace("<time datetime=", "<time datetime=2001-01-01 x=")
-    assert dates(look_in({"/": page}))[29] == (f"{day_of(4):%Y-%m-%d}", "neighbour")
+    assert dates(look_in({"/": page}))[29] == (f"{day_of(4) - A_MOMENT:%Y-%m-%d}", "neighbour")
 
 
 @pytest.mark.parametrize(
@@ -660,7 +882,7 @@ def test_dates_that_are_not_the_feeds_are_none() -> None:
 def test_dates_out_of_range_are_none(date: str) -> None:
     """H9: of the future, or before there was a web."""
     page = a_list(ALL).replace(f"<time datetime={day_of(29):%Y-%m-%d}", f"<time datetime={date}")
-    assert dates(look_in({"/": page}))[29] == (f"{day_of(28):%Y-%m-%d}", "neighbour")
+    assert dates(look_in({"/": page}))[29] == (f"{day_of(28) - A_MOMENT:%Y-%m-%d}", "neighbour")
 
 
 # Looking again

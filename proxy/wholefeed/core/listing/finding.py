@@ -6,7 +6,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Container, Generator, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Container, Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from itertools import islice
 from typing import Any, Final, NamedTuple, Self, TypeVar
@@ -27,8 +28,9 @@ from wholefeed.core.listing.lists import (
     ReadListPage,
     list_like,
     lists_on,
+    plain,
 )
-from wholefeed.core.listing.page_dates import Day, day_in
+from wholefeed.core.listing.page_dates import Day, day_in, read_date, says_only_date
 from wholefeed.core.listing.page_links import link_key, own_link
 from wholefeed.core.listing.page_reading import ListPage, PageLink
 from wholefeed.core.listing.ways import (
@@ -37,7 +39,9 @@ from wholefeed.core.listing.ways import (
     Next,
     archives_on,
     counts_on,
+    earlier_on,
     levels_on,
+    menu_on,
     next_urls,
 )
 from wholefeed.core.slugs import SLUGS, slug_in_words
@@ -52,9 +56,9 @@ class LookMemory:
     first_url: str = ""
     """Empty: no list found."""
     way: str = ""
-    """`pages`, each leading to the next, or `levels`."""
+    """`pages`, each leading to the next, `levels`, or `chain`, from post to post."""
     shape: str = ""
-    """See `EntryList`."""
+    """See `EntryList`; of a chain, its relation."""
     tops: tuple[str, ...] = ()
     """Keys of the newest listed entries."""
     missing: tuple[str, ...] = ()
@@ -181,6 +185,10 @@ MOST_ENTRIES: Final = 50_000
 MOST_LOOKS: Final = 8
 """Requests for pages outside the list."""
 _MOST_TRIES: Final = 4  # candidates for the next page
+_KEPT: Final = 3
+"""Requests that looking around leaves for the walk, once a way is known, and the menu for guesses."""
+_MOST_OF_MENU: Final = 4
+_SAME_DAY: Final = 10  # entries in a row on one day: their dates are none
 _FEW: Final = 3
 _MANY: Final = 1000
 
@@ -198,6 +206,7 @@ class _Way:
     requests: int
     is_open: bool
     """Whether there may be more than promised."""
+    is_dated: bool = True
 
 
 class _ListWalk(NamedTuple):
@@ -238,10 +247,13 @@ class _ListSearch:
         ways: list[_Way] = []
         yield from self._look_around(ways, self._homes())
         walked = yield from self._walk_best(ways)
+        for further, kept in ((self._menu, _KEPT), (self._guesses, 1)):
+            if walked is None:
+                ways = []
+                yield from self._look_around(ways, further(), kept=kept)
+                walked = yield from self._walk_best(ways)
         if walked is None:
-            ways = []
-            yield from self._look_around(ways, self._guesses())
-            walked = yield from self._walk_best(ways)
+            walked = yield from self._walk_chain()
         return self._found(walked) if walked else self._nothing()
 
     def _nothing(self, *further: LookOutcome) -> FoundLists:
@@ -250,16 +262,17 @@ class _ListSearch:
 
     # Places to look
 
-    def _look_around(self, ways: list[_Way], urls: list[str]) -> Asking[None]:
+    def _look_around(self, ways: list[_Way], urls: list[str], *, kept: int = 0) -> Asking[None]:
         """Read pages, and those linked as lists, until one promises enough."""
         waiting, number = urls, 0
-        while number < len(waiting) and self._may_go_on:
+        while number < len(waiting) and self._may_go_on and self._spare > (_KEPT if ways else kept):
             page = yield from self._ask(waiting[number])
             number += 1
             if not isinstance(page, ListPage):
                 continue
             ways += self._ways_on(page)
-            if any(way.requests == 0 and self._is_long(way) for way in ways) and number > 1:
+            is_long = any(way.requests == 0 and way.is_dated and self._is_long(way) for way in ways)
+            if is_long and (number > 1 or kept):
                 return
             shapes = self._feed.shapes_on(page)
             named = (link.url for link in archives_on(page) if self._may_look(link, shapes))
@@ -271,6 +284,15 @@ class _ListSearch:
     def _homes(self) -> list[str]:
         own = [url for url in self._job.home_urls if self._is_own(url)]
         return own or [_root(self._feed.links[0])]
+
+    def _menu(self) -> list[str]:
+        """Return the addresses that the menu of the site's page links."""
+        page = self._had.get(link_key(self._homes()[0]))
+        if not isinstance(page, ListPage) or self._keeping.has_twins:
+            return []
+        shapes = self._feed.shapes_on(page)
+        links = (link for link in menu_on(page) if link.key not in self._had and self._may_look(link, shapes))
+        return list({link.key: link.url for link in links}.values())[:_MOST_OF_MENU]
 
     def _guesses(self) -> list[str]:
         """Return usual addresses of lists, linked or not."""
@@ -334,7 +356,8 @@ class _ListSearch:
         for listed in [each for each in found if each.is_named or not feed.titles][:3]:
             keys = ListRow(listed, feed).keys
             if listed.met and (feed.begins(keys) or feed.is_met(listed.keys)):
-                ways.append(_Way(page, listed, None, len(keys) * last, last - 1, is_open))
+                is_dated = self._has_dates(listed)
+                ways.append(_Way(page, listed, None, len(keys) * last, last - 1, is_open, is_dated))
         if ways:
             self._note(page.url, "not-needed")
         elif found and found[0].met:
@@ -342,6 +365,20 @@ class _ListSearch:
         for level in levels_on(page, feed):
             ways.append(_Way(page, None, level, level.total, len(level.urls), not level.total))
         return ways
+
+    def _has_dates(self, listed: EntryList) -> bool:
+        """Return whether a list dates its entries: not ten or more in a row on one day, or on none."""
+        day, row = None, 0
+        for item in listed.items:
+            if item.key in self._feed.order:
+                continue
+            at = item.link.at if item.link.at is not None else self._feed.date_of(item)
+            own = None if at is None else at // DAY_SECONDS
+            row = row + 1 if own == day else 1
+            day = own
+            if row >= _SAME_DAY:
+                return False
+        return True
 
     def _rank(self, ways: Sequence[_Way]) -> list[_Way]:
         """Sort ways for trial; among equal promises, fewest requests first."""
@@ -356,6 +393,8 @@ class _ListSearch:
                 promise = known if reaches else 2 * known
             if way.is_open and way.listed:
                 requests = self._pages_since(min(years, default=0), len(way.listed.keys))
+            if not way.is_dated:  # dates are worth as many requests as looking around is
+                requests += MOST_LOOKS
             titled = way.listed.titled if way.listed else 0
             ranks.append((promise, requests, -titled, place))
         best = max((promise for promise, *_ in ranks), default=0)
@@ -417,7 +456,10 @@ class _ListSearch:
     def _verdict(self, way: _Way, pages: Sequence[ReadListPage], row: ListRow, *, is_again: bool) -> str:
         if is_again and self._feed.begins(row.keys) and self._is_joined(pages[-1].items):
             return NEWEST
-        order = self._feed.verdict(row.keys, (item.key for item in row.pinned))
+        pinned = [item.key for item in row.pinned]
+        order = self._feed.verdict(row.keys, pinned)
+        if not row.are_pinned and self._feed.is_met((*row.keys, *pinned)):
+            order = SHUFFLED
         if order == SHUFFLED:
             assert way.listed is not None, "a way of pages"
             is_one = len(pages) == 1 and not next_urls(way.page) and not self._is_front(way.page)
@@ -432,7 +474,12 @@ class _ListSearch:
         self, page: ListPage, row: ListRow, kind: str, missing: list[MissingPage], below: str = ""
     ) -> Asking[tuple[ListPage, list[Item], str] | None]:
         """Ask for the next page, preferably by the kind of link followed so far."""
-        found = [each for each in next_urls(page) if each.url.startswith(below) and self._may_ask(each, row)]
+        for count in counts_on(page):
+            surroundings = count.head, count.tail
+            row.ends[surroundings] = max(count.last, row.ends.get(surroundings, 0))
+        row.has_named_next |= kind == "button" and bool(page.more_urls)
+        further = next_urls(page, by_button=kind == "button" and not row.has_named_next)
+        found = [each for each in further if each.url.startswith(below) and self._may_ask(each, row)]
         same = [each for each in found if not kind or each.kind == kind]
         for each in (same or [each for each in found if each.kind != "count"])[:_MOST_TRIES]:
             if not self._may_go_on and each.key not in self._had:
@@ -442,6 +489,8 @@ class _ListSearch:
             if isinstance(answer, NotHad):
                 if not kind and answer.is_lasting:
                     continue
+                if answer.status in GONE and not row.has_page_behind(each.url):
+                    return None
                 missing.append(MissingPage(url=answer.url, slug=answer.slug, status=answer.status))
                 return (yield from self._skip(page, each, row, missing))
             items = row.join(answer, self._feed)
@@ -498,8 +547,11 @@ class _ListSearch:
             url = waiting.pop(0)
             page = yield from self._ask(url, is_page=True)
             if isinstance(page, NotHad):
-                missing.append(MissingPage(url=url, slug=page.slug, status=page.status))
+                if not (way.level.is_chain and page.status in GONE):  # that month may have no page
+                    missing.append(MissingPage(url=url, slug=page.slug, status=page.status))
                 continue
+            if way.level.is_chain and not waiting:
+                waiting += self._earlier(page)
             listed = self._find_list(page, shape)
             if listed is None:
                 months = [
@@ -520,6 +572,11 @@ class _ListSearch:
             if is_again and any(self._is_joined(each.items) for each in group):
                 break
         return self._levels_walked(way, read, shape, tuple(missing), is_cut=is_cut, is_again=is_again)
+
+    def _earlier(self, page: ListPage) -> list[str]:
+        """Return the URL of the month before a page's own."""
+        earlier = (url for span, url in earlier_on(page) if span[1] and link_key(url) not in self._had)
+        return list(islice(filter(self._is_own, earlier), 1))
 
     def _find_list(self, page: ListPage, shape: str) -> EntryList | None:
         if shape:
@@ -556,11 +613,86 @@ class _ListSearch:
         pages = [page for group in read for page in (_turn_round(group) if order == OLDEST else group)]
         return _ListWalk(way, pages, NEWEST if order else "feeds-entries-not-met", shape, missing, is_cut)
 
+    # Posts that link the one before
+
+    def _walk_chain(self, relation: str = "") -> Asking[_ListWalk | None]:
+        """Follow the links from post to post, from the last ones of the feed on.
+
+        `relation`: the known one; empty: the feed's last three entries have to show it.
+        """
+        own = sorted(self._feed.links, key=lambda link: self._feed.order[link_key(link)])[-LEAST:]
+        known, is_titled = relation, True
+        page: Answer = NotHad("", "", None, False)
+        for place, link in enumerate(own[-1:] if known else own, 1):
+            if not self._may_go_on and place == 1:  # what the first one leads to is a part of the walk
+                return None
+            page = yield from self._ask(link)
+            if isinstance(page, NotHad):
+                return None
+            key = link_key(link)
+            is_titled &= plain(page.title) == self._feed.titles.get(key, "")
+            at = self._feed.dates.get(key)
+            if page.at is None or (at is not None and abs(page.at - at) >= DAY_SECONDS):
+                return None  # a manual links its pages so, too: posts have their dates
+            if not known and place < len(own):
+                names = (relation,) if relation else _RELATIONS
+                relation = next((name for name in names if _leads(page, name, own[place])), "")
+                if not relation:
+                    return None
+                self._refund(link)
+        assert isinstance(page, ListPage), "the feed has links"
+        self._refund(own[-1])
+        items, missing, is_cut = yield from self._follow_posts(page, relation)
+        if not is_titled:
+            items = [item._replace(link=item.link._replace(text="")) for item in items]
+        if not known:
+            items = [*self._own_items(relation), *items]
+        home = ListPage(self._homes()[0], ())
+        way = _Way(home, None, None, 0, 0, is_open=False)
+        pages = [ReadListPage(home.url, items)]
+        return _ListWalk(way, pages, NEWEST, relation, tuple(missing), is_cut)
+
+    def _own_items(self, relation: str) -> Iterator[Item]:
+        """Yield the feed's entries, of which the pages of three were read."""
+        entries = {link_key(each.link): each for each in self._job.entries}
+        for key in self._feed.order:
+            entry = entries[key]
+            yield Item(key, PageLink(entry.link, key, entry.title, relation, at=entry.at, dated_by="page"))
+
+    def _follow_posts(
+        self, page: ListPage, relation: str
+    ) -> Asking[tuple[list[Item], list[MissingPage], bool]]:
+        items, missing, seen = list[Item](), list[MissingPage](), set(self._feed.order)
+        known = self._job.known
+        while True:
+            url = next(iter(_targets(page, relation)), "")
+            key = link_key(url)
+            is_joined = key in known.tops or (known.way == "chain" and key in self._job.known_keys)
+            if not url or key in seen or is_joined or not self._feed.shape.fits(key):
+                return items, missing, False
+            if len(items) >= self._job.most_pages or not self._may_go_on:
+                return items, missing, True
+            answer = yield from self._ask(url, is_page=True)
+            if isinstance(answer, NotHad):
+                if answer.status not in GONE:
+                    missing.append(MissingPage(url=url, slug=answer.slug, status=answer.status))
+                return items, missing, False
+            if answer.at is None or (page.at is not None and answer.at > page.at + DAY_SECONDS):
+                return items, missing, False
+            self._refund(url)
+            page = answer
+            seen |= {key, link_key(page.url)}
+            link = PageLink(url, key, page.title, relation, at=page.at, dated_by="page")
+            items.append(Item(key, link))
+
     # Looking again
 
     def _look_again(self) -> Asking[FoundLists | None]:
         """Read the known list; None: it has changed."""
         known = self._job.known
+        if known.way == "chain":
+            walked = yield from self._walk_chain(known.shape)
+            return self._found(walked) if walked else None
         page = yield from self._ask(known.first_url)
         if isinstance(page, NotHad):
             if page.is_lasting:
@@ -627,14 +759,14 @@ class _ListSearch:
         lasting = {each.url for each in self._had.values() if isinstance(each, NotHad) and each.is_lasting}
         known = LookMemory(
             first_url=walked.way.page.url,
-            way="levels" if walked.way.level else "pages",
+            way="levels" if walked.way.level else "pages" if walked.way.listed else "chain",
             shape=walked.shape,
             tops=self._tops(pages),
             missing=tuple(each.url for each in walked.missing if each.url not in lasting),
         )
-        listed = _ListEntries(self._feed, self._job.now, is_ordered=walked.order != SHUFFLED).list_pages(
-            pages
-        )
+        had = [page for page in self._had.values() if isinstance(page, ListPage)]
+        made = _ListEntries(self._feed, self._job.now, had, is_ordered=walked.order != SHUFFLED)
+        listed = made.list_pages(pages)
         looked = tuple(self._looked.values())
         urls = {page.url for page in pages}
         cut = {page.url for page in self._had.values() if isinstance(page, ListPage) and page.is_cut}
@@ -659,6 +791,18 @@ def _years(listed: EntryList) -> Iterator[int]:
             yield day.year
         elif at is not None:
             yield 1970 + int(at // (365.25 * DAY_SECONDS))
+
+
+_RELATIONS: Final = ("prev", "next")
+"""By which a post may link the one before it: themes disagree."""
+
+
+def _targets(page: ListPage, relation: str) -> tuple[str, ...]:
+    return page.previous_urls if relation == "prev" else page.following_urls
+
+
+def _leads(page: ListPage, relation: str, url: str) -> bool:
+    return link_key(url) in {link_key(target) for target in _targets(page, relation)[:1]}
 
 
 def _root(url: str) -> str:
@@ -686,36 +830,66 @@ def _in_order(feed: ListedFeedEntries, read: Sequence[Sequence[ReadListPage]]) -
 
 
 class _ListEntries:
-    def __init__(self, feed: ListedFeedEntries, now: float, *, is_ordered: bool) -> None:
+    def __init__(
+        self, feed: ListedFeedEntries, now: float, had: Sequence[ListPage], *, is_ordered: bool
+    ) -> None:
         self._feed = feed
         self._end = now + 2 * DAY_SECONDS
         self._is_ordered = is_ordered
         self._trusts = True
+        self._names = _names_on(had, feed)
+        self._labels: frozenset[str] = frozenset()
+        """Texts of links that are no titles ("12 notes"), without their digits."""
+        self._dates_name = False
+        """Whether titles of the feed are dates."""
 
     def list_pages(self, pages: Sequence[ReadListPage]) -> tuple[ListedPage, ...]:
-        """Date the entries; an undated one takes the date of the next newer entry."""
-        self._trusts = self._feed.agrees([item for page in pages for item in page.items])
-        newer: float | None = None
-        made = []
-        for page in pages:
-            entries = []
-            for item in page.items:
-                entry = self._entry(item, page.url)
-                if entry.at is None and newer is not None and self._is_ordered:
-                    entry = replace(entry, at=newer, dated_by="neighbour")
-                newer = entry.at
-                entries.append(entry)
-            if not self._is_ordered:
-                entries.sort(key=lambda each: -(each.at or 0.0))
-            made.append(ListedPage(url=page.url, entries=tuple(entries)))
-        return tuple(made)
+        """Date and name the entries; an undated one is put between its neighbours."""
+        items = [item for page in pages for item in page.items]
+        self._trusts = self._feed.agrees(items)
+        self._learn_names(items)
+        made = [[self._entry(item, page.url) for item in page.items] for page in pages]
+        if self._is_ordered:
+            dates = iter(_between([entry.at for entries in made for entry in entries]))
+            made = [
+                [_date_entry(entry, at) for entry, at in zip(entries, dates, strict=False)]
+                for entries in made
+            ]
+        else:
+            made = [sorted(entries, key=lambda each: -(each.at or 0.0)) for entries in made]
+        return tuple(
+            ListedPage(url=page.url, entries=tuple(entries))
+            for page, entries in zip(pages, made, strict=True)
+        )
+
+    def _learn_names(self, items: Sequence[Item]) -> None:
+        """Find out which texts are no titles, from how often they come and from the feed's titles."""
+        named = {item.link.text for item in items if self._is_named_by(item)}
+        texts = Counter(_DIGITS.sub("", item.link.text) for item in items)
+        often = max(LEAST, len(items) // 2)
+        self._labels = frozenset(text for text, count in texts.items() if count >= often)
+        self._labels -= {_DIGITS.sub("", text) for text in named}
+        self._dates_name = any(map(says_only_date, named))
+
+    def _is_named_by(self, item: Item) -> bool:
+        return item.key in self._feed.titles and plain(item.link.text) == self._feed.titles[item.key]
 
     def _entry(self, item: Item, page_url: str) -> ListedEntry:
         link = item.link
         at, dated_by = self._feed.dates.get(item.key), "page"
         if at is None:
             at, dated_by = self._date(item, page_url)
-        return ListedEntry(link=own_link(link.url), title=link.text, at=at, dated_by=dated_by)
+        title = self._title(link, at)
+        return ListedEntry(link=own_link(link.url), title=title, at=at, dated_by=dated_by)
+
+    def _title(self, link: PageLink, at: float | None) -> str:
+        """Return the text of a link, unless it is only the date, or one that most links have."""
+        is_date = not self._dates_name and says_only_date(link.text)
+        if is_date and link.at is not None and at is not None:
+            is_date = abs(at - link.at) < 2 * DAY_SECONDS and _says_day(link.text, at)
+        if is_date or _DIGITS.sub("", link.text) in self._labels:
+            return self._names.get(link.key, link.heading)
+        return link.text
 
     def _date(self, item: Item, page_url: str) -> tuple[float | None, str]:
         link = item.link
@@ -727,6 +901,46 @@ class _ListEntries:
             said.append((around.at, "month" if around.month else "year"))
         dates = [(at, by) for at, by in said if at is not None and 0.0 < at < self._end]
         return min(dates, key=lambda each: _EXACTNESS.index(each[1]), default=(None, ""))
+
+
+_DIGITS: Final = re.compile(r"[0-9]+")
+
+
+def _names_on(pages: Iterable[ListPage], feed: ListedFeedEntries) -> dict[str, str]:
+    """Return texts by key, of links that stand where links with titles of the feed's entries do."""
+    links = [link for page in pages for link in page.links if not link.is_aside]
+    shapes = {link.shape for link in links if feed.titles.get(link.key, "") == plain(link.text) != ""}
+    return {link.key: link.text for link in reversed(links) if link.shape in shapes and link.text}
+
+
+def _says_day(text: str, at: float) -> bool:
+    """Return whether a date is the day of an instant, or the one before or behind."""
+    day = read_date(text, is_alone=True)
+    said = day.at if day is not None else None
+    return said is None or abs(said - at) < 2 * DAY_SECONDS
+
+
+def _date_entry(entry: ListedEntry, at: float | None) -> ListedEntry:
+    return entry if at is None else replace(entry, at=at, dated_by=entry.dated_by or "neighbour")
+
+
+def _between(dates: Sequence[float | None]) -> list[float | None]:
+    """Return dates, newest first, with those that lack put evenly between their neighbours.
+
+    Below the last date, each is a second older than the one above.
+    """
+    made = list(dates)
+    newer, start = None, 0
+    for place, at in enumerate((*dates, None)):
+        is_end = place == len(dates)
+        if at is None and not is_end:
+            continue
+        count = place - start
+        if count and newer is not None:
+            step = (newer - at) / (count + 1) if at is not None and at <= newer else 1.0
+            made[start:place] = [newer - step * number for number in range(1, count + 1)]
+        newer, start = at, place + 1
+    return made
 
 
 _EXACTNESS: Final = ("page", "url", "month", "year")

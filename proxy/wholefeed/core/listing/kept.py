@@ -6,11 +6,12 @@ from typing import Final
 
 from wholefeed.core.listing.lists import ListedFeedEntries
 from wholefeed.core.listing.page_reading import ListPage, PageLink
-from wholefeed.core.listing.ways import leads_on
+from wholefeed.core.listing.ways import is_menu, leads_on
 
 MOST_BYTES: Final = 12_000_000
 """The latest page and the results come on top."""
-_LINK_BYTES: Final = 350  # per link and its place in a table, without texts; measured
+_LINK_BYTES: Final = 380  # per link and its place in a table, without texts; measured
+_MOST_OF_MENU: Final = 50  # of a page
 _TEXT_BYTES: Final = 100  # per text's place in a table
 
 
@@ -23,7 +24,7 @@ class Keeping:
         self._links: dict[PageLink, PageLink] = {}
         self._texts: dict[str, str] = {}
         self._contents: dict[str, int] = {}
-        """By page URL, a hash of its links."""
+        """By page URL, a hash of its links and title."""
 
     @property
     def is_full(self) -> bool:
@@ -31,23 +32,29 @@ class Keeping:
 
     @property
     def has_twins(self) -> bool:
-        """Whether two pages have the same links."""
+        """Whether two pages have the same links and title."""
         return len(self._contents) > len(set(self._contents.values()))
 
     def keep(self, page: ListPage) -> ListPage:
         """Return the page with links that may lead to entries or lists, cut at the limit."""
-        self._contents[page.url] = hash(page.links)
+        self._contents[page.url] = hash((page.links, page.title))
         links: list[PageLink] = []
+        left = _MOST_OF_MENU
         for link in page.links:
             if self.is_full:
                 return page._replace(links=tuple(links), is_cut=True)
-            if self._feed.shape.fits(link.key) or link.key in self._feed.order or leads_on(link):
+            is_kept = self._feed.shape.fits(link.key) or link.key in self._feed.order or leads_on(link)
+            if not is_kept and left and is_menu(link):
+                left -= 1
+                is_kept = True
+            if is_kept:
                 links.append(self._links.get(link) or self._share(link))
         return page._replace(links=tuple(links))
 
     def _share(self, link: PageLink) -> PageLink:
-        url, key, text, shape = map(self._text, (link.url, link.key, link.text, link.shape))
-        shared = link._replace(url=url, key=key, text=text, shape=shape)
+        own = link.url, link.key, link.text, link.shape, link.tail, link.heading
+        url, key, text, shape, tail, heading = map(self._text, own)
+        shared = link._replace(url=url, key=key, text=text, shape=shape, tail=tail, heading=heading)
         self._room_bytes -= _LINK_BYTES
         self._links[shared] = shared
         return shared

@@ -30,7 +30,11 @@ class FeedEntry:
 LEAST: Final = 3
 """Entries; fewer do not identify a list (H1)."""
 NEWEST, OLDEST, SHUFFLED = "newest", "oldest", "shuffled"
-_MOST_PINNED: Final = 3
+_MOST_PINNED: Final = 20
+_FEW_PINNED: Final = 3
+"""More have to stand on top of every page, or below, too."""
+_MIXED: Final = "*"
+"""The shape of a list whose entries stand in several positions."""
 _DAYS: Final = 2 * DAY_SECONDS  # tolerance between dates of list and feed
 
 
@@ -102,15 +106,16 @@ class ListedFeedEntries:
         lacking = sum(1 for key in islice(self.order, last) if key not in among)
         return met[-1][0] + 1 - len(met) <= lacking
 
-    def count_pinned(self, items: Sequence[Item]) -> int:
-        """Count top entries placed further down by date."""
-        for count in range(min(_MOST_PINNED, len(items) // 3) + 1):
-            if self.begins([item.key for item in items[count:]]):
+    def count_pinned(self, items: Sequence[Item]) -> tuple[int, bool]:
+        """Count entries above the feed's first; the flag tells whether they are few, and older by date."""
+        among = {item.key for item in items}
+        for count in range(min(_MOST_PINNED, len(items) // 2) + 1):
+            if self.begins([item.key for item in items[count:]], among):
                 newest = self.dates.get(items[count].key)
                 dates = [self.date_of(item) for item in items[:count]]
-                is_older = all(at is not None and newest is not None and at < newest for at in dates)
-                return count if is_older else 0
-        return 0
+                are_older = all(at is not None and newest is not None and at < newest for at in dates)
+                return count, are_older and count <= _FEW_PINNED
+        return 0, True
 
     def date_of(self, item: Item) -> float | None:
         """Return the feed's date, the one beside the link, or its URL's."""
@@ -120,6 +125,16 @@ class ListedFeedEntries:
             return item.link.at
         day = day_in(item.link.url)
         return day.at if day is not None and day.day else None
+
+    def is_dated(self, item: Item) -> bool:
+        """Return whether a date, a month or a year stands by a link, or a day in its URL."""
+        return item.link.at is not None or self.date_of(item) is not None
+
+    def are_older(self, items: Iterable[Item]) -> bool:
+        """Return whether dates show that a list's entries are older than the feed's."""
+        oldest = min(self.dates.values(), default=0.0) + _DAYS
+        dates = (self.date_of(item) if item.link.at is None else item.link.at for item in items)
+        return all(at is not None and at <= oldest for at in dates)
 
     def _is_ordered(self, keys: Sequence[str]) -> bool:
         """Return whether entries are newest first, in any order within a day."""
@@ -192,6 +207,10 @@ class EntryList:
     """Number of entries with their titles as texts."""
     texts: int
     """Number of different texts."""
+    dropped: frozenset[str]
+    """Keys of links that are no entries."""
+    tail: str
+    """`PageLink.tail` of its links."""
 
     @property
     def is_named(self) -> bool:
@@ -215,22 +234,40 @@ def lists_on(page: ListPage, feed: ListedFeedEntries) -> list[EntryList]:
     shapes: dict[str, list[Item]] = {}
     for item in _items_on(page, feed):
         shapes.setdefault(item.link.shape, []).append(item)
-    found = []
+    found = list[EntryList]()
     for shape, items in shapes.items():
         places = {item.link.place for item in items if item.key in feed.order}
         if len(places) == 1 and feed.has_met(item.key for item in items) > 1:
             found.append(_make_list(f"{shape}:{places.pop()}", items, feed))
         else:
             found.append(_make_list(shape, items, feed))
+    met = feed.has_met(item.key for items in shapes.values() for item in items)
+    if 10 * max((each.met for each in found), default=0) < 9 * met:  # posts of several types, some untitled
+        found.append(_make_list(_MIXED, list(_items_on(page, feed)), feed))
     return sorted(found, key=lambda each: (-each.met, -each.titled, -each.texts))
 
 
-def list_like(page: ListPage, feed: ListedFeedEntries, shape: str) -> EntryList | None:
-    """Return the list of this shape on a further page."""
+def list_like(
+    page: ListPage,
+    feed: ListedFeedEntries,
+    shape: str,
+    tail: str = "",
+    dropped: Container[str] = frozenset(),
+) -> EntryList | None:
+    """Return the list of this shape on a further page; in a part of a page, the one of this tail."""
     wanted = shape.partition(":")[0]
-    items = [item for item in _items_on(page, feed) if item.link.shape == wanted]
+    items = [
+        item
+        for item in _items_on(page, feed)
+        if item.key not in dropped
+        and (wanted in (item.link.shape, _MIXED) or (page.is_part and _ends_like(tail, item.link.tail)))
+    ]
     listed = _make_list(shape, items, feed)
     return listed if listed.all_items else None
+
+
+def _ends_like(tail: str, part: str) -> bool:
+    return bool(part) and tail.endswith(part)
 
 
 def _items_on(page: ListPage, feed: ListedFeedEntries) -> Iterator[Item]:
@@ -241,16 +278,40 @@ def _items_on(page: ListPage, feed: ListedFeedEntries) -> Iterator[Item]:
 
 
 def _make_list(shape: str, items: Sequence[Item], feed: ListedFeedEntries) -> EntryList:
-    """Return a list without links beside its entries, such as categories or authors."""
+    """Return a list without links beside its entries, such as categories, or behind them."""
     place = shape.partition(":")[2]
-    kept = _keep_continued([item for item in items if not place or item.link.place == int(place)], feed)
+    found = _keep_continued([item for item in items if not place or item.link.place == int(place)], feed)
+    kept = _drop_others(found, feed)
     return EntryList(
         shape,
         tuple(kept),
         feed.has_met(item.key for item in kept),
         len({item.key for item in kept if plain(item.link.text) == feed.titles.get(item.key)}),
         len({item.link.text for item in kept}),
+        frozenset(item.key for item in found[len(kept) :]),
+        kept[0].link.tail if kept else "",
     )
+
+
+def _drop_others(items: list[Item], feed: ListedFeedEntries) -> list[Item]:
+    """Drop links behind the feed's entries that are no entries ("more jobs", "upgrade notes").
+
+    They have no dates where nine in ten of the feed's entries have some, or are fewer than those, in a row of
+    their own, and not older.
+    """
+    own = [place for place, item in enumerate(items) if item.key in feed.order]
+    if feed.has_met(items[place].key for place in own) < LEAST:
+        return items
+    end, last = len(items), own[-1]
+    if 10 * sum(items[place].link.at is not None for place in own) >= 9 * len(own):
+        while end > last + 1 and not feed.is_dated(items[end - 1]):
+            end -= 1
+        if end == len(items) - 1:  # a single one is a post without a date
+            end = len(items)
+    behind = items[last + 1 : end]
+    blocks = {item.link.block for item in items[: last + 1]}
+    is_apart = len(behind) < feed.entries and all(item.link.block not in blocks for item in behind)
+    return items[:end] if not is_apart or feed.are_older(behind) else items[: last + 1]
 
 
 def _keep_continued(items: list[Item], feed: ListedFeedEntries) -> list[Item]:
@@ -289,13 +350,19 @@ class ListRow:
 
     def __init__(self, listed: EntryList, feed: ListedFeedEntries) -> None:
         items = listed.items
-        count = feed.count_pinned(items)
+        count, self._is_sure = feed.count_pinned(items)
         self.items = items[count:]
         """Without pinned ones."""
         self.pinned = items[:count]
         self.keys = [item.key for item in self.items]
         self.asked: set[str] = set()
-        self._shape = listed.shape
+        self.ends: dict[tuple[str, str], int] = {}
+        """The highest number of each row of numbered pages, by what surrounds it."""
+        self.has_named_next = False
+        """Whether what a button gave names what comes next."""
+        self._shape, self._tail, self._dropped = listed.shape, listed.tail, listed.dropped
+        self._on_top: set[str] | None = None
+        """Entries on top of every further page."""
         self._places = {key: place for place, key in enumerate(self.keys)}
         self._top = {item.key for item in (*listed.all_items[:TOPS], *self.pinned)}
 
@@ -304,14 +371,17 @@ class ListRow:
 
         Known entries must be the last ones read, except pinned ones.
         """
-        listed = list_like(page, feed, self._shape)
+        listed = list_like(page, feed, self._shape, self._tail, self._dropped)
         if listed is None:
             return None
-        items = listed.items
+        items, top = listed.items, set[str]()
         new = self._behind(items)
         while items and items[0].key in self._top and (new is None or new[0].key in self._top):
+            top.add(items[0].key)
             items = items[1:]
             new = self._behind(items)
+        if new is not None:
+            self._on_top = top if self._on_top is None else self._on_top & top
         for item in new or ():
             self._places[item.key] = len(self.keys)
             self.keys.append(item.key)
@@ -326,6 +396,20 @@ class ListRow:
                 return None
         new = items[known:]
         return None if not new or any(item.key in self._places for item in new) else new
+
+    def has_page_behind(self, url: str) -> bool:
+        """Return whether a page linked one of a higher number than this URL's."""
+        return any(
+            url.startswith(head) and number.isdecimal() and int(number) < last
+            for (head, tail), last in self.ends.items()
+            if (number := url[len(head) : len(url) - len(tail)]) and url.endswith(tail)
+        )
+
+    @property
+    def are_pinned(self) -> bool:
+        """Whether entries above the feed's are few and older, stand below, too, or on top of each page."""
+        on_top = self._on_top or ()
+        return self._is_sure or all(item.key in self._places or item.key in on_top for item in self.pinned)
 
     def all_pages(self, pages: list[ReadListPage]) -> list[ReadListPage]:
         """Return the pages, with pinned entries found nowhere else."""

@@ -8,7 +8,7 @@ from itertools import islice
 from typing import Final, NamedTuple
 
 from wholefeed.core.listing.lists import ListedFeedEntries
-from wholefeed.core.listing.page_dates import read_heading
+from wholefeed.core.listing.page_dates import MONTH_IN_URL, MONTHS, Day, read_heading
 from wholefeed.core.listing.page_links import link_key
 from wholefeed.core.listing.page_reading import ListPage, PageLink
 from wholefeed.core.text.urls import split
@@ -20,15 +20,26 @@ class Next(NamedTuple):
     url: str
     key: str
     kind: str
-    """Evidence: `rel`, `word`, `count`."""
+    """Evidence: `rel`, `word`, `count`, `button`."""
 
 
-def next_urls(page: ListPage) -> list[Next]:
-    """Return possible next pages, likeliest first."""
+def next_urls(page: ListPage, *, by_button: bool = False) -> list[Next]:
+    """Return possible next pages, likeliest first.
+
+    `by_button`: this page came by a button's URL, so a script may count on where it has none.
+    """
     found = [Next(page.next_url, link_key(page.next_url), "rel")] if page.next_url else []
     found += [Next(link.url, link.key, "rel") for link in page.links if link.is_next]
     found += [Next(link.url, link.key, "word") for link in page.links if _is_older(link.text)]
     found += [Next(count.url, link_key(count.url), "count") for count in islice(counts_on(page), _MOST_ROWS)]
+    found += [Next(url, link_key(url), "button") for url in page.more_urls]
+    if by_button and not found:
+        found += [
+            Next(url, link_key(url), "button")
+            for head, number, tail in _numbers(page.url)
+            if _PAGED.search(head[-12:]) and not _OFFSET.search(head[-12:])
+            for url in [f"{head}{number + 1}{tail}"]
+        ]
     unique: dict[str, Next] = {}
     for each in found:
         unique.setdefault(each.key, each)
@@ -43,12 +54,13 @@ def _is_older(text: str) -> bool:
     if not text or len(text) > _LONGEST_WORDS:
         return False
     words = _BLANKS.sub(" ", _ARROWS.sub(" ", text)).strip().casefold()
-    return words in _OLDER if words else text.strip() in _POINTERS
+    return words in _OLDER or words.startswith(_LOAD) if words else text.strip() in _POINTERS
 
 
 _LONGEST_WORDS: Final = 40
 _BLANKS: Final = re.compile(r"\s+")
 _ARROWS: Final = re.compile(r"[«»‹›←→<>⟵⟶↩↪⇐⇒▸►◂◄\W]+")  # noqa: RUF001 - arrows
+_LOAD: Final = ("load more ", "show more ", "view more ", "see more ", "load older ", "show older ")
 _POINTERS: Final = frozenset({"»", "›", "→", ">", ">>", "⟶", "►", "▸", "»»"})  # noqa: RUF001
 _OLDER: Final = frozenset(
     """older|older posts|older entries|older articles|older stories|earlier|earlier posts|earlier entries
@@ -163,6 +175,8 @@ class Level(NamedTuple):
     total: int
     """Entries counted in brackets; 0: unknown."""
     first_year: int
+    is_chain: bool = False
+    """Whether each page links the one before it alone, as calendars do."""
 
 
 def levels_on(page: ListPage, feed: ListedFeedEntries) -> list[Level]:
@@ -183,13 +197,61 @@ def levels_on(page: ListPage, feed: ListedFeedEntries) -> list[Level]:
         notes = [note for _, (_, note) in ordered]
         total = sum(notes) if all(notes) else 0
         levels.append(Level(tuple(url for url, _ in ordered), total, ordered[-1][1][0][0]))
-    return levels
+    return levels or _chain_on(page, feed)
+
+
+def _chain_on(page: ListPage, feed: ListedFeedEntries) -> list[Level]:
+    """Return the months from the feed's newest entry on to the one before that a calendar links."""
+    found = next(((span, url) for span, url in earlier_on(page) if span[1]), None)
+    if found is None:
+        return []
+    span, url = found
+    days = (Day.of(at) for at in sorted(feed.dates.values(), reverse=True))
+    known = dict.fromkeys((day.year or 0, day.month or 0) for day in days)
+    later = [_with_span(url, each) for each in known if each > span]
+    urls = dict.fromkeys(each for each in (*later, url) if each)
+    return [Level(tuple(urls), 0, span[0], is_chain=True)]
+
+
+def earlier_on(page: ListPage) -> Iterator[tuple[tuple[int, int], str]]:
+    """Yield the months and years before that arrows or names of months link, the last one first."""
+    own = _span_in(page.url)
+    near = [
+        (span, link.url)
+        for link in page.links
+        if (span := _span_in(link.url)) is not None and _is_near(link.text) and (own is None or span < own)
+    ]
+    yield from sorted(near, reverse=True)
+
+
+def _is_near(text: str) -> bool:
+    words = _ARROWS.sub(" ", text[:_LONGEST_WORDS]).strip().casefold()
+    said = read_heading(words) if words else None
+    return words in _OLDER if words and said is None else bool(text.strip())
+
+
+def _with_span(url: str, span: tuple[int, int]) -> str:
+    """Return a URL of a month for another one; empty: its months have names."""
+    found = _SPAN.search(url)
+    if found is None or not found[1] or not found[2] or not found[2].isdecimal():
+        return ""
+    year, month = span
+    written = f"{month:02}" if found[2].startswith("0") or len(found[2]) > 1 else str(month)
+    return f"{url[: found.start(1)]}{year}{url[found.end(1) : found.start(2)]}{written}{url[found.end(2) :]}"
+
+
+def _span_in(url: str) -> tuple[int, int] | None:
+    found = _SPAN.search(url[-80:])
+    if found is None:
+        return None
+    month = found[2] or found[4] or "0"
+    return int(found[1] or found[3]), int(month) if month.isdecimal() else MONTHS[month.casefold()]
 
 
 def _span(link: PageLink) -> tuple[int, int] | None:
     """Return a link's year and month (0: all)."""
-    if found := _SPAN.search(link.url[-80:]):
-        return int(found[1] or found[3]), int(found[2] or found[4] or 0)
+    if found := _span_in(link.url):
+        return found
     said = read_heading(link.text) if len(link.text) < _LONGEST_WORDS else None
     if said and said.year and str(said.year) in link.url:
         return said.year, said.month or 0
@@ -197,7 +259,7 @@ def _span(link: PageLink) -> tuple[int, int] | None:
 
 
 _SPAN: Final = re.compile(
-    r"/((?:19|20)[0-9]{2})(?:[-/](0[1-9]|1[0-2]|[1-9]))?(?:\.[a-z]{3,5}|/index\.[a-z]{3,5}|/)?\Z"
+    rf"/((?:19|20)[0-9]{{2}})(?:[-/](0[1-9]|1[0-2]|[1-9]|{MONTH_IN_URL}))?(?:\.[a-z]{{3,5}}|/index\.[a-z]{{3,5}}|/)?\Z"
     r"|[?&](?:m|year|y)=((?:19|20)[0-9]{2})(0[1-9]|1[0-2])?\Z"
 )
 _NOTED: Final = re.compile(r"[(\[]\s{0,3}([0-9]{1,6})\b")
@@ -217,7 +279,34 @@ def archives_on(page: ListPage) -> list[PageLink]:
     return [link for _, link in sorted(named, key=lambda each: each[0])]
 
 
+def is_menu(link: PageLink) -> bool:
+    """Return whether a link stands in a menu, and leads to a place near the root."""
+    parts = split(link.url)
+    return link.is_aside and parts.query is None and parts.path.strip("/").count("/") < _MENU_DEPTH
+
+
+def menu_on(page: ListPage) -> list[PageLink]:
+    """Return the links of the site's menu, those that seldom lead to lists last."""
+    links = [link for link in page.links if is_menu(link) and not _TAGGED.search(split(link.url).path[-80:])]
+    return sorted(links, key=lambda link: _OTHER_PAGES.search(split(link.url).path[-80:]) is not None)
+
+
+_MENU_DEPTH: Final = 2
+_OTHER_PAGES: Final = re.compile(
+    r"/(?:about(?:-.*)?|contact|search|log-?in|sign-?up|register|privacy.*|imprint|impressum|terms.*|cookies"
+    r"|subscribe|newsletter|uses|now|projects|talks|cv|resume|photos|gallery|links|blogroll|donate|support"
+    r"|faq|help|shop|cart|tags|categories|topics|series)/?(?:\.[a-z]{3,5})?\Z",
+    re.IGNORECASE,
+)
+_TAGGED: Final = re.compile(
+    r"/(?:tags?|tagged|category|categories|topics?|labels?|authors?)/.", re.IGNORECASE
+)
+"""Below these, names are those of subjects and people."""
+
+
 def _rank(link: PageLink) -> int | None:
+    if _TAGGED.search(split(link.url).path[-80:]):
+        return None
     words = _BLANKS.sub(" ", _ARROWS.sub(" ", link.text[:_LONGEST_WORDS])).strip().casefold()
     path = split(link.url).path[-80:].rstrip("/").casefold()
     name = _FILE.sub("", path.rpartition("/")[2])
