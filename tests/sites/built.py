@@ -12,7 +12,7 @@ from functools import cache, partial
 from pathlib import Path
 from typing import Final
 
-from tests.sites import by_hand, hugo, jekyll, listless, pelican
+from tests.sites import by_hand, hugo, jekyll, listless, pelican, software
 from tests.sites.site import Layout, Site
 
 LAYOUTS: Final[Mapping[str, Layout]] = {
@@ -20,6 +20,7 @@ LAYOUTS: Final[Mapping[str, Layout]] = {
     **jekyll.LAYOUTS,
     **pelican.LAYOUTS,
     **by_hand.LAYOUTS,
+    **software.LAYOUTS,
     **listless.LAYOUTS,
 }
 FOLDER: Final = "TEST_SITES"

@@ -25,7 +25,7 @@ def by_hand(
 
     def make(folder: Path) -> None:
         items = "".join(
-            f"<item><title>{escape(post.title)}</title><link>{URL}{path}</link><guid>{URL}{path}</guid>"
+            f"<item>{named(post)}<link>{URL}{path}</link><guid>{URL}{path}</guid>"
             f"<pubDate>{format_datetime(post.date)}</pubDate></item>\n"
             for path, post in feed_entries
         )
@@ -36,6 +36,13 @@ def by_hand(
         write(folder, {"feed.xml": feed, **files})
 
     return Layout(kind=kind, feed_path="/feed.xml", lists=lists, make=make)
+
+
+def named(post: Post) -> str:
+    """Make what an item begins with: its title, or its text where it has none."""
+    if post.title:
+        return f"<title>{escape(post.title)}</title>"
+    return f"<description>{post.text[0]}</description>"
 
 
 def file_name(target: str) -> str:

@@ -46,7 +46,9 @@ def entries(site: Site) -> list[Entry]:
     return [
         Entry(
             each.link,
-            Published(unescape(each.title), datetime.fromtimestamp(timegm(each.published_parsed), UTC)),
+            Published(
+                unescape(each.get("title", "")), datetime.fromtimestamp(timegm(each.published_parsed), UTC)
+            ),
         )
         for each in feed.entries
     ]
