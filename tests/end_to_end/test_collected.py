@@ -1,4 +1,4 @@
-"""Histories that publishers have and do not link, read page by page (rules R26 to R32).
+"""Histories that publishers have but do not link, read page by page (rules R26 to R32).
 
 The publisher is a simulated WordPress; `tests/publishers/test_real_collected.py` has a real one.
 """
@@ -34,7 +34,6 @@ CHANGES: dict[str, Change] = {
 
 
 def a_blog(origin: Origin, *, bulk_edit: bool = False, **options: Any) -> WordPress:
-    """A blog with these options: those of the simulator, and its attributes."""
     attributes = {name: options.pop(name) for name in ("rest_status", "queries") if name in options}
     blog = WordPress(origin, **options)
     for name, value in attributes.items():
@@ -50,7 +49,7 @@ BLOGS: dict[str, tuple[str, int, dict[str, Any]]] = {
     "300 posts, RDF": ("rdf", 30 + 4, {"posts": 300}),
     # the number of pages has to be searched for
     "without the REST API": ("atom", 10 + 12, {"posts": 95, "rest_status": 403}),
-    # `posts_per_rss` decides, not what the REST API makes of ten a page
+    # `posts_per_rss` decides, not the REST API's ten a page
     "pages of 1": ("rss2", 45 + 5, {"posts": 45, "per_feed": 1}),
     "pages of 5": ("atom", 9 + 5, {"posts": 45, "per_feed": 5}),
     "pages of 15": ("rss2", 3 + 5, {"posts": 45, "per_feed": 15}),
@@ -72,14 +71,14 @@ BLOGS: dict[str, tuple[str, int, dict[str, Any]]] = {
     # R26: known by its generator; it names no REST API
     "WordPress.com": ("rss2", 20, {"posts": 45, "wordpress_com": True}),
 }
-"""The feed that is asked for, requests at most, and what the blog is like."""
+"""Feed, maximum number of requests, and options of the blog."""
 
 
 @pytest.mark.parametrize("name", BLOGS)
 async def test_all_posts_of_a_blog_come(proxy: Proxy, origin: Origin, name: str) -> None:
-    """R26 to R28, R31, R32: all of them in few requests, two at once, and the reader is told what it is.
+    """R26 to R28, R31, R32: in few requests, two at a time, and the answer names the state.
 
-    That there is no page behind the last one is an answer: nothing warns of it, and it counts as no failure.
+    A 404 behind the last page is a normal end, without a note.
     """
     form, requests, options = BLOGS[name]
     feed = Feed(proxy, a_blog(origin, **options), form)
@@ -99,7 +98,7 @@ async def test_all_posts_of_a_blog_come(proxy: Proxy, origin: Origin, name: str)
 async def test_a_last_page_that_was_imported_newest_first_is_no_repetition(
     proxy: Proxy, origin: Origin, form: str, api: int | None
 ) -> None:
-    """R27, R28: it reads like the feed; pages are asked for by ID all the same, and so are news."""
+    """R27, R28: the last page reads like the feed; pages and news are still fetched by ID."""
     blog = WordPress(origin, posts=70)
     blog.rest_status = api
     for place in range(8):
@@ -120,7 +119,7 @@ async def test_no_live_post_is_missing_when_the_blog_changes_in_the_middle_of_th
     form: str,
     change: str,
 ) -> None:
-    """R28: what is live at the end of the walk is there, whatever happened between two pages."""
+    """R28: at its end every live post is served."""
     blog = WordPress(origin, posts=48)
     blog.on_request = lambda number, _request: CHANGES[change](blog) if number == 6 else None
     feed = Feed(proxy, blog, form)
@@ -132,7 +131,7 @@ async def test_no_live_post_is_missing_when_the_blog_changes_in_the_middle_of_th
 async def test_no_moment_of_the_walk_is_a_bad_one_for_a_post_to_go_live(
     proxy: Proxy, origin: Origin, number: int
 ) -> None:
-    """R28: a scheduled post with a low ID and a deletion, before any of the requests."""
+    """R28: a scheduled post with a low ID, and a deletion."""
     blog = WordPress(origin, posts=48)
     later = blog.schedule(post_id=3)
 
@@ -151,7 +150,7 @@ async def test_no_moment_of_the_walk_is_a_bad_one_for_a_post_to_go_live(
 async def test_pages_that_get_shorter_in_the_middle_of_the_walk_lose_nothing(
     proxy: Proxy, origin: Origin, number: int, rest_status: int | None
 ) -> None:
-    """R28: `posts_per_rss` is set from ten to seven, which no validator tells."""
+    """R28: `posts_per_rss` falls from ten to seven, and no validator shows the change."""
     blog = WordPress(origin, posts=200)
     blog.rest_status = rest_status
     blog.on_request = lambda count, _request: setattr(blog, "per_feed", 7) if count == number else None
@@ -162,7 +161,7 @@ async def test_pages_that_get_shorter_in_the_middle_of_the_walk_lose_nothing(
 async def test_pages_that_get_shorter_twice_are_partial_and_read_again_later(
     proxy: Proxy, origin: Origin
 ) -> None:
-    """R28, R31: the walk begins anew once; the next one takes nothing that it had."""
+    """R28, R31: after one new beginning; its pages are not reused."""
     blog = WordPress(origin, posts=200)
 
     def change(count: int, _request: object) -> None:
@@ -182,7 +181,7 @@ async def test_pages_that_get_shorter_twice_are_partial_and_read_again_later(
 
 @pytest.mark.parametrize("posts", [11, 20])
 async def test_the_same_page_at_two_numbers_is_no_history(proxy: Proxy, origin: Origin, posts: int) -> None:
-    """R27: `paged` is ignored and the order is not: page 2 and page 1 are the oldest posts both."""
+    """R27: the site ignores `paged` but obeys the order: pages 1 and 2 both hold the oldest posts."""
     blog = WordPress(origin, posts=posts, pretty=False)
     blog.paged_ignored = True
     feed = Feed(proxy, blog)
@@ -193,7 +192,7 @@ async def test_the_same_page_at_two_numbers_is_no_history(proxy: Proxy, origin: 
 async def test_where_posts_are_published_before_most_requests_no_loss_is_silent(
     proxy: Proxy, origin: Origin, seed: int
 ) -> None:
-    """R28: scheduled ones go live, old and new: one more look, then partial until it is quiet."""
+    """R28: scheduled posts go live: one more pass, then partial."""
     chance = random.Random(seed)
     blog = WordPress(origin, posts=99)
     numbers = [*range(1, 11), *range(1000, 1030)]
@@ -216,7 +215,7 @@ async def test_where_posts_are_published_before_most_requests_no_loss_is_silent(
 @pytest.mark.fault("112")
 @pytest.mark.parametrize("news", [8, 10, 12])
 async def test_copies_of_different_age_are_no_pages(proxy: Proxy, origin: Origin, news: int) -> None:
-    """R27, R28: three servers that drop queries, each with a copy of its own of a category's feed."""
+    """R27, R28: three servers drop queries, each with its own copy."""
     blog = WordPress(origin, posts=150)
     blog.copies = 3
 
@@ -253,7 +252,7 @@ async def test_feeds_of_a_part_of_the_site_are_collected(
     under: str,
     form: str,
 ) -> None:
-    """R28: their pages are counted by asking for them."""
+    """R28: the proxy counts their pages by requests."""
     blog = WordPress(origin, posts=60)
     kind, _, name = under.partition("/")
     wanted = {
@@ -286,7 +285,7 @@ PARTS: dict[str, tuple[str, Callable[[Post], bool], Callable[[str], bool], str]]
     "one that is left out everywhere": ("/feed/", is_shown, lambda target: True, "collected"),
     "archives by date": ("/de/feed/", is_german, lambda target: target == "/de/feed/", "remembered"),
 }  # fmt: skip
-"""The feed, what a plugin leaves in it, where it does so, and what comes of it."""
+"""The feed, its entries under the plugin, the plugin's place, and the expected result."""
 
 
 @pytest.mark.parametrize("posts", [60, 146])
@@ -294,8 +293,8 @@ PARTS: dict[str, tuple[str, Callable[[Post], bool], Callable[[str], bool], str]]
 async def test_nothing_comes_that_the_feed_leaves_out(
     proxy: Proxy, origin: Origin, name: str, posts: int
 ) -> None:
-    """R27: where a plugin's choice holds for the feed alone its pages are not asked further. Where they
-    honour it in another order, or by date, they are read so."""
+    """R27: pages without the feed's filter are left alone; pages with it in another order, or by date, are
+    read that way."""
     path, wanted, chooses, state = PARTS[name]
     blog = WordPress(origin, posts=posts)
     blog.canonical, blog.wanted, blog.chooses = False, wanted, chooses
@@ -314,7 +313,7 @@ async def test_nothing_comes_that_the_feed_leaves_out(
 
 
 async def test_a_feed_of_one_language_that_is_quiet_gets_no_other(proxy: Proxy, origin: Origin) -> None:
-    """R27: all pages for long have newer posts than the feed, and none of its own."""
+    """R27: all pages have newer posts, and none of the feed's."""
     blog = WordPress(origin, posts=200)
     blog.canonical = False
     blog.wanted, blog.chooses = (
@@ -330,7 +329,7 @@ async def test_a_feed_of_one_language_that_is_quiet_gets_no_other(proxy: Proxy, 
 async def test_a_site_that_was_imported_the_newest_first_is_judged_at_its_end(
     proxy: Proxy, origin: Origin, is_honoured: bool, state: str
 ) -> None:
-    """R27: the first pages are older than the feed and prove nothing; they wait until one does."""
+    """R27: the first pages are older than the feed and prove nothing."""
     blog = WordPress(origin, posts=146)
     blog.canonical = False
     dates = [post.published for post in blog.posts]
@@ -349,7 +348,7 @@ async def test_a_site_that_was_imported_the_newest_first_is_judged_at_its_end(
 async def test_a_post_that_is_published_amid_the_feed_s_is_not_strange(
     proxy: Proxy, origin: Origin, number: int
 ) -> None:
-    """R27: the feed, asked for again, has it; so a post that leaves the feed meanwhile."""
+    """R27: a second fetch of the feed has it. Nor is a post that leaves the feed meanwhile."""
     blog = WordPress(origin, posts=45)
 
     def change(count: int, _request: object) -> None:
@@ -364,7 +363,7 @@ async def test_a_post_that_is_published_amid_the_feed_s_is_not_strange(
 
 @pytest.mark.parametrize("form", FORMATS)
 async def test_old_posts_that_were_edited_are_not_strange(proxy: Proxy, origin: Origin, form: str) -> None:
-    """R27: Atom dates them by their edit, amid the newest."""
+    """R27: Atom dates them by their edit, among the newest."""
     blog = WordPress(origin, posts=45)
     for post in blog.posts[5:40:3]:
         blog.edit(post)
@@ -376,7 +375,7 @@ async def test_old_posts_that_were_edited_are_not_strange(proxy: Proxy, origin: 
 
 @pytest.mark.parametrize("form", FORMATS)
 async def test_pinned_posts_are_not_strange(proxy: Proxy, origin: Origin, form: str) -> None:
-    """R27: an old post on top of the feed makes no span of years; the feed lacks what lies between."""
+    """R27: an old post on top makes no span of years."""
     blog = WordPress(origin, posts=45)
     blog.sticky = (blog.posts[3].id, blog.posts[9].id)
     feed = Feed(proxy, blog, form)
@@ -384,7 +383,7 @@ async def test_pinned_posts_are_not_strange(proxy: Proxy, origin: Origin, form: 
 
 
 async def test_a_day_with_more_posts_than_a_page_is_told(proxy: Proxy, origin: Origin) -> None:
-    """R28, R31: nothing leads to the eleventh post of a day: partial, and no look for news changes that."""
+    """R28, R31: no request reaches the eleventh post of a day: partial, despite looks for news."""
     blog = WordPress(origin, posts=30)
     for post in blog.posts[2:16]:
         post.published = blog.posts[2].published
@@ -426,7 +425,7 @@ async def test_where_the_order_is_ignored_the_pages_are_read_from_the_front(
 async def test_a_site_without_pages_is_remembered_and_tried_again_after_a_week(
     proxy: Proxy, origin: Origin
 ) -> None:
-    """R27: nothing but the newest posts is to be had, which is noted and costs no further requests."""
+    """R27: a note says so; no further requests."""
     blog = WordPress(origin, posts=45, pretty=False)
     blog.paged_ignored = True
     feed = Feed(proxy, blog)
@@ -444,7 +443,7 @@ async def test_a_site_without_pages_is_remembered_and_tried_again_after_a_week(
 
 @pytest.mark.parametrize("number", [3, 6])
 async def test_a_walk_that_was_denied_is_over(proxy: Proxy, origin: Origin, number: int) -> None:
-    """R27: its pages serve no later walk, to which they would look like older ones once there is news."""
+    """R27: later walks do not reuse its pages: beside news these would look like older pages."""
     blog = WordPress(origin, posts=101, pretty=False)
     blog.paged_ignored, blog.rest_status = True, 403
     blog.on_request = lambda count, _request: blog.add() if count == number else None
@@ -461,7 +460,7 @@ async def test_a_walk_that_was_denied_is_over(proxy: Proxy, origin: Origin, numb
 
 
 async def test_a_full_refresh_that_is_denied_is_made_up_for(proxy: Proxy, origin: Origin) -> None:
-    """R27: what was collected stays, partial, until all pages can be had anew; none of that walk's serves."""
+    """R27: collected entries stay, partial, until all pages can be fetched anew."""
     blog = WordPress(origin, posts=101, pretty=False)
     feed = Feed(proxy, blog)
     assert (await feed.whole()).state == "collected"
@@ -476,7 +475,7 @@ async def test_a_full_refresh_that_is_denied_is_made_up_for(proxy: Proxy, origin
     assert reply.body.count(b" Edited.") == 2 * edited  # in content:encoded and in description
 
 
-# ---- What is left alone
+# ---- Feeds without collecting
 
 
 @pytest.mark.parametrize(
@@ -484,7 +483,7 @@ async def test_a_full_refresh_that_is_denied_is_made_up_for(proxy: Proxy, origin
     ["/comments/feed/", "/feed/?paged=2", "/feed/?orderby=modified", "/feed/?order=ASC", "/feed/?m=2019"],
 )
 async def test_comments_and_pages_are_left_alone(proxy: Proxy, origin: Origin, path: str) -> None:
-    """R26: who asks for a page wants that page; the proxy asks for nothing else."""
+    """R26: a requested page is fetched alone."""
     blog = WordPress(origin, posts=45)
     blog.canonical = False
     reply = await proxy.whole(blog.url + path)
@@ -496,7 +495,7 @@ async def test_comments_and_pages_are_left_alone(proxy: Proxy, origin: Origin, p
     "query", ["posts_per_page=50", "posts_per_rss=100", "showposts=5", "nopaging=1", "p=", "paged=&order="]
 )
 async def test_a_feed_with_a_limit_of_its_own_is_collected(proxy: Proxy, origin: Origin, query: str) -> None:
-    """R26: a number of entries is no page, and an empty parameter says nothing."""
+    """R26: a number of entries is no page."""
     blog = WordPress(origin, posts=45)
     blog.canonical = False
     reply = await proxy.whole(f"{blog.feed_url()}?{query}")
@@ -504,7 +503,7 @@ async def test_a_feed_with_a_limit_of_its_own_is_collected(proxy: Proxy, origin:
 
 
 async def test_a_feed_that_becomes_one_of_comments_is_left_alone(proxy: Proxy, origin: Origin) -> None:
-    """R26: WordPress makes it so by a parameter; what comes tells."""
+    """R26: a parameter of WordPress makes it one; the response shows it."""
     blog = WordPress(origin, posts=45)
     blog.canonical = False
     assert (await proxy.whole(f"{blog.feed_url()}?withcomments=1")).state == "remembered"
@@ -520,11 +519,11 @@ async def test_other_publishers_get_no_parameters(proxy: Proxy, origin: Origin) 
     assert len(origin.requests) == 1
 
 
-# ---- What it is called
+# ---- Names
 
 
 async def test_collected_is_never_called_complete(proxy: Proxy, origin: Origin) -> None:
-    """R31: no fh:complete, whatever was read; `/status` says the same as the header."""
+    """R31: even after all pages are read; `/status` agrees."""
     feed = Feed(proxy, WordPress(origin, posts=25))
     reply = await feed.whole()
     assert reply.state == "collected"

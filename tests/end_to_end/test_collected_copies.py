@@ -1,4 +1,4 @@
-"""FeedBurner's copies, whose history is at their source, through the whole proxy (R24, R26 to R32)."""
+"""FeedBurner's copies and the history at their source, through the whole proxy (R24, R26 to R32)."""
 
 from __future__ import annotations
 
@@ -21,13 +21,11 @@ HOUR = 3600.0
 
 @pytest.fixture
 async def elsewhere() -> AsyncIterator[Origin]:
-    """Where FeedBurner is: another site."""
     async with Origin("127.0.0.2") as origin:
         yield origin
 
 
 async def later(proxy: Proxy, url: str, seconds: float) -> Reply:
-    """Let time go by and ask as a reader does, until what that started has ended."""
     proxy.clock.advance(seconds)
     await proxy.get(url)
     await proxy.settled()
@@ -35,7 +33,7 @@ async def later(proxy: Proxy, url: str, seconds: float) -> Reply:
 
 
 async def test_the_history_comes_from_the_source(proxy: Proxy, origin: Origin, elsewhere: Origin) -> None:
-    """R28: every post, of the copy nothing but its document; R30: so do those that come later."""
+    """R28: the copy gives the document alone; R30: also later."""
     wordpress = WordPress(origin, posts=120)
     copy = FeedBurner(elsewhere, wordpress, "/feed/")
     await copy.poll()
@@ -56,7 +54,7 @@ async def test_the_history_comes_from_the_source(proxy: Proxy, origin: Origin, e
 async def test_a_refresh_without_news_asks_the_copy_alone(
     proxy: Proxy, origin: Origin, elsewhere: Origin
 ) -> None:
-    """R30: within a day of the last look; the source is asked then."""
+    """R30: for a day; then the source is asked too."""
     copy = FeedBurner(elsewhere, WordPress(origin, posts=30), "/feed/")
     await proxy.whole(copy.url)
     origin.forget_requests()
@@ -70,7 +68,7 @@ async def test_a_refresh_without_news_asks_the_copy_alone(
 async def test_what_changes_in_the_middle_loses_nothing(
     proxy: Proxy, origin: Origin, elsewhere: Origin, change: str
 ) -> None:
-    """R28: as of the source itself."""
+    """R28: the same as for the source itself."""
     wordpress = WordPress(origin, posts=120)
     copy = FeedBurner(elsewhere, wordpress, "/feed/")
 
@@ -87,7 +85,7 @@ async def test_what_changes_in_the_middle_loses_nothing(
 async def test_a_source_that_has_moved_with_its_posts_is_the_source(
     proxy: Proxy, origin: Origin, elsewhere: Origin
 ) -> None:
-    """R27, R36: FeedBurner has not seen it yet, and the guids there name the new host."""
+    """R27, R36: FeedBurner has not seen the move yet."""
     copy = FeedBurner(elsewhere, WordPress(origin, posts=120), "/feed/")
     await copy.poll()
     origin.redirect("/feed/", elsewhere.url("/feed/"))
@@ -133,7 +131,7 @@ async def test_a_source_that_is_not_confirmed_is_left_alone(
 async def test_a_source_that_becomes_another_feed_adds_nothing(
     proxy: Proxy, origin: Origin, elsewhere: Origin
 ) -> None:
-    """R27, R31: it is judged anew by each look, and what was collected stays; the pauses grow."""
+    """R27, R31: collected entries stay, and the pauses grow."""
     copy = FeedBurner(elsewhere, WordPress(origin, posts=40), "/feed/")
     before = set(own_ids((await proxy.whole(copy.url)).body))
     another = WordPress(origin, posts=30)
@@ -150,7 +148,7 @@ async def test_a_source_that_becomes_another_feed_adds_nothing(
 async def test_a_copy_that_names_another_publisher_each_time_gets_no_more_tries(
     proxy: Proxy, origin: Origin, elsewhere: Origin
 ) -> None:
-    """R27: a source is tried again after a week, whatever publisher the copy says it is of."""
+    """R27: one try of a source a week."""
     wordpress = WordPress(origin, posts=30)
     copy = FeedBurner(elsewhere, wordpress, "/feed/")
     await copy.poll()
@@ -168,7 +166,7 @@ async def test_a_copy_that_names_another_publisher_each_time_gets_no_more_tries(
 async def test_a_source_that_is_denied_is_not_asked(
     tmp_path: Path, origin: Origin, elsewhere: Origin
 ) -> None:
-    """R26: `history.collect_deny_hosts` holds for it, too."""
+    """R26: `history.collect_deny_hosts` applies to sources too."""
     copy = FeedBurner(elsewhere, WordPress(origin, posts=120), "/feed/")
     await copy.poll()
     origin.forget_requests()
@@ -180,7 +178,7 @@ async def test_a_source_that_is_denied_is_not_asked(
 async def test_a_source_that_wants_a_pause_gives_other_copies_none(
     tmp_path: Path, origin: Origin, elsewhere: Origin
 ) -> None:
-    """R32: its host is left alone, and FeedBurner's is not."""
+    """R32: the proxy pauses the source's host and not FeedBurner's."""
     wordpress, clock = WordPress(origin, posts=120), Clock()
     copy = FeedBurner(elsewhere, wordpress, "/feed/")
     await copy.poll()

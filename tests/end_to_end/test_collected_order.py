@@ -17,14 +17,14 @@ from tests.publishers.wordpress import WordPress
 from tests.running import Proxy, a_config, running
 
 LONG = "words " * 8000
-"""A post of 48 KB: about twenty-one of them are a segment."""
+"""About twenty-one fill a segment."""
 
 
 @pytest.mark.parametrize("form", FORMATS)
 async def test_collected_entries_stand_newest_first_across_their_pages(
     proxy: Proxy, origin: Origin, form: str
 ) -> None:
-    """R20: by publication, also a back-dated post and one that was edited, whichever page they stand on."""
+    """R20: by publication, even if back-dated or edited."""
     feed = Feed(proxy, WordPress(origin, posts=35), form)
     await feed.whole()
     feed.blog.back_date()
@@ -39,7 +39,7 @@ async def test_collected_entries_stand_newest_first_across_their_pages(
 async def test_the_newest_entry_stands_first_also_where_it_is_a_page_s(
     proxy: Proxy, origin: Origin, form: str
 ) -> None:
-    """R20: the last page by ID, which comes after the subscription document, repeats the half of it."""
+    """R20: the last page by ID repeats half of the subscription document."""
     feed = Feed(proxy, WordPress(origin, posts=45), form)
     reply = await feed.whole()
     newest_first = [feed.blog.identity(post, form) for post in reversed(feed.blog.posts)]
@@ -52,7 +52,7 @@ async def test_the_newest_entry_stands_first_also_where_it_is_a_page_s(
 
 
 async def test_the_newest_entry_stands_first_in_a_feed_of_many_segments(proxy: Proxy, origin: Origin) -> None:
-    """R20: however much the pages come to."""
+    """R20: for pages of any total size."""
     feed = Feed(proxy, WordPress(origin, posts=65))
     for post in feed.blog.posts:
         post.content = "words " * 8000
@@ -61,7 +61,7 @@ async def test_the_newest_entry_stands_first_in_a_feed_of_many_segments(proxy: P
 
 
 async def test_the_library_has_the_newest_entry_first_too(proxy: Proxy, origin: Origin) -> None:
-    """R20: by publication across the pages, whichever way they are looked at."""
+    """R20: by publication across the pages, in every view of the library."""
     feed = Feed(proxy, WordPress(origin, posts=45))
     config = {"fetch": {"allow_networks": ["127.0.0.0/8"]}}
     entries = (await wholefeed.areconstruct(feed.url, config=config)).entries
@@ -71,7 +71,6 @@ async def test_the_library_has_the_newest_entry_first_too(proxy: Proxy, origin: 
 
 
 def a_long_feed(proxy: Proxy, origin: Origin, posts: int, form: str = "rss2") -> Feed:
-    """A blog whose feed is many segments."""
     feed = Feed(proxy, WordPress(origin, posts=posts, per_feed=10), form)
     for post in feed.blog.posts:
         post.content = LONG
@@ -84,14 +83,14 @@ def newest_first(feed: Feed) -> list[str]:
 
 
 def import_posts(feed: Feed, number: int, *, first_days: float, every: float) -> None:
-    """Publish posts under dates so many days ago, one every so many days; their IDs are the highest."""
+    """Publish posts `every` days apart, the newest `first_days` old; their IDs are the highest."""
     for place in range(number):
         feed.blog.back_date(days=first_days + place * every, content=LONG)
 
 
 @on_both
 async def test_what_was_imported_stands_by_its_dates(proxy: Proxy, origin: Origin) -> None:
-    """R20: of posts most of which were imported later, `limit` and `answer_bytes` give the newest ones."""
+    """R20: `limit` and `answer_bytes` give the newest."""
     feed = a_long_feed(proxy, origin, 25)
     import_posts(feed, 50, first_days=500.5, every=20.2)
     reply = await feed.whole()
@@ -109,7 +108,7 @@ async def test_what_was_imported_stands_by_its_dates(proxy: Proxy, origin: Origi
 async def test_an_import_into_what_is_there_stands_by_its_dates(
     proxy: Proxy, origin: Origin, first_days: float, every: float
 ) -> None:
-    """R20: wherever what comes later was published, and what is edited then stays where it stands."""
+    """R20: so do later posts, and edits move nothing."""
     feed = a_long_feed(proxy, origin, 60)
     feed.blog.blog.now += 20 * 86_400
     assert own_ids((await feed.whole()).body) == newest_first(feed)
@@ -128,7 +127,7 @@ async def test_an_import_into_what_is_there_stands_by_its_dates(
 async def test_a_post_under_an_old_date_stands_in_its_place_also_after_a_restart(
     tmp_path: Path, origin: Origin, store_url: str
 ) -> None:
-    """R20: what is newer than all, what was published in between, and what an edit leaves where it is."""
+    """R20: so do newer and edited posts."""
     store = {"url": store_url}
     async with running(a_config(tmp_path, store=store)) as proxy:
         feed = a_long_feed(proxy, origin, 70)
@@ -154,13 +153,12 @@ DAMAGE = {
     "entries, one short": "UPDATE member SET packed = substr(packed, 1, length(packed) - 20)",
     "entries, a byte": "UPDATE member SET packed = x'00'",
 }
-"""What may befall the text of segments, and what tells which entries they hold."""
 
 
 async def test_a_segment_that_is_damaged_is_made_of_its_documents_again(
     tmp_path: Path, origin: Origin
 ) -> None:
-    """R20; docs/design.md#the-store: bodies are the source of truth, wherever entries are taken from."""
+    """R20; docs/design.md#the-store: bodies are the source of truth for every entry."""
     async with running(a_config(tmp_path)) as proxy:
         feed = a_long_feed(proxy, origin, 45)
         await feed.whole()
@@ -177,7 +175,7 @@ async def test_a_segment_that_is_damaged_is_made_of_its_documents_again(
 
 
 async def test_a_post_is_written_with_its_segment_alone(proxy: Proxy, origin: Origin, tmp_path: Path) -> None:
-    """R20: one that is newer than all costs as little as ever, an older one the MiB in which it stands."""
+    """R20: an older post costs the MiB around its place."""
     feed = a_long_feed(proxy, origin, 150)
     await feed.whole()
 
@@ -198,6 +196,5 @@ async def test_a_post_is_written_with_its_segment_alone(proxy: Proxy, origin: Or
 
 
 def lengths(folder: Path) -> dict[int, int]:
-    """Return how long the text of each published segment is."""
     with closing(sqlite3.connect(folder / "wholefeed.db")) as db:
         return dict(db.execute("SELECT id, length FROM segment WHERE position IS NOT NULL"))

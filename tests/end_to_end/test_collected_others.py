@@ -44,12 +44,11 @@ NUMBERED = ("gitlab", "joomla", "squarespace", "redmine")
 
 @pytest.fixture(autouse=True)
 def github_on_loopback(monkeypatch: pytest.MonkeyPatch) -> None:
-    """GitHub and Reddit are known by their hosts: here it is this one."""
+    """Let loopback count as GitHub and Reddit, which the proxy knows by their hosts."""
     on_loopback(monkeypatch)
 
 
 def is_page(request: Request) -> bool:
-    """Whether it asks for more than the subscription document."""
     return "?" in request.target and not request.target.endswith("?sort=New")
 
 
@@ -82,7 +81,7 @@ def expected(publisher: Publisher) -> set[str]:
     ],
 )
 async def test_all_entries_come(proxy: Proxy, origin: Origin, name: str, entries: int, requests: int) -> None:
-    """R28: every entry of a publisher that links to no history, in few requests, none of them a warning."""
+    """R28: in few requests, without a warning."""
     publisher = MAKERS[name](origin, entries)
     with capture_logs() as logs:
         reply = await proxy.whole(publisher.feed_url())
@@ -95,7 +94,7 @@ async def test_all_entries_come(proxy: Proxy, origin: Origin, name: str, entries
 
 
 async def test_tags_are_collected(proxy: Proxy, origin: Origin) -> None:
-    """R28: as releases are."""
+    """R28: the same way as releases."""
     github = GitHub(origin, 42)
     reply = await proxy.whole(github.feed_url("tags"))
     assert reply.state == "collected"
@@ -103,7 +102,7 @@ async def test_tags_are_collected(proxy: Proxy, origin: Origin) -> None:
 
 
 async def test_more_statuses_than_are_given_are_partial(proxy: Proxy, origin: Origin) -> None:
-    """R31: two hundred come; that there may be more is told."""
+    """R31: two hundred come; the state says that there may be more."""
     mastodon = Mastodon(origin, statuses=500)
     reply = await proxy.whole(mastodon.feed_url())
     assert reply.state == "partial"
@@ -112,7 +111,7 @@ async def test_more_statuses_than_are_given_are_partial(proxy: Proxy, origin: Or
 
 
 async def test_news_of_which_a_site_leaves_some_out_are_partial(proxy: Proxy, origin: Origin) -> None:
-    """R31: a Redmine that shows six of each ten; a refresh says so too, and asks for nothing further."""
+    """R31: a Redmine shows six of each ten, and gets no further requests."""
     redmine = Redmine(origin, 35)
     redmine.shown = 6
     reply = await proxy.whole(redmine.feed_url())
@@ -135,8 +134,8 @@ async def test_news_of_which_a_site_leaves_some_out_are_partial(proxy: Proxy, or
 async def test_a_publisher_that_gives_nothing_above_some_number_is_left_in_peace(
     proxy: Proxy, origin: Origin, name: str, entries: int, highest: int
 ) -> None:
-    """R17, R31: no going back and forth at that border; what is not given is told where anything shows it.
-    The days after bring no more requests than the feed itself takes."""
+    """R17, R31: the walk does not bounce at that border, and every view names the gap. Later days cost only
+    the feed's own requests."""
     publisher = MAKERS[name](origin, entries)
     publisher.highest = highest
     reply = await proxy.whole(publisher.feed_url())
@@ -153,7 +152,7 @@ async def test_a_publisher_that_gives_nothing_above_some_number_is_left_in_peace
 async def test_a_blog_that_claims_more_posts_than_it_gives_is_partial(
     proxy: Proxy, origin: Origin, more: int
 ) -> None:
-    """R31: until what it claims is what came; everything is asked for again then."""
+    """R31: partial until the claimed number matches; then everything is fetched again."""
     blogger = Blogger(origin, 130, links_pages=False)
     blogger.claims_more = more
     reply = await proxy.whole(blogger.feed_url())
@@ -166,7 +165,7 @@ async def test_a_blog_that_claims_more_posts_than_it_gives_is_partial(
 
 
 async def test_an_account_that_is_asked_for_some_statuses_is_collected(proxy: Proxy, origin: Origin) -> None:
-    """R26: a limit in the feed's own URL gives way to the largest."""
+    """R26: a limit in the feed's own URL gives way to the largest one."""
     mastodon = Mastodon(origin, 150)
     url = f"{mastodon.feed_url()}?limit=50"
     reply = await proxy.whole(url)
@@ -180,7 +179,7 @@ async def test_an_account_that_is_asked_for_some_statuses_is_collected(proxy: Pr
 
 
 async def test_more_submissions_than_are_listed_are_partial(proxy: Proxy, origin: Origin) -> None:
-    """R31: a thousand come, at a hundred a page; that there may be more is told, and no look changes that."""
+    """R31: a thousand come, at a hundred a page; the state says so after every look."""
     reddit = Reddit(origin, submissions=1500)
     reply = await proxy.whole(reddit.feed_url())
     assert reply.state == "partial"
@@ -194,7 +193,7 @@ async def test_more_submissions_than_are_listed_are_partial(proxy: Proxy, origin
 
 
 async def test_a_submission_that_is_removed_while_it_is_asked_behind(proxy: Proxy, origin: Origin) -> None:
-    """R28, R32: 403 behind it is no refusal of the walk."""
+    """R28, R32: the 403 does not refuse the walk."""
     reddit = Reddit(origin, submissions=420)
     reddit.on_request = lambda number, _: reddit.delete(reddit.submissions[224]) if number == 4 else None
     reply = await proxy.whole(reddit.feed_url())
@@ -203,7 +202,7 @@ async def test_a_submission_that_is_removed_while_it_is_asked_behind(proxy: Prox
 
 
 async def test_the_topics_of_a_category_are_collected(proxy: Proxy, origin: Origin) -> None:
-    """R28: of the forum's feed, which has them by page; none of another category comes along."""
+    """R28: by page, without other categories."""
     forum = Topics(origin, 320, kind="c/news/5")
     reply = await proxy.whole(forum.feed_url())
     assert reply.state == "collected"
@@ -214,7 +213,7 @@ async def test_the_topics_of_a_category_are_collected(proxy: Proxy, origin: Orig
 
 @pytest.mark.parametrize("posts", [20, 320])
 async def test_nothing_of_another_category_comes(proxy: Proxy, origin: Origin, posts: int) -> None:
-    """R27: pages of all topics show that they are not those of the category, and none of them is kept."""
+    """R27: pages of all topics are recognised and not stored."""
     forum = Topics(origin, posts, kind="c/news/5")
     forum.reads_category = False
     reply = await proxy.whole(forum.feed_url())
@@ -223,7 +222,7 @@ async def test_nothing_of_another_category_comes(proxy: Proxy, origin: Origin, p
 
 
 async def test_a_community_by_votes_is_collected_by_age(proxy: Proxy, origin: Origin) -> None:
-    """R28, R30: what is pinned stands first in every order; news come without the feed showing them."""
+    """R28, R30: pinned posts hide no news."""
     lemmy = Lemmy(origin, posts=320)
     lemmy.pinned = frozenset(post.id for post in lemmy.blog.posts[100:103])
     reply = await proxy.whole(lemmy.feed_url(""))
@@ -237,7 +236,7 @@ async def test_a_community_by_votes_is_collected_by_age(proxy: Proxy, origin: Or
 
 @pytest.mark.parametrize(("new", "state"), [(150, "collected"), (250, "partial")])
 async def test_an_account_that_grows(tmp_path: Path, origin: Origin, new: int, state: str) -> None:
-    """R31: what was read to its end stays so while each look reaches what was known."""
+    """R31: it stays whole while each look reaches known entries."""
     mastodon, clock = Mastodon(origin, statuses=120), Clock()
     async with running(a_config(tmp_path), clock) as proxy:
         await proxy.whole(mastodon.feed_url())
@@ -251,7 +250,7 @@ async def test_an_account_that_grows(tmp_path: Path, origin: Origin, new: int, s
 
 @pytest.mark.parametrize("name", MAKERS)
 async def test_a_refresh_without_news_costs_one_request(tmp_path: Path, origin: Origin, name: str) -> None:
-    """R30: within a day of the last look; after it one more."""
+    """R30: within a day of the last look; after a day one more."""
     publisher, clock = MAKERS[name](origin, 151), Clock()
     async with running(a_config(tmp_path), clock) as proxy:
         await proxy.whole(publisher.feed_url())
@@ -286,7 +285,7 @@ async def test_new_entries_appear(tmp_path: Path, origin: Origin, name: str, new
 async def test_what_changes_in_the_middle_loses_nothing(
     proxy: Proxy, origin: Origin, name: str, change: str
 ) -> None:
-    """R28: a page begins behind an entry, whatever is added or deleted."""
+    """R28: a page begins behind an entry, so additions and deletions do not shift it."""
     publisher = MAKERS[name](origin, 320)
 
     def on_request(number: int, _request: object) -> None:
@@ -304,7 +303,7 @@ async def test_what_changes_in_the_middle_loses_nothing(
 
 
 async def test_a_tag_that_is_deleted_while_it_is_asked_behind(proxy: Proxy, origin: Origin) -> None:
-    """The page before it says which tag stands there now."""
+    """The page before the tag names the tag now in its place."""
     github = GitHub(origin, 95)
     github.on_request = lambda number, _: github.delete(github.releases[29]) if number == 4 else None
     reply = await proxy.whole(github.feed_url())
@@ -316,7 +315,7 @@ async def test_a_tag_that_is_deleted_while_it_is_asked_behind(proxy: Proxy, orig
 async def test_parameters_that_are_ignored_leave_a_remembered_feed(
     proxy: Proxy, origin: Origin, name: str
 ) -> None:
-    """R27: a cache in front that strips queries; noticed after one or two requests."""
+    """R27: the proxy notices after one or two requests."""
     publisher = MAKERS[name](origin, 120)
     publisher.queries = "ignored"
     reply = await proxy.whole(publisher.feed_url())
@@ -328,7 +327,7 @@ async def test_parameters_that_are_ignored_leave_a_remembered_feed(
 async def test_parameters_that_are_redirected_away_leave_a_remembered_feed(
     proxy: Proxy, origin: Origin, name: str
 ) -> None:
-    """R27: what was asked for was not answered."""
+    """R27: the response is not for the page that was requested."""
     publisher = MAKERS[name](origin, 120)
     publisher.queries = "redirected"
     reply = await proxy.whole(publisher.feed_url())
@@ -343,7 +342,7 @@ async def test_parameters_that_are_redirected_away_leave_a_remembered_feed(
 async def test_a_refusal_is_heeded(
     tmp_path: Path, origin: Origin, name: str, status: int, pause: float
 ) -> None:
-    """R27 and R32: nothing but the subscription document is asked for until the time is over."""
+    """R27 and R32: until then only the subscription document is fetched."""
     publisher, clock = MAKERS[name](origin, 120), Clock()
 
     def on_request(number: int, _request: object) -> None:
@@ -367,7 +366,7 @@ async def test_a_refusal_is_heeded(
 
 @pytest.mark.parametrize("name", ["github", "discourse", "reddit", "gitlab", "joomla", "squarespace"])
 async def test_a_walk_goes_on_after_a_restart(tmp_path: Path, origin: Origin, name: str) -> None:
-    """R28: also where entries came meanwhile; no page that is there is asked for twice."""
+    """R28: no stored page is fetched twice."""
     publisher = MAKERS[name](origin, 460)
     stopped = asyncio.Event()
 
@@ -394,7 +393,7 @@ async def test_a_walk_goes_on_after_a_restart(tmp_path: Path, origin: Origin, na
 
 @pytest.mark.parametrize("name", ["github", "discourse", "reddit", *NUMBERED])
 async def test_all_pages_again_are_the_same_ones(tmp_path: Path, origin: Origin, name: str) -> None:
-    """R29: `full` asks for all of them, under the URLs that they had; what was deleted stays."""
+    """R29: `full` fetches all of them under their earlier URLs; deleted entries stay."""
     publisher, clock = MAKERS[name](origin, 120), Clock()
     async with running(a_config(tmp_path), clock) as proxy:
         await proxy.whole(publisher.feed_url())
@@ -432,7 +431,7 @@ async def test_an_empty_repository_is_asked_for_nothing(proxy: Proxy, origin: Or
 
 
 async def test_a_look_that_is_refused_is_made_up_for(tmp_path: Path, origin: Origin) -> None:
-    """R30: what the subscription document did not reach comes with a later look."""
+    """R30: a later look brings the missing entries."""
     github, clock = GitHub(origin, 95), Clock()
     async with running(a_config(tmp_path), clock) as proxy:
         await proxy.whole(github.feed_url())
@@ -449,7 +448,6 @@ async def test_a_look_that_is_refused_is_made_up_for(tmp_path: Path, origin: Ori
 
 
 async def gone_on(proxy: Proxy, publisher: Publisher, seconds: float) -> Reply:
-    """Let time go by, and have what a reader has then."""
     proxy.clock.advance(seconds)
     return await proxy.refreshed(publisher.feed_url())
 
@@ -467,8 +465,8 @@ async def gone_on(proxy: Proxy, publisher: Publisher, seconds: float) -> Reply:
 async def test_a_look_that_was_cut_short_half_way_is_made_up_for(
     tmp_path: Path, origin: Origin, name: str, is_restarted: bool
 ) -> None:
-    """R30: the first page behind the subscription document brings no news the next time; what lies behind
-    it has not been seen all the same. So where the server went down in the middle."""
+    """R30: the first page behind the subscription document is no news the next time, but later pages are
+    still unread. The same after a crash."""
     publisher, clock = MAKERS[name](origin, 150), Clock()
     async with running(a_config(tmp_path), clock) as proxy:
         await proxy.whole(publisher.feed_url())
@@ -499,7 +497,7 @@ async def test_a_look_that_was_cut_short_half_way_is_made_up_for(
     "name", ["github", "discourse", "discourse-topics", "reddit", "blogger", "lemmy", *NUMBERED]
 )
 async def test_what_was_published_in_a_pause_is_all_there(proxy: Proxy, origin: Origin, name: str) -> None:
-    """R30, R32: what the subscription document showed in the meantime has gaps, and is stored."""
+    """R30, R32: the stored subscription documents have gaps."""
     publisher = MAKERS[name](origin, 150)
     await proxy.whole(publisher.feed_url())
 
@@ -518,7 +516,7 @@ async def test_what_was_published_in_a_pause_is_all_there(proxy: Proxy, origin: 
 
 @pytest.mark.parametrize("name", MAKERS)
 async def test_parameters_that_are_ignored_later_on_are_told(proxy: Proxy, origin: Origin, name: str) -> None:
-    """R27, R31: partial, tried again less and less, until they are honoured again."""
+    """R27, R31: partial, tried again at growing intervals, until the publisher honours them again."""
     publisher = MAKERS[name](origin, 120)
     await proxy.whole(publisher.feed_url())
     publisher.queries = "ignored"
@@ -538,7 +536,7 @@ async def test_parameters_that_are_ignored_later_on_are_told(proxy: Proxy, origi
 
 
 async def test_a_walk_that_lost_its_way_is_made_anew(proxy: Proxy, origin: Origin) -> None:
-    """R28, R31: the releases that are asked behind are deleted, one after the other: partial until then."""
+    """R28, R31: all releases to ask behind are deleted."""
     github = GitHub(origin, 95)
 
     def on_request(number: int, request: Request) -> None:
@@ -554,7 +552,7 @@ async def test_a_walk_that_lost_its_way_is_made_anew(proxy: Proxy, origin: Origi
 
 
 async def test_a_blog_that_links_its_pages_is_a_paged_feed(proxy: Proxy, origin: Origin) -> None:
-    """R26: where something is linked no adapter asks."""
+    """R26: adapters do not act on a feed with links."""
     blogger = Blogger(origin, posts=120)
     reply = await proxy.whole(blogger.feed_url())
     assert reply.state == "paged"
@@ -563,7 +561,7 @@ async def test_a_blog_that_links_its_pages_is_a_paged_feed(proxy: Proxy, origin:
 
 
 async def test_a_blog_whose_links_fail_is_collected(proxy: Proxy, origin: Origin) -> None:
-    """R26: where the first link leads nowhere the blog's own parameters do."""
+    """R26: if the first link is dead, the blog's own parameters serve."""
     blogger = Blogger(origin, posts=320)
     origin.answer("/feeds/987654321/posts/default", Status(404))
     reply = await proxy.whole(blogger.feed_url())
@@ -573,8 +571,8 @@ async def test_a_blog_whose_links_fail_is_collected(proxy: Proxy, origin: Origin
 
 
 async def test_a_blog_behind_feedburner_is_collected(proxy: Proxy, origin: Origin) -> None:
-    """R26, R27: the blog leads its feed to FeedBurner's copy, which has the newest posts alone; who says that
-    no redirect is wanted gets its pages."""
+    """R26, R27: the blog redirects its feed to FeedBurner's copy of the newest posts; a parameter against the
+    redirect gets the blog's own pages."""
     blogger = Blogger(origin, posts=333, links_pages=False, is_burned=True)
     reply = await proxy.whole(blogger.feed_url())
     assert reply.state == "collected"
@@ -591,8 +589,8 @@ async def test_a_blog_behind_feedburner_is_collected(proxy: Proxy, origin: Origi
 async def test_a_blog_behind_feedburner_at_another_site_is_collected(
     proxy: Proxy, origin: Origin, is_copy_rss: bool, query: str
 ) -> None:
-    """R26, R27: in the format that the copy has. The pages come from where the feed was asked for, so that
-    nothing in them has to say whose they are."""
+    """R26, R27: in the format of the copy. The pages come from the feed's host, so they need no proof of
+    origin."""
     async with Origin("127.0.0.2") as there:
         blogger = Blogger(origin, posts=120, links_pages=False, is_burned=True)
         blogger.is_copy_rss, blogger.copy_url = is_copy_rss, there.url("/some")
@@ -607,7 +605,7 @@ async def test_a_blog_behind_feedburner_at_another_site_is_collected(
 async def test_a_blog_that_is_asked_for_few_posts_is_collected(
     proxy: Proxy, origin: Origin, query: str
 ) -> None:
-    """R26: a number of posts in the URL is no page: more of them are behind it."""
+    """R26: a number of posts is no page."""
     blogger = Blogger(origin, posts=120, links_pages=False)
     reply = await proxy.whole(f"{blogger.feed_url()}?{query}")
     assert reply.state == "collected"

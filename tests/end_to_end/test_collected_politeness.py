@@ -1,4 +1,5 @@
-"""What a publisher may expect of a proxy that collects: few at once, pauses, an end (rules R18, R31, R32)."""
+"""Limits of collecting, for the publisher's sake: few requests at once, pauses, an end (rules R18, R31,
+R32)."""
 
 from __future__ import annotations
 
@@ -27,7 +28,7 @@ HOUR = 3600.0
 
 
 async def test_at_most_two_requests_at_once(tmp_path: Path, origin: Origin) -> None:
-    """R32: whatever `concurrency_per_host` says, for several feeds of the site at once."""
+    """R32: for any `concurrency_per_host`, for several feeds of the site at once."""
     blog = WordPress(origin, posts=150)
     blog.latency_seconds = 0.01
     names = ("", "category/news", "author/admin", "tag/long")
@@ -42,8 +43,6 @@ async def test_at_most_two_requests_at_once(tmp_path: Path, origin: Origin) -> N
 def refusing(
     blog: WordPress, status: int, *, since: int, until: int = 1000, retry_after: int | None = None
 ) -> None:
-    """Refuse the pages of some requests, by their number."""
-
     def refuse(number: int, request: Request) -> None:
         is_page = "?" in request.target and "wp-json" not in request.target
         blog.refusal = status if since <= number < until and is_page else None
@@ -53,7 +52,7 @@ def refusing(
 
 
 async def test_403_pauses_the_collecting_of_a_feed_for_a_day(proxy: Proxy, origin: Origin) -> None:
-    """R32: what was had stays and is told as partial; a day later it goes on."""
+    """R32: collected entries stay, partial, meanwhile."""
     blog = WordPress(origin, posts=45)
     refusing(blog, 403, since=5)
     feed = Feed(proxy, blog)
@@ -71,7 +70,7 @@ async def test_403_pauses_the_collecting_of_a_feed_for_a_day(proxy: Proxy, origi
 async def test_a_pause_that_a_wrong_clock_has_noted_does_not_hold(
     proxy: Proxy, origin: Origin, status: int
 ) -> None:
-    """docs/faults.md row 115: of a feed and of its host."""
+    """docs/faults.md row 115: neither for a feed nor for its host."""
     blog = WordPress(origin, posts=45)
     refusing(blog, status, since=5)
     feed = Feed(proxy, blog)
@@ -85,7 +84,7 @@ async def test_a_pause_that_a_wrong_clock_has_noted_does_not_hold(
 
 
 async def test_403_for_every_page_makes_a_remembered_feed(proxy: Proxy, origin: Origin) -> None:
-    """R27, R32: a firewall that lets only the feed itself pass."""
+    """R27, R32: a firewall passes only the feed itself."""
     blog = WordPress(origin, posts=45)
     refusing(blog, 403, since=1)
     feed = Feed(proxy, blog)
@@ -98,7 +97,7 @@ async def test_403_for_every_page_makes_a_remembered_feed(proxy: Proxy, origin: 
 async def test_a_firewall_that_forbids_the_order_alone_leaves_the_pages(
     proxy: Proxy, origin: Origin, status: int
 ) -> None:
-    """R27, R28: `orderby` looks like an attack to some; page 2 without it is asked for before giving up."""
+    """R27, R28: some firewalls take `orderby` for an attack."""
     blog = WordPress(origin, posts=45)
 
     def refuse(_number: int, request: Request) -> None:
@@ -118,7 +117,7 @@ async def test_a_firewall_that_forbids_the_order_alone_leaves_the_pages(
 async def test_pages_that_never_come_are_asked_for_less_and_less(
     proxy: Proxy, origin: Origin, answer: Answer
 ) -> None:
-    """R27: a host that only claims to be a WordPress, or fails at pages for ever; in the end once a week."""
+    """R27: a host only claims to be a WordPress, or always fails at pages; in the end one request a week."""
     url = a_hostile_site(origin, lambda _number, request: answer if "?" in request.target else items(60))
     assert (await proxy.whole(url)).state == "remembered"
     for _ in range(8 * 14):
@@ -129,7 +128,7 @@ async def test_pages_that_never_come_are_asked_for_less_and_less(
 
 
 async def test_validators_that_always_change_are_worth_a_look_an_hour(proxy: Proxy, origin: Origin) -> None:
-    """R30: a site whose ETag counts its answers, and a reader who asks every quarter of an hour."""
+    """R30: however often readers ask."""
     answers = itertools.count()
 
     def page(number: int, request: Request) -> Answer:
@@ -152,7 +151,7 @@ async def test_validators_that_always_change_are_worth_a_look_an_hour(proxy: Pro
 
 
 async def test_429_with_retry_after_pauses_the_host(tmp_path: Path, origin: Origin) -> None:
-    """R32: nothing is asked of it for as long as it said; a proxy that is started anew keeps to that."""
+    """R32: even after a restart."""
     blog = WordPress(origin, posts=45)
     refusing(blog, 429, since=5, retry_after=7200)
     async with running(a_config(tmp_path)) as proxy:
@@ -173,8 +172,7 @@ async def test_429_with_retry_after_pauses_the_host(tmp_path: Path, origin: Orig
 async def test_what_is_not_asked_for_in_a_pause_is_as_it_was(
     proxy: Proxy, origin: Origin, later: int
 ) -> None:
-    """R14, R32: 429 pauses for an hour; until then /status says what was tried last, how often, and when it
-    is tried again."""
+    """R14, R32: 429 pauses for an hour; /status still shows the last, the next and the number of attempts."""
     blog = WordPress(origin, posts=45)
     refusing(blog, 429, since=5)
     feed = Feed(proxy, blog)
@@ -191,7 +189,7 @@ async def test_what_is_not_asked_for_in_a_pause_is_as_it_was(
 
 
 async def test_a_pause_that_another_feed_was_given_counts_as_no_attempt(proxy: Proxy, origin: Origin) -> None:
-    """R14, R32: what a feed lacks is as it was, though its time has come."""
+    """R14, R32: missing documents keep their attempts."""
     blog = WordPress(origin, posts=95)
     refusing(blog, 503, since=6, until=7)
     assert (await Feed(proxy, blog).whole()).state == "partial"
@@ -206,7 +204,7 @@ async def test_a_pause_that_another_feed_was_given_counts_as_no_attempt(proxy: P
 
 
 async def test_503_in_the_middle_is_partial_and_heals(tmp_path: Path, origin: Origin) -> None:
-    """R31: few pages that were had are asked for again: the last, and those beside the missing one."""
+    """R31: only the last page and neighbours of the gap are fetched again."""
     blog = WordPress(origin, posts=95)
     refusing(blog, 503, since=6, until=7)
     async with running(a_config(tmp_path)) as proxy:
@@ -224,7 +222,7 @@ async def test_503_in_the_middle_is_partial_and_heals(tmp_path: Path, origin: Or
 async def test_a_walk_that_was_stopped_goes_on_where_it_was(
     tmp_path: Path, origin: Origin, number: int
 ) -> None:
-    """R14, R30: after a restart no page that is there is asked for again, but the last."""
+    """R14, R30: only the last stored page is fetched again."""
     blog = WordPress(origin, posts=95)
     async with running(a_config(tmp_path)) as proxy:
         held = asyncio.Event()
@@ -305,8 +303,6 @@ def items(first: int, count: int = 10, text: str = "") -> bytes:
 
 
 def a_hostile_site(origin: Origin, choose: object) -> str:
-    """Publish what claims to be a WordPress; `choose` answers for a page by its number and whether HEAD."""
-
     def answer(request: Request) -> Answer:
         query = request.target.partition("?")[2]
         number = int(query.rpartition("paged=")[2] or 1) if "paged=" in query else 1
@@ -322,7 +318,7 @@ def a_hostile_site(origin: Origin, choose: object) -> str:
 
 
 async def test_thousands_of_pages_that_are_always_new_end_at_a_limit(tmp_path: Path, origin: Origin) -> None:
-    """R18: partial, and what was had is served."""
+    """R18: partial, and the proxy serves the entries it has."""
     missing = Status(404)
     url = a_hostile_site(
         origin, lambda number, _request: items(1_000_000 - 10 * number) if number < 60_000 else missing
@@ -334,7 +330,7 @@ async def test_thousands_of_pages_that_are_always_new_end_at_a_limit(tmp_path: P
 
 
 async def test_a_page_for_whatever_number_is_no_history(proxy: Proxy, origin: Origin) -> None:
-    """R27: also where each has others, up to the highest number."""
+    """R27: even if each page has other entries, up to the highest number."""
     url = a_hostile_site(origin, lambda number, _request: items(1_000_000 - 10 * number))
     assert (await proxy.whole(url)).state == "remembered"
     assert len(origin.requests) <= 30
@@ -349,7 +345,7 @@ async def test_the_same_page_for_every_number_is_no_history(proxy: Proxy, origin
 
 
 async def test_empty_feeds_beyond_the_end_are_the_end(proxy: Proxy, origin: Origin) -> None:
-    """R28: 200 with nothing in it, whatever HEAD says."""
+    """R28: 200 with an empty feed, for any answer to HEAD."""
 
     def page(number: int, request: Request) -> Answer | bytes:
         if "order=ASC" not in request.target:
@@ -366,7 +362,7 @@ async def test_empty_feeds_beyond_the_end_are_the_end(proxy: Proxy, origin: Orig
 async def test_a_page_that_leads_to_another_site_is_missing(
     proxy: Proxy, origin: Origin, number: int
 ) -> None:
-    """R24, R27: nothing of the other site comes into the feed."""
+    """R24, R27: no entry of the other site comes into the feed."""
     async with Origin("127.0.0.2") as other:
         foreign = items(9000).replace(b"site.test", b"other.test")
         other.publish("/feed/", foreign, content_type="application/rss+xml")
@@ -386,7 +382,7 @@ async def test_a_page_that_leads_to_another_site_is_missing(
 
 
 async def test_pages_that_are_too_large_are_missing(tmp_path: Path, origin: Origin) -> None:
-    """R18: each is let go at the limit, and three in a row are enough."""
+    """R18: three in a row are enough."""
 
     def page(number: int, request: Request) -> bytes:
         return items(60) if "order" not in request.target else items(6000 - 10 * number, 10, "x" * 300_000)

@@ -1,4 +1,4 @@
-"""What becomes of a collected feed: news, edits, deletions, and what that costs (rules R29, R30)."""
+"""News, edits and deletions of a collected feed, and their cost (rules R29, R30)."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ async def a_collected(proxy: Proxy, origin: Origin, form: str = "rss2", posts: i
 @pytest.mark.parametrize("form", FORMATS)
 @pytest.mark.sample("rss2")
 async def test_a_refresh_without_news_is_one_request(proxy: Proxy, origin: Origin, form: str) -> None:
-    """R30: 304 and nothing else, until a day has gone by; then two or three."""
+    """R30: one 304 until a day has gone by; then two or three requests."""
     feed = await a_collected(proxy, origin, form)
     for _ in range(3):
         reply = await feed.later(3600)
@@ -40,7 +40,7 @@ async def test_a_refresh_without_news_is_one_request(proxy: Proxy, origin: Origi
 @pytest.mark.parametrize("form", FORMATS)
 @pytest.mark.sample("atom-*")
 async def test_new_posts_appear_at_once(proxy: Proxy, origin: Origin, posts: int, form: str) -> None:
-    """R30: also more of them than the subscription document holds."""
+    """R30: including more than the subscription document holds."""
     feed = await a_collected(proxy, origin, form)
     for _ in range(posts):
         feed.blog.add()
@@ -70,7 +70,7 @@ async def test_news_behind_numbers_that_are_ignored_now_are_not_silently_lost(
 
 
 async def test_news_of_a_look_that_was_cut_off_are_read_to_their_end(proxy: Proxy, origin: Origin) -> None:
-    """R30: that the first of their pages are stored does not say that the others are."""
+    """R30: the first stored page of a look proves nothing about the others."""
     blog = WordPress(origin, posts=45)
     blog.orderby_ignored = True
     feed = Feed(proxy, blog)
@@ -84,7 +84,7 @@ async def test_news_of_a_look_that_was_cut_off_are_read_to_their_end(proxy: Prox
 
 
 class _BehindACache(WordPress):
-    """Each page has validators of its own, which tell when that page is another and nothing else."""
+    """A cache with validators of each page alone."""
 
     async def behind(self, target: str, request: Request) -> Answer:
         answer = await super().behind(target, request)
@@ -96,7 +96,7 @@ class _BehindACache(WordPress):
 
 
 async def test_the_last_page_of_a_walk_that_was_cut_off_may_have_grown(proxy: Proxy, origin: Origin) -> None:
-    """R28: what it had serves, but for pages that come long before those that are behind them now."""
+    """R28: the resumed walk also collects the posts added behind it meanwhile."""
     blog = _BehindACache(origin, posts=25)
     blog.rest_status = 403  # else its count of posts shows that some were not met
     first = "/feed/?orderby=ID&order=ASC"
@@ -112,7 +112,7 @@ async def test_the_last_page_of_a_walk_that_was_cut_off_may_have_grown(proxy: Pr
 
 
 async def test_news_that_the_feed_holds_need_no_numbers(proxy: Proxy, origin: Origin) -> None:
-    """R30: where the subscription document reaches back to the last look, nothing can have been missed."""
+    """R30: it reaches back to the last look."""
     blog = WordPress(origin, posts=45, pretty=False)
     feed = Feed(proxy, blog)
     await feed.whole()
@@ -125,7 +125,7 @@ async def test_news_that_the_feed_holds_need_no_numbers(proxy: Proxy, origin: Or
 async def test_news_behind_a_page_that_is_not_there_are_not_silently_lost(
     proxy: Proxy, origin: Origin
 ) -> None:
-    """R30: 404 for page 2, and page 3 answers: all pages are asked for again."""
+    """R30: 404 for page 2, and page 3 answers: the proxy fetches all pages again."""
     blog = WordPress(origin, posts=45)
     blog.orderby_ignored = True
     feed = Feed(proxy, blog)
@@ -139,7 +139,7 @@ async def test_news_behind_a_page_that_is_not_there_are_not_silently_lost(
 @pytest.mark.parametrize("form", FORMATS)
 @pytest.mark.sample("rdf")
 async def test_an_edited_old_post_appears(proxy: Proxy, origin: Origin, form: str) -> None:
-    """R30: as it reads now, though it stands on no front page."""
+    """R30: with its present text, though it stands on no front page."""
     feed = await a_collected(proxy, origin, form)
     post = feed.blog.posts[4]
     feed.blog.edit(post, content="Written anew.")
@@ -149,7 +149,7 @@ async def test_an_edited_old_post_appears(proxy: Proxy, origin: Origin, form: st
 
 
 async def test_edits_appear_with_the_next_refresh(proxy: Proxy, origin: Origin) -> None:
-    """R30: a validator that changed is looked into at once, as long as such looks bring something."""
+    """R30: a changed validator causes a look, while looks bring something."""
     feed = await a_collected(proxy, origin, "rss2")
     for number in (4, 14, 4):
         post = feed.blog.posts[number]
@@ -165,7 +165,7 @@ async def test_old_posts_of_a_bulk_edit_appear_within_a_day(
     origin: Origin,
     form: str,
 ) -> None:
-    """R30: all bear one instant, so the order by date of change says nothing: all pages by ID, once a day."""
+    """R30: all have one instant, so no order by change helps: all pages by ID, once a day."""
     feed = await a_collected(proxy, origin, form)
     edited = [post for post in feed.blog.posts if post.id % 3]
     feed.blog.bulk_edit(edited, content="All of them anew.")
@@ -182,7 +182,7 @@ async def test_old_posts_of_a_bulk_edit_appear_within_a_day(
 async def test_a_bulk_edit_in_the_middle_of_the_walk_appears_within_a_day(
     proxy: Proxy, origin: Origin
 ) -> None:
-    """R30: the pages that had been read by then hold old copies."""
+    """R30: the pages read before the edit hold old copies."""
     blog = WordPress(origin, posts=45)
     blog.on_request = lambda number, _request: (
         blog.bulk_edit(blog.posts, content="All of them anew.") if number == 6 else None
@@ -206,7 +206,7 @@ async def test_a_back_dated_post_appears_within_a_day(proxy: Proxy, origin: Orig
 async def test_a_back_dated_post_appears_though_the_blog_has_news_every_twenty_hours(
     proxy: Proxy, origin: Origin
 ) -> None:
-    """R30: a look that news have caused does not put off the daily one."""
+    """R30: a look caused by news does not put off the daily one."""
     feed = await a_collected(proxy, origin)
     feed.blog.back_date()
     feed.blog.add()
@@ -219,7 +219,7 @@ async def test_a_back_dated_post_appears_though_the_blog_has_news_every_twenty_h
 @pytest.mark.parametrize("form", FORMATS)
 @pytest.mark.sample("rdf")
 async def test_a_deleted_post_stays(proxy: Proxy, origin: Origin, form: str) -> None:
-    """R29: also when all pages are asked for again; forgetting takes it away."""
+    """R29: even if all pages are fetched again; forgetting removes it."""
     feed = await a_collected(proxy, origin, form)
     gone = [feed.blog.identity(post, form) for post in feed.blog.posts[10:13]]
     feed.blog.delete(*feed.blog.posts[10:13])
@@ -234,7 +234,7 @@ async def test_a_deleted_post_stays(proxy: Proxy, origin: Origin, form: str) -> 
 
 
 async def test_a_full_refresh_asks_for_every_page_again(proxy: Proxy, origin: Origin) -> None:
-    """R29: and loses nothing, whatever shifted meanwhile."""
+    """R29: and loses nothing, even if posts shift meanwhile."""
     feed = await a_collected(proxy, origin)
     feed.blog.delete(*feed.blog.posts[:12])
     feed.blog.add()
@@ -246,7 +246,7 @@ async def test_a_full_refresh_asks_for_every_page_again(proxy: Proxy, origin: Or
 
 
 async def test_posts_that_shift_while_a_page_is_read_twice_stay(proxy: Proxy, origin: Origin) -> None:
-    """R29: a page that is asked for again in one walk has lost what moved to a page that had been read."""
+    """R29: they moved to a page already read."""
     blog = WordPress(origin, posts=48)
     drafts = [blog.schedule(post_id=number) for number in (2, 3, 4)]
     blog.on_request = lambda number, _request: (
@@ -259,7 +259,7 @@ async def test_posts_that_shift_while_a_page_is_read_twice_stay(proxy: Proxy, or
 async def test_after_an_import_the_pages_are_asked_for_again_once_a_week_at_most(
     proxy: Proxy, origin: Origin
 ) -> None:
-    """R30: where all posts bear one instant of change a tie is nothing new."""
+    """R30: all posts have one instant of change, and a tie is no news."""
     blog = WordPress(origin, posts=45)
     blog.bulk_edit(blog.posts)
     feed = Feed(proxy, blog)
@@ -275,7 +275,7 @@ async def test_after_an_import_the_pages_are_asked_for_again_once_a_week_at_most
 
 
 async def test_front_pages_that_failed_are_asked_for_the_next_time(proxy: Proxy, origin: Origin) -> None:
-    """R30: the subscription document is not new any more by then, but what stands behind it is not read."""
+    """R30: though the subscription document is not new any more."""
     blog = WordPress(origin, posts=45)
     blog.orderby_ignored = True
     feed = Feed(proxy, blog)
@@ -295,8 +295,7 @@ async def test_front_pages_that_failed_are_asked_for_the_next_time(proxy: Proxy,
 async def test_front_pages_that_failed_half_way_are_asked_for_the_next_time(
     proxy: Proxy, origin: Origin
 ) -> None:
-    """R30: those in front of them have no news any more, nor has the subscription document, which was edited
-    meanwhile."""
+    """R30: though the pages before them are no news any more."""
     blog = WordPress(origin, posts=45)
     blog.orderby_ignored = True
     feed = Feed(proxy, blog)
@@ -315,7 +314,7 @@ async def test_front_pages_that_failed_half_way_are_asked_for_the_next_time(
 
 
 async def test_page_numbers_that_are_ignored_later_on_are_told(proxy: Proxy, origin: Origin) -> None:
-    """R27, R31: page 2 is the subscription document, which does not reach what was known: partial."""
+    """R27, R31: page 2 repeats the subscription document: partial."""
     feed = Feed(proxy, WordPress(origin, posts=60, pretty=False))
     blog = feed.blog
     await feed.whole()
@@ -331,7 +330,7 @@ async def test_page_numbers_that_are_ignored_later_on_are_told(proxy: Proxy, ori
 async def test_a_back_dated_post_appears_though_pages_have_another_length(
     proxy: Proxy, origin: Origin, per_feed: int
 ) -> None:
-    """R30: the last page has another number then, and it is found out once."""
+    """R30: and so another last page."""
     feed = await a_collected(proxy, origin, posts=95)
     feed.blog.per_feed = per_feed
     for _ in range(3):
@@ -342,7 +341,7 @@ async def test_a_back_dated_post_appears_though_pages_have_another_length(
 
 
 async def test_a_site_read_by_date_loses_nothing_between_two_looks(proxy: Proxy, origin: Origin) -> None:
-    """R30: where nobody asked for five months, all of them are looked through."""
+    """R30: after five months without a reader, the proxy reads all pages."""
     feed = Feed(proxy, WordPress(origin, posts=45))
     feed.blog.queries = "ignored"
     assert (await feed.whole()).state == "collected"
@@ -354,7 +353,7 @@ async def test_a_site_read_by_date_loses_nothing_between_two_looks(proxy: Proxy,
 
 
 async def test_a_feed_that_comes_back_in_its_format_is_collected_again(proxy: Proxy, origin: Origin) -> None:
-    """R23, R25, R29, R31: nothing that was published or deleted while it was of another format is lost."""
+    """R23, R25, R29, R31: no post of the meantime is lost."""
     feed = await a_collected(proxy, origin)
     ever = feed.blog.identities()
     for form in ("atom", "rss2", "atom"):

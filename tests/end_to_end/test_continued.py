@@ -14,14 +14,12 @@ from tests.running import Proxy, Reply, StartProxy
 
 
 async def continued(proxy: Proxy, old: str, new: str) -> Reply:
-    """POST that the feed `new` continues the feed `old`."""
     reply = await proxy.ask("POST", "/continue", params={"url": new, "old": old})
     await proxy.settled()
     return reply
 
 
 def names(reply: Reply) -> list[str]:
-    """The entry ids of an answer in any format."""
     if reply.headers["Content-Type"].startswith("application/feed+json"):
         return [each["id"].removeprefix("urn:") for each in json.loads(reply.body)["items"]]
     return own_ids(reply.body)
@@ -31,8 +29,7 @@ def names(reply: Reply) -> list[str]:
 async def test_the_entries_of_the_old_feed_join_behind_and_stay(
     proxy: Proxy, origin: Origin, make: Any
 ) -> None:
-    """I3, I1: also what was remembered of it; they are still there when it is forgotten, and the publisher is
-    asked for nothing."""
+    """I3, I1: including remembered ones, even after the old feed is forgotten, and without a request."""
     old, new = origin.url("/old"), origin.url("/new")
     origin.publish("/old", make(an_item("b", 2), an_item("a", 1)))
     await proxy.whole(old)
@@ -58,10 +55,8 @@ async def test_the_entries_of_the_old_feed_join_behind_and_stay(
 
 @on_both
 async def test_what_the_old_feed_does_not_serve_does_not_come(proxy: Proxy, origin: Origin) -> None:
-    """I3, R19, I2: neither what was deleted nor what was removed; relative URLs are the old feed's.
-
-    The new publisher's own entry wins.
-    """
+    """I3, R19, I2: neither deleted nor removed entries; relative URLs are the old feed's; the new publisher's
+    own entry wins."""
     old, new = origin.url("/old"), origin.url("/new")
     space, when = "http://purl.org/atompub/tombstones/1.0", "2030-01-01T00:00:00Z"
     deleted = f'<at:deleted-entry xmlns:at="{space}" ref="urn:b" when="{when}"/>'
@@ -113,7 +108,7 @@ async def test_what_cannot_be_continued_is_refused_and_leaves_nothing(proxy: Pro
 
 
 async def test_a_long_url_is_a_name_like_any_other(proxy: Proxy, origin: Origin) -> None:
-    """I3: a circle is found by way of it, and what was continued is taken back by it."""
+    """I3: the proxy finds a circle through it, and undoes a continuation by it."""
     paths = [f"/{number}/{'long' * 60}" for number in range(3)]
     urls = [origin.url(path) for path in paths]
     for number, path in enumerate(paths):
@@ -130,7 +125,7 @@ async def test_a_long_url_is_a_name_like_any_other(proxy: Proxy, origin: Origin)
 
 
 async def test_a_feed_that_is_being_fetched_is_waited_for(start: StartProxy, origin: Origin) -> None:
-    """I3: else a part of it would be taken for all."""
+    """I3: otherwise a part of its entries would count as all."""
     old, new = origin.url("/old"), origin.url("/new")
     origin.publish("/old", atom(an_item("b", 2), prev_archive="/old/1"))
     origin.publish("/old/1", atom(an_item("a", 1), archive=True))
@@ -149,7 +144,7 @@ async def test_a_feed_that_is_being_fetched_is_waited_for(start: StartProxy, ori
 
 
 async def test_a_complete_feed_keeps_and_does_not_serve_it(proxy: Proxy, origin: Origin) -> None:
-    """I3, I1: else fh:complete would be wrong."""
+    """I3, I1: otherwise fh:complete would be wrong."""
     origin.publish("/old", atom(an_item("a", 1)))
     origin.publish("/new", atom(an_item("b", 2), complete=True))
     for path in ("/old", "/new"):
@@ -160,6 +155,6 @@ async def test_a_complete_feed_keeps_and_does_not_serve_it(proxy: Proxy, origin:
 
 
 async def test_who_may_only_read_may_not_continue_a_feed(start: StartProxy, origin: Origin) -> None:
-    """I3: it needs the token, as an import does."""
+    """I3: it needs the token, like an import."""
     proxy = await start(server={"access_token": "a-token-of-the-test"})
     assert (await continued(proxy, origin.url("/old"), origin.url("/new"))).status == 401

@@ -1,8 +1,8 @@
 """Real feeds through the whole proxy, with feedparser to say whether a reader sees the same as before.
 
-Every well-formed Atom 1.0 and RSS 0.9x/2.0 document of the corpus beside the project is served twice: as it
-is, and cut into a chain of archive documents, each in a folder of its own. The suite takes one in three;
-`python -m pytest tests/end_to_end/test_corpus.py --exhaustive` takes every one.
+Every well-formed Atom 1.0 and RSS 0.9x/2.0 document of the corpus is served unchanged, and cut into a chain
+of archive documents, each in its own folder. The suite takes one in three; `python -m pytest
+tests/end_to_end/test_corpus.py --exhaustive` takes every one.
 """
 
 from __future__ import annotations
@@ -49,11 +49,10 @@ REPEATED: Final = {
     "feeds/6-deleted_t1.atom": 0,
     "93_empty_titles_caused_by_list_of_values/index.atom": 3,
 }
-"""Feeds with several entries of one id or guid, of which one stays (R10), and those with tombstones that take
-entries away (R19): how many identities come out."""
+"""Identities of feeds that repeat an id or guid (R10), or with tombstones (R19)."""
 
 REPEATED_APART: Final = {**REPEATED, "base/services2.xml": 1}
-"""The same where each entry stands alone in a document: then nothing shows that an id is useless (R9)."""
+"""The same with each entry alone in a document: nothing then shows that an id is useless (R9)."""
 
 OTHER_HEADS: Final = {
     "links": "R21: history links leave, self and via are the proxy's",
@@ -64,7 +63,7 @@ OTHER_HEADS: Final = {
     **dict.fromkeys(("cloud", "source_cloud", "source_self"), "R21"),
     "sx_sharing": "it stands beside the channel, not in it",
 }
-"""What differs in any head, and why."""
+"""Permitted differences in any head, and the reasons."""
 
 # feedparser does not read the text of elements that it does not know when they have attributes.
 GAINS_A_BASE: Final = {
@@ -85,7 +84,7 @@ pytestmark = [
 
 @pytest.fixture
 async def proxy(tmp_path: Path) -> AsyncIterator[Proxy]:
-    """A proxy for all feeds of a test: it asks none of their hosts, and for no document twice."""
+    """A proxy for all feeds of a test, without requests to their hosts."""
     config = a_config(
         tmp_path,
         fetch={"allow_hosts": ("127.0.0.1",), "concurrency_per_host": 8},
@@ -103,7 +102,6 @@ def listed(name: str, table: Mapping[str, T]) -> T | None:
 def objections(
     name: str, before: list[Seen], after: list[Seen], repeated: Mapping[str, int] = REPEATED
 ) -> Iterator[str]:
-    """Say in what the entries that come out are other ones than those that went in."""
     expected = listed(name, repeated)
     if expected is None:
         yield from differences(before, after)
@@ -119,7 +117,6 @@ def objections(
 
 
 def head_objections(name: str, before: Seen, after: Seen) -> Iterator[str]:
-    """Say in what the head that comes out says other things than the one that went in."""
     for field in sorted({*before, *after} - set(OTHER_HEADS) - (listed(name, GAINS_A_BASE) or set())):
         if not is_alike(before.get(field), after.get(field)):
             yield f"head: {field} {before.get(field)!r} became {after.get(field)!r}"
@@ -134,7 +131,7 @@ async def served(proxy: Proxy, name: str, url: str) -> Reply:
 async def test_a_reader_sees_every_feed_as_its_publisher_wrote_it(
     proxy: Proxy, origin: Origin, step: int
 ) -> None:
-    """R20 to R22: entries and head, whatever the format makes of them."""
+    """R20 to R22: entries and head, in every format."""
     found: list[tuple[str, str]] = []
     count = 0
     for number, (name, body) in enumerate(islice(corpus_feeds("real", "rfc5005"), 0, None, step)):
@@ -157,7 +154,7 @@ async def test_a_reader_sees_every_feed_as_its_publisher_wrote_it(
 async def test_a_reader_sees_every_entry_of_a_chain_as_in_its_own_document(
     proxy: Proxy, origin: Origin, step: int
 ) -> None:
-    """R2, R11, R22: whatever is relative means what it meant in the document that the entry stood in."""
+    """R2, R11, R22: relative URLs mean the same as in the document of the entry."""
     found: list[tuple[str, str]] = []
     count = 0
     for number, (name, body) in enumerate(islice(corpus_feeds("real", "rfc5005"), 0, None, step)):

@@ -1,8 +1,7 @@
-"""Publishers that change their archives: what stays, what leaves, what is asked for (R8, R13 to R15, R25).
+"""Publishers that change their archives: entries that stay or leave, and requests (R8, R13 to R15, R25).
 
-Every scenario begins with one chain, /feed > /may > /april > /march, of two entries each, and says what the
-publisher does to it. A day and an hour pass before each refresh, so that the newest archive is looked at
-(R13); nothing else that is stored is asked for.
+Every scenario changes one chain, /feed > /may > /april > /march, of two entries each. A day and an hour pass
+before each refresh, so that the newest archive is fetched (R13) and no other stored document.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ STATEFUL = "<fh:stateful>1</fh:stateful>"
 
 
 def archive(entries: str, older: str | None = None) -> bytes:
-    """An archive document with these entries, one letter each; `a` is the oldest."""
+    """`a` is the oldest entry."""
     return atom(*items(entries), archive=True, prev_archive=older, updated=20)
 
 
@@ -34,21 +33,19 @@ EVERYTHING = "hgfedcba"
 
 @dataclass(frozen=True)
 class Scenario:
-    """What the publisher does, and what has to come of it."""
-
     newest: str | None = "/may"
-    """What the subscription document links to from now on."""
+    """New target of the subscription document's link."""
     documents: tuple[tuple[str, bytes | None], ...] = ()
-    """What else is new; None: it is gone."""
+    """Other changed documents; None: gone."""
     entries: str = EVERYTHING
-    """After a refresh, in output order."""
+    """In output order, after a refresh."""
     asked: tuple[str, ...] = ()
-    """Beside the subscription document."""
+    """Requests beside the subscription document."""
     state: str = "complete"
     full: str | None = None
-    """The entries after `/refresh?full=1`, where they are others."""
+    """After `/refresh?full=1`, if different."""
     stateful: str | None = None
-    """The entries where the publisher says fh:stateful 1, where they are others."""
+    """Under fh:stateful 1, if different."""
 
 
 SCENARIOS = {
@@ -140,7 +137,7 @@ SCENARIOS = {
     ),
     "a partial walk past the newest archive": Scenario(
         documents=(("/may", archive("f", "/gone")),),
-        entries="hgfedcba",  # what is gone may have it (R35)
+        entries="hgfedcba",  # the missing document may have it (R35)
         asked=("/may", "/gone"),
         state="partial",
     ),
@@ -148,7 +145,6 @@ SCENARIOS = {
 
 
 def publish(origin: Origin, scenario: Scenario | None = None, *, flag: str = "") -> None:
-    """Publish the chain as it is at first, or as the scenario has it."""
     documents: dict[str, bytes | None] = {"/may": MAY, "/april": APRIL, "/march": MARCH}
     if scenario is not None:
         documents |= dict(scenario.documents)
@@ -162,7 +158,6 @@ def publish(origin: Origin, scenario: Scenario | None = None, *, flag: str = "")
 
 
 async def drifted(proxy: Proxy, origin: Origin, scenario: Scenario, *, flag: str = "") -> Reply:
-    """Have the chain, then what the publisher makes of it."""
     publish(origin, flag=flag)
     reply = await proxy.whole(origin.url("/feed"))
     assert (reply.state, entries(reply)) == ("complete", EVERYTHING)
@@ -173,7 +168,6 @@ async def drifted(proxy: Proxy, origin: Origin, scenario: Scenario, *, flag: str
 
 
 def entries(reply: Reply) -> str:
-    """The entry ids, without the warning of a partial feed."""
     return "".join(name for name in ids(reply.body) if len(name) == 1)
 
 
@@ -181,7 +175,7 @@ def entries(reply: Reply) -> str:
 async def test_what_a_refresh_takes_away_and_asks_for(
     proxy: Proxy, origin: Origin, scenario: Scenario
 ) -> None:
-    """R8, R13, R15, R25: what only replaced archives held leaves; what has not changed is not asked for."""
+    """R8, R13, R15, R25: entries of replaced archives leave; unchanged documents cost nothing."""
     reply = await drifted(proxy, origin, scenario)
     assert (reply.state, entries(reply)) == (scenario.state, scenario.entries)
     assert origin.counts() == dict.fromkeys(["/feed", *scenario.asked], 1)
@@ -191,7 +185,8 @@ async def test_what_a_refresh_takes_away_and_asks_for(
 async def test_a_full_refresh_takes_the_publishers_chain_for_the_truth(
     proxy: Proxy, origin: Origin, scenario: Scenario
 ) -> None:
-    """R14: but only a whole one; what the publisher lost is served from the store (docs/faults.md row 53)."""
+    """R14: but only a whole one; documents lost at the publisher come from the store (docs/faults.md row
+    53)."""
     await drifted(proxy, origin, scenario)
     reply = await proxy.refreshed(origin.url("/feed"), full=True)
     assert (reply.state, entries(reply)) == (scenario.state, scenario.full or scenario.entries)
@@ -199,7 +194,7 @@ async def test_a_full_refresh_takes_the_publishers_chain_for_the_truth(
 
 @pytest.mark.parametrize("scenario", SCENARIOS.values(), ids=SCENARIOS.keys())
 async def test_under_stateful_nothing_leaves(proxy: Proxy, origin: Origin, scenario: Scenario) -> None:
-    """R15; -00, 3: earlier entries are part of the feed, whatever becomes of their documents."""
+    """R15; -00, 3: earlier entries stay part of the feed."""
     expected = scenario.stateful or scenario.entries
     reply = await drifted(proxy, origin, scenario, flag=STATEFUL)
     assert (reply.state, entries(reply)) == (scenario.state, expected)
@@ -211,7 +206,7 @@ async def test_under_stateful_nothing_leaves(proxy: Proxy, origin: Origin, scena
 async def test_what_comes_back_is_attached_without_a_fetch(
     proxy: Proxy, origin: Origin, scenario: Scenario
 ) -> None:
-    """R15: detached documents are kept."""
+    """R15: the store keeps detached documents."""
     await drifted(proxy, origin, scenario)
     origin.forget_requests()
     publish(origin)

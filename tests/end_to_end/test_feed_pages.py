@@ -21,7 +21,6 @@ PAGE = 10
 
 
 def publish(origin: Origin, make: Make, count: int, text: str = "", **head: Any) -> list[str]:
-    """Publish a feed of so many entries in one document; return their ids, the newest first."""
     held = [an_item(f"e{number}", number, f"{text}{number}") for number in range(count, 0, -1)]
     if make is json_feed:
         origin.publish("/feed", json_feed(*held, **head), content_type="application/feed+json")
@@ -31,14 +30,13 @@ def publish(origin: Origin, make: Make, count: int, text: str = "", **head: Any)
 
 
 def names(body: bytes) -> list[str]:
-    """The ids of a document's entries, in order."""
     if body.startswith(b"{"):
         return [item["id"].removeprefix("urn:") for item in json.loads(body)["items"]]
     return ids(body)
 
 
 def leads(body: bytes) -> dict[str, str]:
-    """The links of a page, by relation, without what stands before the query."""
+    """Return the query of each link of a page."""
     if body.startswith(b"{"):
         document = json.loads(body)
         found = {name: url for name, url in document["_wholefeed"].items() if name != "via"}
@@ -59,7 +57,6 @@ async def page(proxy: Proxy, url: str, number: int | None = None, **query: Any) 
 
 
 async def walked(proxy: Proxy, url: str) -> list[Reply]:
-    """Follow `next` from the first page to the last."""
     replies = [await page(proxy, url)]
     while following := leads(replies[-1].body).get("next"):
         replies.append(await page(proxy, url, int(following.rpartition("=")[2])))
@@ -67,7 +64,7 @@ async def walked(proxy: Proxy, url: str) -> list[Reply]:
 
 
 def newest_date(body: bytes) -> str:
-    """The date of a document's head; there must be one, and no other."""
+    """Return the only date of a document's head."""
     if body.startswith(b"{"):
         return ""
     root = ElementTree.fromstring(body)
@@ -82,7 +79,7 @@ def newest_date(body: bytes) -> str:
 async def test_pages_are_walked_to_the_oldest_entry(
     start: StartProxy, origin: Origin, make: Make, memory_bytes: int
 ) -> None:
-    """G1: `next` leads from 10 to 19 new entries on to all others, 10 a page, counted from the oldest."""
+    """G1: `next` leads from 10 to 19 new entries to all others, 10 a page, counted from the oldest."""
     proxy = await start(store={"memory_bytes": memory_bytes})
     expected = publish(origin, make, 37)
     url = origin.url("/feed")
@@ -109,7 +106,7 @@ async def test_pages_are_walked_to_the_oldest_entry(
 
 @pytest.mark.parametrize("make", FORMATS)
 async def test_a_page_is_dated_as_its_newest_entry(proxy: Proxy, origin: Origin, make: Make) -> None:
-    """G1: by the one date of its head, in the words of its format; JSON Feed has none."""
+    """G1: in the syntax of its format; JSON Feed has none."""
     publish(origin, make, 37)
     await proxy.whole(origin.url("/feed"))
     replies = await walked(proxy, origin.url("/feed"))
@@ -142,7 +139,7 @@ async def test_a_page_has_every_form_of_an_answer(proxy: Proxy, origin: Origin, 
 
 @pytest.mark.parametrize("count", [0, 1, 9, 10, 19, 20, 21])
 async def test_a_short_feed_is_one_page(proxy: Proxy, origin: Origin, count: int) -> None:
-    """G1, G2: all there is where two pages would not be full; never fh:complete, which no page may say."""
+    """G1, G2: if two pages would not be full; never fh:complete."""
     expected = publish(origin, atom, count, complete=True)
     url = origin.url("/feed")
     assert b"<fh:complete" in (await proxy.whole(url)).body
@@ -155,7 +152,7 @@ async def test_a_short_feed_is_one_page(proxy: Proxy, origin: Origin, count: int
 
 
 BIG = "long " * 3000
-"""With it ten entries are more than what is deflated before an answer begins."""
+"""Ten such entries exceed the bytes deflated before an answer begins."""
 
 
 @pytest.mark.parametrize("text", ["", BIG])
@@ -163,8 +160,8 @@ BIG = "long " * 3000
 async def test_no_other_page_changes_when_entries_come(
     start: StartProxy, origin: Origin, make: Make, text: str
 ) -> None:
-    """G1: 250 newer entries, with elements that none had, and the date of the feed leave each byte of a page
-    and its tag as they were, and so does the first page that grows into two."""
+    """G1: neither 250 newer entries with new elements, nor a new date of the feed, nor a first page that
+    grows into two."""
     proxy = await start(store={"memory_bytes": 0})
     publish(origin, make, 45, text)
     url = origin.url("/feed")
@@ -190,7 +187,6 @@ async def test_no_other_page_changes_when_entries_come(
 
 
 def chain_of(origin: Origin, make: Make, archives: int) -> list[str]:
-    """Publish archives of 7 entries, some with elements of their own, and a subscription document of 7."""
     found: list[str] = []
     for place in range(archives + 1, 0, -1):
         numbers = range(7 * place, 7 * place - 7, -1)
@@ -213,7 +209,7 @@ def chain_of(origin: Origin, make: Make, archives: int) -> list[str]:
 async def test_a_page_is_the_same_whatever_segments_it_comes_from(
     start: StartProxy, origin: Origin, make: Make, memory_bytes: int
 ) -> None:
-    """G1, G3: a page that spans documents, and documents that later share a segment with newer ones."""
+    """G1, G3: across documents, and segments shared later."""
     proxy = await start(store={"memory_bytes": memory_bytes})
     expected = chain_of(origin, make, 7)
     url = origin.url("/feed")
@@ -234,7 +230,7 @@ async def test_a_page_is_the_same_whatever_segments_it_comes_from(
 async def test_what_is_about_the_newest_entries_stands_on_the_first_page_alone(
     proxy: Proxy, origin: Origin
 ) -> None:
-    """G1: tombstones and counts of the head would change every page with each that comes."""
+    """G1: tombstones and counts would change every page."""
     counted = '<o:totalResults xmlns:o="http://a9.com/-/spec/opensearchrss/1.0/">{}</o:totalResults>'
     deleted = '<at:deleted-entry xmlns:at="http://purl.org/atompub/tombstones/1.0" ref="urn:x" when="{}"/>'
     publish(origin, atom, 37, extra=counted.format(37))
@@ -255,7 +251,7 @@ async def test_what_is_about_the_newest_entries_stands_on_the_first_page_alone(
 async def test_the_entry_about_what_is_missing_stands_on_the_first_page_alone(
     proxy: Proxy, origin: Origin
 ) -> None:
-    """G1, R16: it does not count, and who was sent another page has not been warned."""
+    """G1, R16: it does not count as an entry, and a reader of another page is not warned."""
     publish(origin, atom, 37, prev_archive="/gone")
     url = origin.url("/feed")
     while (await proxy.get(url, pages="10")).state == "loading":
@@ -270,7 +266,7 @@ async def test_the_entry_about_what_is_missing_stands_on_the_first_page_alone(
 async def test_who_was_sent_an_inner_page_is_not_told_that_the_feed_has_healed(
     proxy: Proxy, origin: Origin, query: dict[str, Any], is_told: bool
 ) -> None:
-    """R16: only who was warned; HEAD and a refresh warn nobody."""
+    """R16: only warned readers learn it; HEAD and a refresh warn nobody."""
     publish(origin, atom, 37, prev_archive="/gone")
     url = origin.url("/feed")
     await proxy.ask("POST", "/refresh", params={"url": url})
@@ -286,7 +282,7 @@ async def test_who_was_sent_an_inner_page_is_not_told_that_the_feed_has_healed(
 
 
 async def test_while_a_feed_is_loading_it_has_its_first_page(proxy: Proxy, origin: Origin) -> None:
-    """G2: without `next`, fresh for 5 s; of the others it is said that they come."""
+    """G2: without `next`, fresh for 5 s; the answer says that other pages will come."""
     publish(origin, atom, 37, prev_archive="/1")
     origin.publish("/1", atom(an_item("old", 0), archive=True))
     url = origin.url("/feed")
@@ -307,7 +303,7 @@ async def test_while_a_feed_is_loading_it_has_its_first_page(proxy: Proxy, origi
 
 
 async def test_a_page_that_is_not_there_is_404(proxy: Proxy, origin: Origin) -> None:
-    """G2: with the URL of the first one."""
+    """G2: with the URL of the first page."""
     publish(origin, atom, 37)
     url = origin.url("/feed")
     await proxy.whole(url)
@@ -336,7 +332,7 @@ async def test_a_page_that_is_not_there_is_404(proxy: Proxy, origin: Origin) -> 
     ],
 )
 async def test_what_makes_no_page_is_400(proxy: Proxy, origin: Origin, query: dict[str, Any]) -> None:
-    """G2: before anything is fetched."""
+    """G2: before any fetch."""
     reply = await proxy.get(origin.url("/feed"), **query)
     assert (reply.status, reply.slug) == (400, "bad-request")
     assert f"expected {'page ' if query.keys() == {'pages', 'page'} else 'pages'}" in reply.body.decode()
@@ -360,7 +356,7 @@ async def test_page_is_the_publisher_s_where_pages_is_not(proxy: Proxy, origin: 
 
 
 async def test_the_bound_of_an_answer_holds_for_a_page(start: StartProxy, origin: Origin) -> None:
-    """`limits.answer_bytes`: no answer is longer; a page that it cuts is the same whatever comes."""
+    """`limits.answer_bytes`: no answer is longer; a cut page stays the same when entries come."""
     proxy = await start(limits={"answer_bytes": 3000})
     publish(origin, atom, 37, "long " * 60)
     url = origin.url("/feed")
@@ -376,7 +372,7 @@ async def test_the_bound_of_an_answer_holds_for_a_page(start: StartProxy, origin
 async def test_the_bound_of_an_answer_holds_for_a_page_to_the_last_byte(
     start: StartProxy, origin: Origin
 ) -> None:
-    """`limits.answer_bytes`: a page of just so many bytes is whole, with one less it is cut."""
+    """`limits.answer_bytes`: a page of exactly that size is whole; with one byte less it is cut."""
     publish(origin, atom, 37)
 
     async def oldest(most_bytes: int) -> bytes:
@@ -393,7 +389,7 @@ TOKEN = "a-token-that-is-long-enough"
 
 
 async def test_the_links_of_a_page_let_in_whom_its_url_let_in(start: StartProxy, origin: Origin) -> None:
-    """Apps follow them as they are: with the token where the URL has it, not where it came in a field."""
+    """Apps follow links unchanged: links have the token only if the URL has it."""
     proxy = await start(server={"access_token": TOKEN})
     publish(origin, atom, 37)
     url = origin.url("/feed")
@@ -411,7 +407,7 @@ async def test_the_links_of_a_page_let_in_whom_its_url_let_in(start: StartProxy,
 
 
 async def test_asking_for_pages_is_counted(proxy: Proxy, origin: Origin) -> None:
-    """/metrics: whether anybody goes on behind the first page."""
+    """/metrics: shows whether readers go on behind the first page."""
     publish(origin, atom, 37)
     url = origin.url("/feed")
     await proxy.whole(url)
@@ -423,7 +419,7 @@ async def test_asking_for_pages_is_counted(proxy: Proxy, origin: Origin) -> None
 
 
 async def test_a_browser_is_led_to_all_of_the_feed(proxy: Proxy, origin: Origin) -> None:
-    """`page` is another thing there."""
+    """`page` has another meaning there."""
     fields = {"Accept": "text/html", "Sec-Fetch-Dest": "document"}
     query = {"url": origin.url("/feed"), "pages": "10", "page": "2"}
     reply = await proxy.ask("GET", "/feed", params=query, headers=fields, allow_redirects=False)

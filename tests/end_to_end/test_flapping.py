@@ -17,7 +17,7 @@ from tests.sqlite_faults import PUBLISHING, SqliteFaults
 
 
 async def test_a_feed_that_changes_its_format_and_back_loses_nothing(proxy: Proxy, origin: Origin) -> None:
-    """R8, R23, R25: what was remembered waits for its format to come back."""
+    """R8, R23, R25: remembered entries wait for their format to come back."""
     url = origin.url("/feed")
     origin.publish("/feed", atom(an_item("b", 2), an_item("a", 1)))
     await proxy.whole(url)
@@ -40,7 +40,7 @@ async def test_a_feed_that_changes_its_format_and_back_loses_nothing(proxy: Prox
 async def test_what_is_remembered_of_one_format_takes_no_place_of_the_others(
     proxy: Proxy, origin: Origin, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """R8, R23, R25: also when the open memory document is full, and those behind it are the other's."""
+    """R8, R23, R25: even behind a full memory document of the other format."""
     set_constant(monkeypatch, "SEALED_ENTRIES", 3)
     url = origin.url("/feed")
     for body in (atom(an_item("a", 1)), atom(an_item("b", 2)), rss(an_item("x", 3)), rss(an_item("y", 4))):
@@ -69,7 +69,7 @@ async def test_a_chain_in_another_format_is_left_behind(proxy: Proxy, origin: Or
 async def test_a_chain_that_keeps_its_urls_in_another_format_is_fetched_anew(
     proxy: Proxy, origin: Origin
 ) -> None:
-    """R13, R14, R23: what is settled of one format is missing of the other."""
+    """R13, R14, R23: a document settled in one format is missing in the other."""
     url = origin.url("/feed")
     for make in (atom, rss, atom):
         expected = publish_chain(origin, archives=3, make=make)
@@ -98,7 +98,7 @@ async def test_a_chain_half_in_another_format_is_tried_in_its_time(proxy: Proxy,
 async def test_what_fails_in_the_new_format_rests_as_long_as_its_failure_says(
     proxy: Proxy, origin: Origin, status: int, rests_seconds: float
 ) -> None:
-    """R14, R23: what is stored in the other format counts as missing for that, an error changes nothing."""
+    """R14, R23: the document stored in the other format counts as missing, despite an error."""
     url = origin.url("/feed")
     publish_chain(origin, archives=1)
     await proxy.whole(url)
@@ -121,7 +121,8 @@ async def test_what_fails_in_the_new_format_rests_as_long_as_its_failure_says(
 async def test_what_broke_off_in_the_right_format_leaves_the_stored_copy_in_its_place(
     proxy: Proxy, origin: Origin
 ) -> None:
-    """R23; docs/faults.md row 49: what came last is no other format any more, and nothing whole is lost."""
+    """R23; docs/faults.md row 49: the last response is in the right format again, and nothing whole is
+    lost."""
     url, whole = origin.url("/feed"), atom(an_item("b", 2), an_item("a", 1), archive=True)
     origin.publish("/feed", atom(an_item("c", 3), prev_archive="/1"))
     origin.publish("/1", whole)
@@ -155,7 +156,7 @@ async def test_what_a_complete_feed_took_away_does_not_come_back(proxy: Proxy, o
 async def test_what_a_complete_feed_took_away_does_not_come_back_from_its_pages(
     proxy: Proxy, origin: Origin, page: str
 ) -> None:
-    """R1, R6, R25: nor when the feed is paged again, unless a page that the publisher has now holds it."""
+    """R1, R6, R25: not even in a feed paged again, unless a present page holds it."""
     url = origin.url("/feed")
     old = atom(an_item("b", 2), an_item("a", 1), first="/feed")
     origin.publish("/feed", atom(an_item("d", 4), an_item("c", 3), next="/page/2"))
@@ -178,7 +179,7 @@ async def test_what_a_complete_feed_took_away_does_not_come_back_from_its_pages(
 
 
 async def test_current_is_followed_once(proxy: Proxy, origin: Origin) -> None:
-    """R3: the document that it names serves, whatever it says itself."""
+    """R3: the document it names serves, regardless of its own `current`."""
     origin.publish("/a", atom(an_item("a", 1), current="/b"))
     origin.publish("/b", atom(an_item("b", 2), current="/c"))
     origin.publish("/c", atom(an_item("c", 3), current="/a"))
@@ -209,7 +210,7 @@ async def test_a_fragment_in_a_link_is_dropped(proxy: Proxy, origin: Origin) -> 
 async def test_what_could_not_be_published_is_published_later(
     faults: SqliteFaults, tmp_path: Path, origin: Origin
 ) -> None:
-    """R14; docs/faults.md row 68: also when the publisher has nothing new to say since."""
+    """R14; docs/faults.md row 68: even if the publisher has nothing new since."""
     url = origin.url("/feed")
     origin.publish("/feed", atom(an_item("a", 1)), etag='"1"')
     async with running(a_config(tmp_path)) as proxy:
@@ -262,7 +263,7 @@ async def test_no_more_is_remembered_than_a_feed_may_hold(tmp_path: Path, origin
 
 
 async def test_a_forward_chain_is_not_walked_anew_each_time(proxy: Proxy, origin: Origin) -> None:
-    """R3, R14: it goes on from the newest archive that is known."""
+    """R3, R14: the walk goes on from the newest known archive."""
     for number in range(1, 6):
         origin.publish(
             f"/{number}",
@@ -285,7 +286,7 @@ async def test_a_forward_chain_is_not_walked_anew_each_time(proxy: Proxy, origin
 async def test_pages_that_nobody_looked_at_for_a_while_are_asked_for_again(
     proxy: Proxy, origin: Origin, other: str
 ) -> None:
-    """R6, R23: what stands on the pages when they come back is not what stood there before."""
+    """R6, R23: the pages may have changed while the feed was of another format."""
     url = origin.url("/feed")
     publish_pages(origin, 15)
     assert (await proxy.whole(url)).state == "paged"
@@ -304,7 +305,7 @@ async def test_pages_that_nobody_looked_at_for_a_while_are_asked_for_again(
 async def test_pages_that_were_not_followed_for_a_while_are_asked_for_again(
     tmp_path: Path, origin: Origin
 ) -> None:
-    """R6: the same where `history.paged` was off."""
+    """R6: the same while `history.paged` is off."""
     url = origin.url("/feed")
     for is_on, newest in ((True, 15), (False, 27), (True, 27)):
         expected = publish_pages(origin, newest)
@@ -326,7 +327,7 @@ def publish_pages(origin: Origin, newest: int) -> list[str]:
 
 
 async def test_what_another_format_hides_is_told(tmp_path: Path, origin: Origin) -> None:
-    """R7, R23: a note says so, also after a restart; `since` is when the feed came in its format."""
+    """R7, R23: a note says so, even after a restart; `since` is the change of format."""
     url, clock = origin.url("/feed"), Clock()
     async with running(a_config(tmp_path), clock=clock) as proxy:
         origin.publish("/feed", atom(an_item("b", 2), an_item("a", 1)))
@@ -361,7 +362,7 @@ async def test_what_another_format_hides_is_told(tmp_path: Path, origin: Origin)
 
 
 async def test_a_chain_that_is_whole_in_its_new_format_hides_nothing(proxy: Proxy, origin: Origin) -> None:
-    """R2, R23: what its publisher has is all there."""
+    """R2, R23: all of the publisher's entries are there."""
     url = origin.url("/feed")
     for make in (atom, rss):
         publish_chain(origin, archives=2, make=make)

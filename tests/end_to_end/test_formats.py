@@ -26,22 +26,19 @@ Make = Callable[..., bytes]
 
 
 def gone(body: bytes) -> list[str | None]:
-    """What the tombstones of a document name."""
     return [each.get("ref") for each in ElementTree.fromstring(body).iter(f"{{{TOMBSTONE_NS}}}deleted-entry")]
 
 
 def deleted(name: str, hours: int) -> str:
-    """A tombstone of an entry, dated like `an_item`."""
     return f'<at:deleted-entry xmlns:at="{TOMBSTONE_NS}" ref="urn:{name}" when="{stamp(hours)}"/>'
 
 
 def items(body: bytes) -> list[str]:
-    """The ids of a JSON Feed's items, in order."""
     return [item["id"].removeprefix("urn:") for item in json.loads(body)["items"]]
 
 
 def publish_json_chain(origin: Origin, *, archives: int, **head: Any) -> list[str]:
-    """A JSON Feed whose archives are linked in HTTP (R12), for JSON has no word for them."""
+    """Publish a JSON Feed with archives linked in HTTP (R12), for JSON has no word for them."""
     names = []
     for place in range(archives + 1, 0, -1):
         held = [an_item(f"e{2 * place - n}", 2 * place - n) for n in range(2)]
@@ -53,7 +50,7 @@ def publish_json_chain(origin: Origin, *, archives: int, **head: Any) -> list[st
 
 
 async def test_next_url_leads_through_the_pages_of_a_json_feed(tmp_path: Path, origin: Origin) -> None:
-    """R6; JSON Feed 1.1, "Top-level", next_url; R22: joined without a comma too many."""
+    """R6; JSON Feed 1.1, "Top-level", next_url; R22: the join has no comma too many."""
     pages = {"/feed": ("c", origin.url("/2")), "/2": ("b", origin.url("/3")), "/3": ("a", "")}
     for path, (name, next_url) in pages.items():
         head = {"next_url": next_url} if next_url else {}
@@ -91,7 +88,7 @@ async def test_an_archived_feed_comes_out_whole_in_its_own_format(
 
 
 async def test_an_archived_json_feed_comes_out_whole(proxy: Proxy, origin: Origin) -> None:
-    """R2, R12, R21; RFC 8259: no comma too many or too few, whatever the segments are."""
+    """R2, R12, R21; RFC 8259: no comma too many or too few, for any segments."""
     expected = publish_json_chain(origin, archives=3)
     reply = await proxy.whole(origin.url("/feed"))
     assert (reply.state, items(reply.body)) == ("complete", expected)
@@ -157,7 +154,7 @@ async def test_items_of_a_json_archive_keep_their_own_author_and_language(
 async def test_both_versions_of_atom_stand_in_one_feed(
     proxy: Proxy, origin: Origin, newer: Make, older: Make
 ) -> None:
-    """R23: one family; each entry keeps its namespace, and the subscription document's is the default."""
+    """R23: one family; each entry keeps its namespace, and the default is the subscription document's."""
     origin.publish("/feed", newer(an_item("b", 2), prev_archive="/1"))
     origin.publish("/1", older(an_item("a", 1), archive=True))
     reply = await proxy.whole(origin.url("/feed"))
@@ -172,7 +169,7 @@ async def test_both_versions_of_atom_stand_in_one_feed(
 async def test_a_publisher_that_goes_over_to_atom_1_0_keeps_its_archives(
     proxy: Proxy, origin: Origin
 ) -> None:
-    """R23: what was rendered for the other default namespace is rendered again."""
+    """R23: entries rendered for the other default namespace are rendered again."""
     publish_chain(origin, archives=2, make=atom_03)
     await proxy.whole(origin.url("/feed"))
     origin.publish("/feed", atom(an_item("e6", 6), an_item("e5", 5), prev_archive="/archive/2"))
@@ -231,7 +228,7 @@ async def test_a_page_leads_to_a_json_feed(proxy: Proxy, origin: Origin) -> None
 async def test_old_rss_keeps_its_version_where_all_documents_have_it(
     proxy: Proxy, origin: Origin, versions: tuple[str, str], expected: str
 ) -> None:
-    """R23: what a document of a newer version may bring is none of the older one's elements."""
+    """R23: a document of a newer version may have elements that the older version lacks."""
     newer, older = (f'version="{version}"'.encode() for version in versions)
     feed, archive = rss(an_item("b"), prev_archive="/1"), rss(an_item("a"), archive=True)
     origin.publish("/feed", feed.replace(b'version="2.0"', newer))
@@ -275,7 +272,7 @@ async def test_a_tombstone_in_an_archive_counts_and_is_passed_on(
 async def test_a_tombstone_that_falls_out_of_the_subscription_document_stays(
     proxy: Proxy, origin: Origin, make: Make
 ) -> None:
-    """R19: stored for good; the copy of a deleted entry that was remembered does not come back."""
+    """R19: the store keeps it for good; the remembered copy of a deleted entry does not come back."""
     url = origin.url("/feed")
     origin.publish("/feed", make(an_item("b", 2), an_item("a", 1)))
     await proxy.whole(url)
@@ -303,11 +300,10 @@ OLD_FEEDS = {
     f"{{{RDF_NS}}}RDF": {"item"},
     f"{{{ATOM_03_NS}}}feed": {"entry"},
 }
-"""The roots of RDF and of Atom 0.3, and what stands in them."""
 
 
 def is_old_feed(body: bytes) -> bool:
-    """Whether it is a well-formed feed of RDF or Atom 0.3 with something in it and no entities of its own."""
+    """True without own entities and with at least one entry."""
     try:
         root = ElementTree.fromstring(body)
     except (ElementTree.ParseError, ValueError, LookupError):
@@ -317,7 +313,6 @@ def is_old_feed(body: bytes) -> bool:
 
 
 def is_json_feed(body: bytes) -> bool:
-    """Whether it is a JSON Feed with something in it."""
     try:
         found = json.loads(body.decode("utf-8-sig"))
     except ValueError:
@@ -327,7 +322,6 @@ def is_json_feed(body: bytes) -> bool:
 
 
 def readable(folders: tuple[str, ...], is_wanted: Callable[[bytes], bool]) -> list[tuple[Path, bytes]]:
-    """The feeds of some formats."""
     found = []
     for path in sorted(path for folder in folders for path in (CORPUS / folder).rglob("*") if path.is_file()):
         body = path.read_bytes()
@@ -341,11 +335,10 @@ DATES = ("updated", "published", "created")
 
 
 NAMELESS = "entry_link_no_href_link_priority.xml"
-"""Its entries have neither id nor title nor a link that Atom knows: nothing tells them apart (R9)."""
+"""Feeds with entries that nothing tells apart (R9)."""
 
 
 def seen(body: bytes, url: str) -> dict[str, dict[str, Any]]:
-    """What feedparser makes of each entry, by its id, else by its link and title."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         headers = {"content-location": url, "content-type": "application/xml"}
@@ -387,7 +380,7 @@ async def test_feedparser_sees_the_same_in_every_rdf_and_atom_0_3_feed_of_the_co
 async def test_every_json_feed_of_the_corpus_comes_out_with_the_same_items(
     proxy: Proxy, origin: Origin
 ) -> None:
-    """R22: items are as they were, and so are the members of the head that stay."""
+    """R22: items are unchanged, and so are the members of the head that stay."""
     found = readable(("real", "conf", "rfc5005"), is_json_feed)
     assert len(found) >= 8
     for number, (path, body) in enumerate(found):
@@ -401,7 +394,7 @@ async def test_every_json_feed_of_the_corpus_comes_out_with_the_same_items(
             for kind in ("authors", "attachments")
             for person in (each.get("author"), *(each.get(kind) or ()))
         ]
-        # R22: where a URL is what stands there it is absolute
+        # R22: URLs in these members are absolute
         for said in (each for each in (given, *given["items"], *people) if isinstance(each, dict)):
             for name in urls:
                 if isinstance(said.get(name), str) and said[name]:
@@ -414,7 +407,7 @@ async def test_every_json_feed_of_the_corpus_comes_out_with_the_same_items(
 
 @pytest.mark.parametrize("make", [atom, atom_03, rss])
 async def test_every_format_is_cut_at_its_entries(proxy: Proxy, origin: Origin, make: Make) -> None:
-    """R20, R21: the newest entries, in a segment that is taken in part too."""
+    """R20, R21: the newest entries, from a segment cut in the middle too."""
     names = publish_chain(origin, archives=2, entries=2, make=make)
     await proxy.whole(origin.url("/feed"))
     url = origin.url("/feed")

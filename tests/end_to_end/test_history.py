@@ -31,7 +31,7 @@ async def test_an_archived_feed_comes_out_whole(proxy: Proxy, origin: Origin, ma
 
 
 async def test_each_document_is_asked_for_once_and_archives_never_again(proxy: Proxy, origin: Origin) -> None:
-    """R2, R13: what is stored costs no network."""
+    """R2, R13: stored documents cost no request."""
     publish_chain(origin, archives=4)
     url = origin.url("/feed")
     await proxy.whole(url)
@@ -55,7 +55,7 @@ async def test_complete_on_an_archive_document_means_nothing(proxy: Proxy, origi
 
 
 async def test_an_archive_leads_to_its_subscription_document(proxy: Proxy, origin: Origin) -> None:
-    """R3; draft-05, 6.1: `current` is dereferenced and remembered."""
+    """R3; draft-05, 6.1: the proxy fetches and remembers `current`."""
     expected = publish_chain(origin, archives=3)
 
     reply = await proxy.whole(origin.url("/archive/2"))
@@ -95,7 +95,7 @@ async def test_an_archive_without_a_way_back_goes_forward_and_is_never_complete(
 
 
 async def test_a_feed_that_offers_nothing_is_remembered(proxy: Proxy, origin: Origin) -> None:
-    """R7: the union of what was seen."""
+    """R7: the union of all documents seen."""
     url = origin.url("/feed")
     origin.publish("/feed", atom(an_item("b", 2), an_item("a", 1)))
     reply = await proxy.whole(url)
@@ -136,8 +136,8 @@ async def test_the_head_says_what_the_document_is(proxy: Proxy, origin: Origin) 
 
 
 async def test_a_missing_archive_makes_it_partial_and_is_told(proxy: Proxy, origin: Origin) -> None:
-    """R2, R16; docs/faults.md row 54: everything reachable is served, no fh:complete, URL and reason are
-    shown."""
+    """R2, R16; docs/faults.md row 54: every reachable entry without fh:complete, with URL and reason of the
+    gap."""
     publish_chain(origin, archives=4)
     origin.remove("/archive/2")
     url = origin.url("/feed")
@@ -154,7 +154,7 @@ async def test_a_missing_archive_makes_it_partial_and_is_told(proxy: Proxy, orig
 
 
 async def test_a_feed_that_heals_is_complete_and_loses_its_warning(proxy: Proxy, origin: Origin) -> None:
-    """R14, R16: a missing document is tried again when its time has come, at once on /refresh."""
+    """R14, R16: at its time, and at once on /refresh."""
     expected = publish_chain(origin, archives=4)
     origin.remove("/archive/2")
     url = origin.url("/feed")
@@ -178,7 +178,7 @@ async def test_a_feed_that_heals_is_complete_and_loses_its_warning(proxy: Proxy,
 async def test_who_was_warned_is_told_for_a_fortnight_that_the_feed_has_healed(
     proxy: Proxy, origin: Origin
 ) -> None:
-    """R16: readers keep the warning; the same id with a later date takes it back, in every view."""
+    """R16: the warning's id with a later date, in every view."""
     expected = publish_chain(origin, archives=2)
     origin.remove("/archive/1")
     url = origin.url("/feed")
@@ -218,7 +218,7 @@ async def test_who_was_not_warned_is_told_nothing(proxy: Proxy, origin: Origin) 
 
 
 async def test_what_was_never_had_is_not_said_to_be_there(proxy: Proxy, origin: Origin) -> None:
-    """R16: a chain that no longer links what was missing has not healed."""
+    """R16: a chain that no longer links the missing document has not healed."""
     publish_chain(origin, archives=2)
     origin.remove("/archive/1")
     url = origin.url("/feed")
@@ -243,7 +243,7 @@ async def test_a_missing_document_is_tried_again_in_its_time(proxy: Proxy, origi
 
 
 async def test_the_gzip_answer_is_the_same_document(proxy: Proxy, origin: Origin) -> None:
-    """R20: the gzip answer decodes to the plain one, has its own ETag, and a true Content-Length."""
+    """R20: it decodes to the plain answer, has its own ETag, and a true Content-Length."""
     publish_chain(origin, archives=30, entries=5)
     url = origin.url("/feed")
     plain = await proxy.whole(url)

@@ -1,4 +1,4 @@
-"""Chains in which documents are missing: what a reader gets of what stands behind them (R34)."""
+"""Chains in which documents are missing: the entries behind them still reach readers (R34)."""
 
 from __future__ import annotations
 
@@ -16,12 +16,10 @@ HOUR = 3700.0
 
 
 def paths(origin: Origin) -> list[str]:
-    """What was asked for of archives, in that order."""
     return [each.target for each in origin.requests if each.target != "/feed"]
 
 
 def entries_of(archives: int, *missing: int) -> list[str]:
-    """The entries of `publish_chain`, without those of some archives."""
     gone = {f"e{number * 2 - n}" for number in missing for n in (0, 1)}
     names = [f"e{number}" for number in range((archives + 1) * 2, 0, -1)]
     return [name for name in names if name not in gone]
@@ -38,7 +36,7 @@ def missing(status: dict[str, Any]) -> list[str]:
 async def test_everything_behind_a_hole_is_served_and_the_hole_told(
     tmp_path: Path, origin: Origin, make: Any, status: int
 ) -> None:
-    """R34, R16: whatever the publisher answers for it; an archive names `current`, its channel or its id."""
+    """R34, R16: an archive names `current`, its channel or its id."""
     publish_chain(origin, archives=6, make=make)
     origin.fault("/archive/4", Status(status))
     url = origin.url("/feed")
@@ -52,7 +50,7 @@ async def test_everything_behind_a_hole_is_served_and_the_hole_told(
 
 
 async def test_status_tells_where_the_chain_goes_on(proxy: Proxy, origin: Origin) -> None:
-    """R16, R34: the hole at its place, and what was guessed behind it."""
+    """R16, R34: the hole at its place, and the guess behind it."""
     publish_chain(origin, archives=5)
     for path in ("/archive/4", "/archive/3"):
         origin.remove(path)
@@ -75,7 +73,7 @@ async def test_status_tells_where_the_chain_goes_on(proxy: Proxy, origin: Origin
 
 
 async def test_a_hole_is_retried_in_its_time_and_heals(proxy: Proxy, origin: Origin) -> None:
-    """R14, R20, R34: nothing is asked for before; then the document takes its place in the chain."""
+    """R14, R20, R34: no request before; then the document takes its place in the chain."""
     publish_chain(origin, archives=8)
     for path in ("/archive/6", "/archive/3"):
         origin.fault(path, Status(404))
@@ -118,7 +116,7 @@ async def test_dated_archives_are_counted_across_the_year(proxy: Proxy, origin: 
 
 @pytest.mark.fault("54a")
 async def test_an_oldest_archive_that_links_to_nothing_costs_little(tmp_path: Path, origin: Origin) -> None:
-    """R34: at most three requests more, when the missing one is tried and not at every refresh."""
+    """R34: at most three requests, not at every refresh."""
     publish_chain(origin, archives=12)
     for number in range(1, 8):
         origin.remove(f"/archive/{number}")
@@ -154,8 +152,7 @@ STRANGERS = {
 async def test_a_publisher_that_answers_everything_is_not_believed(
     tmp_path: Path, origin: Origin, body: bytes
 ) -> None:
-    """R34, R23, R17: three guesses at most, none joins, none is missing; nor at the retry, when what the walk
-    passes by comes from the store."""
+    """R34, R23, R17: three guesses at most; none joins or is missing, even at a retry from the store."""
     publish_chain(origin, archives=9)
     origin.remove("/archive/7")
     for number in range(7):
@@ -175,7 +172,7 @@ async def test_a_publisher_that_answers_everything_is_not_believed(
 
 
 async def test_next_archive_names_the_missing_one(proxy: Proxy, origin: Origin) -> None:
-    """R34: a document that bears no id is taken at that word."""
+    """R34: a document without an id is believed."""
     extra = '<link rel="alternate" href="http://site.test/"/>'
     nameless = atom(an_item("old", 1), archive=True, next_archive="/2", extra=extra, feed_id="")
     origin.publish("/feed", atom(an_item("new", 9), prev_archive="/3"))
@@ -187,7 +184,7 @@ async def test_next_archive_names_the_missing_one(proxy: Proxy, origin: Origin) 
 
 @pytest.mark.fault("51a")
 async def test_a_calendar_without_end_meets_the_limits(tmp_path: Path, origin: Origin) -> None:
-    """R18, R34: every second document missing, each other one with a new entry; the walk ends."""
+    """R18, R34: every second document is missing, each other one is new."""
     for number in range(0, 400, 2):
         held = an_item(f"a{number}", number)
         origin.publish(f"/{1000 - number}", atom(held, archive=True, prev_archive=f"/{999 - number}"))
@@ -202,7 +199,7 @@ async def test_a_calendar_without_end_meets_the_limits(tmp_path: Path, origin: O
 
 
 async def test_a_walk_that_is_cut_off_behind_a_hole_is_taken_up(tmp_path: Path, origin: Origin) -> None:
-    """R14, R34: what stands behind the hole is asked for once, though the proxy was stopped meanwhile."""
+    """R14, R34: documents behind the hole are fetched once, despite a restart."""
     publish_chain(origin, archives=6)
     origin.remove("/archive/5")
     url = origin.url("/feed")
@@ -222,7 +219,7 @@ async def test_a_walk_that_is_cut_off_behind_a_hole_is_taken_up(tmp_path: Path, 
 
 
 async def test_the_feed_is_not_stale_for_a_guess_that_fails(proxy: Proxy, origin: Origin) -> None:
-    """R34, R16: the publisher was there; what was guessed is nobody's fault."""
+    """R34, R16: the publisher answered, and a guess proves nothing."""
     publish_chain(origin, archives=9)
     for number, status in ((7, 404), (6, 500), (5, 404), (4, 410)):
         origin.fault(f"/archive/{number}", Status(status))
@@ -233,7 +230,7 @@ async def test_the_feed_is_not_stale_for_a_guess_that_fails(proxy: Proxy, origin
 
 
 async def test_holes_take_nothing_away(proxy: Proxy, origin: Origin) -> None:
-    """R15, R14, R34: neither one in front of what is stored nor, under full=1, one in its middle."""
+    """R15, R14, R34: neither a hole in front of stored documents nor, under full=1, one in their middle."""
     stored = publish_chain(origin, archives=6)
     url = origin.url("/feed")
     await proxy.whole(url)
@@ -253,7 +250,6 @@ async def test_holes_take_nothing_away(proxy: Proxy, origin: Origin) -> None:
 
 
 def broken(body: bytes) -> bytes:
-    """A document that breaks off in its last entry."""
     return body[: body.rindex(b"<content>")]
 
 
@@ -261,7 +257,7 @@ def broken(body: bytes) -> bytes:
 async def test_what_came_whole_is_not_missing_while_another_is(
     tmp_path: Path, origin: Origin, way: str
 ) -> None:
-    """R14, R16, R23: an archive that was cut off, or of another format, is there once it comes whole."""
+    """R14, R16, R23: an archive cut off before, or of another format."""
     publish_chain(origin, archives=4)
     whole = atom(an_item("e6", 6), an_item("e5", 5), archive=True, prev_archive="/archive/2", current="/feed")
     other = rss(an_item("e6", 6), an_item("e5", 5), archive=True, prev_archive="/archive/2", current="/feed")
@@ -281,7 +277,7 @@ async def test_what_came_whole_is_not_missing_while_another_is(
 
 
 async def test_what_nothing_links_any_more_is_not_missing(proxy: Proxy, origin: Origin) -> None:
-    """R14, R16: an archive that was cut off and is replaced by another one, while an older one is missing."""
+    """R14, R16: an archive was cut off and replaced, while an older one is missing."""
     publish_chain(origin, archives=4)
     cut = atom(an_item("e6", 6), an_item("e5", 5), archive=True, prev_archive="/archive/2", current="/feed")
     origin.publish("/archive/3", broken(cut))
@@ -297,7 +293,6 @@ async def test_what_nothing_links_any_more_is_not_missing(proxy: Proxy, origin: 
 
 
 async def _asked(proxy: Proxy, url: str) -> dict[str, Any]:
-    """What is told of a feed once nothing is under way."""
     await proxy.whole(url)
     await proxy.settled()
     await proxy.whole(url)

@@ -20,10 +20,10 @@ from tests.sqlite_faults import rows
 from wholefeed.core.model import ATOM_NS, DC_NS, RDF_NS, RSS_10_NS
 
 STORED = Path(__file__).parents[1] / "data" / "stored" / "schema-5.db.gz"
-"""What the last version with the earlier rule stored of the story's stages, for each format."""
+"""Stages of the story, by format, as stored under the earlier rule."""
 
 STAYS = {"json": {"a", "g"}}
-"""What stays in a format beside `AFTERWARDS`."""
+"""Items that stay beside `AFTERWARDS`, by format."""
 
 DAY = 86_400
 READ_BY = """
@@ -63,8 +63,8 @@ async def test_every_item_of_the_story_is_there_once(name: str, proxy: Proxy, or
 async def test_what_an_earlier_version_stored_is_read_again(
     name: str, tmp_path: Path, origin: Origin
 ) -> None:
-    """R9: items split, settled ones stay away, deleted ones too, nothing is doubled and no archive is asked
-    for. The earlier version had not kept `d`: it took it for `e`."""
+    """R9: items split, settled and deleted ones stay away, nothing is doubled or fetched. The earlier version
+    took `d` for `e`."""
     database = tmp_path / "wholefeed.db"
     database.write_bytes(gzip.decompress(STORED.read_bytes()))
     with closing(sqlite3.connect(database)) as db:
@@ -93,8 +93,7 @@ async def test_what_an_earlier_version_stored_is_read_again(
 async def test_episodes_that_all_link_to_the_show_are_all_there(
     make: Make, proxy: Proxy, origin: Origin
 ) -> None:
-    """R9: one an archive, of one title or not; the link is not the channel's own, so only the enclosures tell
-    that they are not one."""
+    """R9: one an archive; the link is not the channel's own, so only the enclosures differ."""
     page = "http://site.test/show"
     expected = publish_archives(
         origin, make, *([Nameless("episode", page, f"http://site.test/{n}.mp3")] for n in range(15))
@@ -107,7 +106,7 @@ async def test_episodes_that_all_link_to_the_show_are_all_there(
 async def test_pages_of_one_link_are_all_there_in_whatever_order_they_come(
     late: int, proxy: Proxy, origin: Origin
 ) -> None:
-    """R6, R9, R17: pages that were fetched ahead of a slow one tell nothing apart before others have come."""
+    """R6, R9, R17: pages fetched ahead of a slow one distinguish nothing before others have come."""
     last = 9
     titles_of = {n: f"e{n}" for n in range(1, last + 1)}
     for n, title in titles_of.items():
@@ -135,7 +134,7 @@ async def test_pages_of_one_link_are_all_there_in_whatever_order_they_come(
 async def test_an_item_that_links_to_the_id_of_another_is_not_that_one(
     name: str, proxy: Proxy, origin: Origin
 ) -> None:
-    """R9: both stand in one document; one that has lost its id is the same as before."""
+    """R9: an item that lost its id is the same as before."""
     make, url = MAKES[name], origin.url("/feed")
     kind = "application/feed+json" if name == "json" else "application/xml"
     own = Nameless("own", "http://site.test/own", id="http://site.test/own")
@@ -167,8 +166,8 @@ async def test_items_that_only_their_media_tell_apart_are_all_there(proxy: Proxy
 async def test_items_that_only_their_author_tells_apart_are_all_there(
     root: str, written: str, proxy: Proxy, origin: Origin
 ) -> None:
-    """R9: daily columns of one title and one link, remembered and come back; the author's name, however it is
-    broken into lines, is the same."""
+    """R9: daily columns of one title and one link, remembered and come back, for any line breaks in the
+    name."""
     url = origin.url("/feed")
     inside = "<atom:name>{}</atom:name>" if written == "atom:author" else "{}"
     columns = [
@@ -191,8 +190,7 @@ async def test_items_that_only_their_author_tells_apart_are_all_there(
 
 
 async def test_an_item_beside_another_of_its_link_is_still_itself(proxy: Proxy, origin: Origin) -> None:
-    """R9: an item that stands alone in one document and beside another of its link in the next stood
-    twice."""
+    """R9: it stands alone in one document, and beside another of its link in the next."""
     one, two = Nameless("one", "http://site.test/x"), Nameless("two", "http://site.test/x")
     url = origin.url("/feed")
     origin.publish("/feed", rss(one))
@@ -208,7 +206,7 @@ async def test_an_item_beside_another_of_its_link_is_still_itself(proxy: Proxy, 
 async def test_an_item_that_is_edited_stays_one_as_long_as_its_link_is_its_own(
     proxy: Proxy, origin: Origin
 ) -> None:
-    """R9, R10: the link identifies it, whatever its title becomes."""
+    """R9, R10: the link identifies it under any title."""
     url = origin.url("/feed")
     origin.publish("/feed", rss(Nameless("before", "http://site.test/x")))
     await proxy.whole(url)
@@ -217,7 +215,7 @@ async def test_an_item_that_is_edited_stays_one_as_long_as_its_link_is_its_own(
 
 
 async def test_a_link_that_becomes_the_channels_own_identifies_nothing(proxy: Proxy, origin: Origin) -> None:
-    """R9: for good, also where the channel links elsewhere again."""
+    """R9: for good, even if the channel links elsewhere again."""
     url = origin.url("/feed")
     origin.publish("/feed", rss(Nameless("one"), link="http://site.test/elsewhere"))
     await proxy.whole(url)
@@ -228,7 +226,7 @@ async def test_a_link_that_becomes_the_channels_own_identifies_nothing(proxy: Pr
 
 
 async def test_unlike_entries_of_one_id_are_told_of(proxy: Proxy, origin: Origin) -> None:
-    """R9: one of them is shown; `/status` says how many bear the id of another."""
+    """R9: one of them is shown; `/status` counts the entries with the id of another."""
     items = [Nameless(title, id="urn:same") for title in ("one", "two", "two", "three")]
     origin.publish("/feed", rss(*items))
     url = origin.url("/feed")
@@ -252,7 +250,7 @@ async def test_unlike_entries_of_one_id_are_told_of(proxy: Proxy, origin: Origin
 async def test_unlike_items_that_nothing_tells_apart_are_told_of(
     proxy: Proxy, origin: Origin, rest: tuple[str, str], told: list[str]
 ) -> None:
-    """R9: what is in none of their keys makes two items no other ones, but not alike either."""
+    """R9: content outside the keys does not separate two items, but makes them unlike."""
     body = rss(Nameless("one"), Nameless("one"))
     for each in rest:
         body = body.replace(b"</link></item>", f"</link>{each}</item>".encode(), 1)
@@ -263,7 +261,7 @@ async def test_unlike_items_that_nothing_tells_apart_are_told_of(
 
 
 async def test_versions_of_one_entry_are_none_to_be_told_of(proxy: Proxy, origin: Origin) -> None:
-    """RFC 4287, 4.1.1: entries of one id and different update instants are one entry's versions."""
+    """RFC 4287, 4.1.1: entries of one id and different update instants are versions of one entry."""
     origin.publish("/feed", atom_feed(an_item("a", 2, "new"), an_item("a", 1, "old")))
     url = origin.url("/feed")
     await proxy.whole(url)
@@ -271,7 +269,7 @@ async def test_versions_of_one_entry_are_none_to_be_told_of(proxy: Proxy, origin
 
 
 async def test_a_settled_item_takes_no_later_one_of_its_link_with_it(proxy: Proxy, origin: Origin) -> None:
-    """R8, R9: the archive that held it has dropped it; another one of its link was never archived."""
+    """R8, R9: its archive has dropped it; another item of its link was never archived."""
     page, url = "http://site.test/show", origin.url("/feed")
     first, second = (Nameless(title, page, f"http://site.test/{title}.mp3") for title in ("one", "two"))
     other, last = Nameless("other", "http://site.test/other"), Nameless("last", "http://site.test/last")
@@ -291,8 +289,7 @@ async def test_a_settled_item_takes_no_later_one_of_its_link_with_it(proxy: Prox
 async def test_an_id_that_all_items_have_identifies_none(
     name: str, proxy: Proxy, origin: Origin, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """R7, R9: each item is there once, in the feed and when it has left it, also if a newer parser reads what
-    is remembered again."""
+    """R7, R9: each item is there once, also after it left and after a newer parser."""
     items = [Nameless(f"title {n}", f"http://site.test/{n}", id="N/A") for n in range(40)]
     url = origin.url("/feed")
     for start in range(36, -1, -3):

@@ -1,4 +1,4 @@
-"""What people have kept of a feed, put into it (I1)."""
+"""Documents that people kept, imported into a feed (I1)."""
 
 from __future__ import annotations
 
@@ -25,13 +25,11 @@ in_all_formats = pytest.mark.parametrize("make", MAKERS.values(), ids=MAKERS.key
 
 
 async def imported(proxy: Proxy, url: str, body: bytes, **options: Any) -> Reply:
-    """POST a document; `headers` go with it."""
     headers = options.pop("headers", {})
     return await proxy.ask("POST", "/import", params={"url": url, **options}, data=body, headers=headers)
 
 
 async def taken(proxy: Proxy, url: str, body: bytes, **options: Any) -> dict[str, Any]:
-    """POST a document that is taken, or known; return what is said of it."""
     reply = await imported(proxy, url, body, **options)
     assert reply.status == 200, reply.body
     await proxy.settled()
@@ -40,7 +38,6 @@ async def taken(proxy: Proxy, url: str, body: bytes, **options: Any) -> dict[str
 
 
 def names(reply: Reply) -> list[str]:
-    """The entry ids of an answer in any format."""
     if reply.headers["Content-Type"].startswith("application/feed+json"):
         return [each["id"].removeprefix("urn:") for each in json.loads(reply.body)["items"]]
     return own_ids(reply.body)
@@ -50,14 +47,14 @@ async def imports_of(proxy: Proxy, url: str) -> list[dict[str, Any]]:
     return [each for each in (await proxy.status(url))["chain"] if each["import"] is not None]
 
 
-# What it brings
+# Entries of an import
 
 
 @in_all_formats
 async def test_what_was_kept_is_served_behind_what_the_publisher_has(
     proxy: Proxy, origin: Origin, make: Make
 ) -> None:
-    """I1, R20: newest first; the state is what it was, and who imported what shows."""
+    """I1, R20: newest first; the state is unchanged, and the answer shows who imported."""
     url = origin.url("/feed")
     origin.publish("/feed", make(an_item("e6", 60), an_item("e5", 50)))
     before = await proxy.whole(url)
@@ -80,7 +77,7 @@ async def test_what_was_kept_is_served_behind_what_the_publisher_has(
 async def test_the_publisher_s_own_entry_wins_whatever_the_dates(
     proxy: Proxy, origin: Origin, make: Make
 ) -> None:
-    """I1, R10: one that was kept is anybody's, however new and full it says that it is."""
+    """I1, R10: anybody can make an import."""
     url = origin.url("/feed")
     origin.publish("/feed", make(an_item("a", 1, "own"), an_item("b", 0, "own")))
     await proxy.whole(url)
@@ -93,13 +90,13 @@ async def test_the_publisher_s_own_entry_wins_whatever_the_dates(
     origin.publish("/feed", make(an_item("d", 5, "own"), an_item("c", 2, "own")))
     reply = await proxy.refreshed(url)
     assert sorted(names(reply)) == ["a", "b", "c", "d"]
-    assert b"kept" not in reply.body  # and what has left is remembered, and still its publisher's
+    assert b"kept" not in reply.body  # a departed entry is remembered, and still its publisher's
 
 
 async def test_an_entry_of_two_that_were_kept_is_the_one_that_r10_prefers(
     proxy: Proxy, origin: Origin
 ) -> None:
-    """I1, R10: among themselves they are judged as all copies are."""
+    """I1, R10: the same rule as for all copies."""
     url = origin.url("/feed")
     origin.publish("/feed", atom(an_item("z", 90)))
     await proxy.whole(url)
@@ -110,7 +107,7 @@ async def test_an_entry_of_two_that_were_kept_is_the_one_that_r10_prefers(
 
 @on_both
 async def test_what_was_kept_outlives_refreshes_and_is_found_again(proxy: Proxy, origin: Origin) -> None:
-    """I1: a refresh, a full one, and 90 days in a feed that is complete take nothing of it away."""
+    """I1: despite a refresh, a full one, and 90 days in a complete feed."""
     url = origin.url("/feed")
     origin.publish("/feed", atom(an_item("b", 9)))
     await proxy.whole(url)
@@ -129,7 +126,7 @@ async def test_what_was_kept_outlives_refreshes_and_is_found_again(proxy: Proxy,
 async def test_what_was_kept_is_there_after_a_restart(
     start: StartProxy, origin: Origin, tmp_path: Any
 ) -> None:
-    """I1: it stands in the database."""
+    """I1: from the database."""
     url, place = origin.url("/feed"), {"path": str(tmp_path / "one.db")}
     origin.publish("/feed", atom(an_item("b", 9)))
     first = await start(store=place)
@@ -140,14 +137,14 @@ async def test_what_was_kept_is_there_after_a_restart(
     assert own_ids((await again.get(url)).body) == ["b", "a"]
 
 
-# What a feed is with it
+# State of a feed with an import
 
 
 @pytest.mark.parametrize("is_chain", [True, False], ids=["a chain", "one document"])
 async def test_in_a_complete_feed_it_is_kept_and_not_served(
     proxy: Proxy, origin: Origin, is_chain: bool
 ) -> None:
-    """I1, R1, R2, R21: else fh:complete would lie; it is served when the feed is complete no more."""
+    """I1, R1, R2, R21: otherwise fh:complete would be false; it is served once the feed is not complete."""
     url = origin.url("/feed")
     if is_chain:
         expected = publish_chain(origin, archives=1)
@@ -180,7 +177,7 @@ async def test_in_a_complete_feed_it_is_kept_and_not_served(
 
 
 async def test_it_makes_no_partial_feed_whole(proxy: Proxy, origin: Origin) -> None:
-    """I1: what is missing stays so, and is told, though what was kept may be it."""
+    """I1: missing documents stay so, though it may be one."""
     publish_chain(origin, archives=2)
     url, gone = origin.url("/feed"), origin.url("/archive/1")
     origin.fault("/archive/1", Status(404))
@@ -200,7 +197,7 @@ async def test_it_makes_no_partial_feed_whole(proxy: Proxy, origin: Origin) -> N
 
 
 async def test_a_paged_feed_is_read_on_to_what_it_lacks(proxy: Proxy, origin: Origin) -> None:
-    """I1, R6: news that somebody had kept before is news, and leads to the pages behind it."""
+    """I1, R6: an entry known only from an import is still news, and leads to the pages behind it."""
     url = origin.url("/feed")
     origin.publish("/feed", atom(an_item("a", 1), next="/2"))
     origin.publish("/2", atom(an_item("b", 0)))
@@ -218,7 +215,7 @@ async def test_a_paged_feed_is_read_on_to_what_it_lacks(proxy: Proxy, origin: Or
 async def test_imports_stand_by_their_time_behind_pages_that_come_and_go(
     proxy: Proxy, origin: Origin
 ) -> None:
-    """I1, R20: an older one behind a newer one, whichever came first and whatever was walked between."""
+    """I1, R20: in any order of imports and walks."""
     url = origin.url("/feed")
     origin.publish("/feed", atom(an_item("e", 9), next="/2"))
     origin.publish("/2", atom(an_item("d", 8)))
@@ -237,7 +234,7 @@ async def test_imports_stand_by_their_time_behind_pages_that_come_and_go(
 
 
 async def test_it_buries_settles_and_claims_nothing(proxy: Proxy, origin: Origin) -> None:
-    """I1, R8, R15, R19: neither its tombstones nor its flags and links count."""
+    """I1, R8, R15, R19: its tombstones, flags and links do not count."""
     url = origin.url("/feed")
     at = 'xmlns:at="http://purl.org/atompub/tombstones/1.0"'
     grave = f'<at:deleted-entry {at} ref="urn:b" when="2030-01-01T00:00:00Z"/>'
@@ -254,7 +251,7 @@ async def test_it_buries_settles_and_claims_nothing(proxy: Proxy, origin: Origin
 
 
 async def test_what_its_publisher_has_deleted_stays_deleted(proxy: Proxy, origin: Origin) -> None:
-    """I1, R19: whoever imports it is not its publisher."""
+    """I1, R19: an import is not from the publisher."""
     url = origin.url("/feed")
     at = 'xmlns:at="http://purl.org/atompub/tombstones/1.0"'
     grave = f'<at:deleted-entry {at} ref="urn:b" when="{stamp(50)}"/>'
@@ -265,7 +262,7 @@ async def test_what_its_publisher_has_deleted_stays_deleted(proxy: Proxy, origin
 
 
 async def test_what_its_publisher_has_taken_out_is_there_again(proxy: Proxy, origin: Origin) -> None:
-    """I1, R8: whoever has kept it wants it; its publisher did not say that it was deleted."""
+    """I1, R8: its publisher did not declare it deleted."""
     url = origin.url("/feed")
     publish_chain(origin, archives=2)
     await proxy.whole(url)
@@ -292,7 +289,7 @@ async def test_a_feed_that_changes_its_format_has_it_again_with_that(proxy: Prox
 
 
 async def test_a_replay_has_it_too(proxy: Proxy, origin: Origin) -> None:
-    """I1, P1: an entry that is imported has its line, and its slot."""
+    """I1, P1: an imported entry has its line, and its slot."""
     url = origin.url("/feed")
     origin.publish("/feed", atom(an_item("b", 9)))
     await proxy.whole(url)
@@ -307,7 +304,7 @@ async def test_a_replay_has_it_too(proxy: Proxy, origin: Origin) -> None:
 
 
 async def test_what_does_not_belong_is_refused_and_leaves_nothing(proxy: Proxy, origin: Origin) -> None:
-    """I1: another id and no entry in common; whoever knows better insists."""
+    """I1: another id and no entry in common; a person can insist."""
     url = origin.url("/feed")
     origin.publish("/feed", atom(an_item("b", 2)))
     await proxy.whole(url)
@@ -332,7 +329,7 @@ async def test_an_entry_in_common_is_enough(proxy: Proxy, origin: Origin) -> Non
 
 
 async def test_a_host_counts_where_nothing_else_is_named(proxy: Proxy, origin: Origin) -> None:
-    """I1: of a JSON Feed without home_page_url, by its feed_url; not where one of the two names a site."""
+    """I1: for a JSON Feed without home_page_url, the host of feed_url; never against a named site."""
     url = origin.url("/feed")
     origin.publish("/feed", json_feed(an_item("b", 2)))
     await proxy.whole(url)
@@ -347,7 +344,7 @@ async def test_a_host_counts_where_nothing_else_is_named(proxy: Proxy, origin: O
 
 @pytest.mark.parametrize("force", ["0", "1"])
 async def test_another_format_is_refused_whoever_insists(proxy: Proxy, origin: Origin, force: str) -> None:
-    """I1, R23: it could not be served."""
+    """I1, R23: the feed could not serve it."""
     url = origin.url("/feed")
     origin.publish("/feed", atom(an_item("b", 2)))
     await proxy.whole(url)
@@ -367,7 +364,7 @@ async def test_another_format_is_refused_whoever_insists(proxy: Proxy, origin: O
     ids=["empty", "html", "zip", "broken"],
 )
 async def test_what_is_no_feed_is_refused(proxy: Proxy, origin: Origin, body: bytes, slug: str) -> None:
-    """I1: with its reason; the feed is as it was."""
+    """I1: with the reason; the feed does not change."""
     url = origin.url("/feed")
     origin.publish("/feed", atom(an_item("b", 2)))
     await proxy.whole(url)
@@ -377,7 +374,7 @@ async def test_what_is_no_feed_is_refused(proxy: Proxy, origin: Origin, body: by
 
 
 async def test_what_was_there_is_told_and_no_error(proxy: Proxy, origin: Origin) -> None:
-    """I1: the same document, or one that has nothing new."""
+    """I1: the same document, or one without new entries."""
     url = origin.url("/feed")
     origin.publish("/feed", atom(an_item("b", 2)))
     await proxy.whole(url)
@@ -391,7 +388,7 @@ async def test_what_was_there_is_told_and_no_error(proxy: Proxy, origin: Origin)
 
 
 async def test_what_a_complete_feed_keeps_is_there_too(proxy: Proxy, origin: Origin) -> None:
-    """I1: an entry that is kept and not served brings nothing new another time."""
+    """I1: a stored entry that is not served brings nothing new when imported again."""
     url = origin.url("/feed")
     origin.publish("/feed", atom(an_item("b", 2), complete=True))
     await proxy.whole(url)
@@ -400,7 +397,7 @@ async def test_what_a_complete_feed_keeps_is_there_too(proxy: Proxy, origin: Ori
 
 
 async def test_a_document_that_broke_off_gives_its_whole_entries(proxy: Proxy, origin: Origin) -> None:
-    """I1, docs/faults.md row 49: there is no more of it to be had."""
+    """I1, docs/faults.md row 49: there is no fuller document."""
     url = origin.url("/feed")
     origin.publish("/feed", atom(an_item("b", 2)))
     await proxy.whole(url)
@@ -411,7 +408,7 @@ async def test_a_document_that_broke_off_gives_its_whole_entries(proxy: Proxy, o
 
 
 async def test_an_unknown_feed_is_fetched_first(proxy: Proxy, origin: Origin) -> None:
-    """I1: as if a reader had asked for it; where it cannot be had that is the answer."""
+    """I1: like a reader's request; if the fetch fails, the answer is that failure."""
     url = origin.url("/feed")
     origin.publish("/feed", atom(an_item("b", 2)))
     assert (await taken(proxy, url, atom(an_item("a", 1))))["outcome"] == "taken"
@@ -426,7 +423,7 @@ async def test_an_unknown_feed_is_fetched_first(proxy: Proxy, origin: Origin) ->
 async def test_its_time_is_what_is_said_else_its_newest_date_else_the_file_s(
     proxy: Proxy, origin: Origin
 ) -> None:
-    """I1: what lies in the future is no date of a document that was kept."""
+    """I1: a date in the future does not count."""
     url = origin.url("/feed")
     origin.publish("/feed", rss(an_item("z", 9)))
     await proxy.whole(url)
@@ -448,7 +445,7 @@ async def test_its_time_is_what_is_said_else_its_newest_date_else_the_file_s(
 
 @on_both
 async def test_what_was_imported_can_be_taken_back(proxy: Proxy, origin: Origin) -> None:
-    """I1: by its name, or by its URL; the rest stays, and what else had been kept of an entry serves."""
+    """I1: by its name or URL; other imports stay, and their copies of an entry serve."""
     url = origin.url("/feed")
     origin.publish("/feed", atom(an_item("d", 9)))
     await proxy.whole(url)
@@ -468,7 +465,7 @@ async def test_what_was_imported_can_be_taken_back(proxy: Proxy, origin: Origin)
 
 
 async def test_what_a_complete_feed_keeps_can_be_taken_back(proxy: Proxy, origin: Origin) -> None:
-    """I1: it is gone also when the feed is complete no more."""
+    """I1: it does not return when the feed is no longer complete."""
     url = origin.url("/feed")
     origin.publish("/feed", atom(an_item("b", 2), complete=True))
     await proxy.whole(url)
@@ -490,7 +487,7 @@ async def test_a_feed_that_is_forgotten_takes_it_along(proxy: Proxy, origin: Ori
 
 
 async def test_it_may_come_coded(proxy: Proxy, origin: Origin) -> None:
-    """I1: as a body of /opml may."""
+    """I1: in the codings that /opml accepts."""
     url = origin.url("/feed")
     origin.publish("/feed", atom(an_item("b", 2)))
     await proxy.whole(url)
@@ -500,7 +497,7 @@ async def test_it_may_come_coded(proxy: Proxy, origin: Origin) -> None:
 
 
 async def test_a_collected_feed_stays_one(proxy: Proxy, origin: Origin) -> None:
-    """I1, R20, R31: what was kept stands by its dates among the pages, and the publisher is not asked."""
+    """I1, R20, R31: with imports among its pages, without requests."""
     publisher = Discourse(origin, 30)
     url = publisher.feed_url()
     before = await proxy.whole(url)
@@ -519,7 +516,7 @@ async def test_a_collected_feed_stays_one(proxy: Proxy, origin: Origin) -> None:
 async def test_who_comes_while_the_feed_is_refreshed_is_told_to_come_again(
     start: StartProxy, origin: Origin
 ) -> None:
-    """I1: documents are put in the feed's own turn; what was sent is not taken, and may be sent again."""
+    """I1: imports wait for the feed's turn."""
     proxy = await start(limits={"respond_within_seconds": 0.3})
     url, gate = origin.url("/feed"), Gate()
     origin.publish("/feed", atom(an_item("b", 2)))
@@ -536,7 +533,7 @@ async def test_who_comes_while_the_feed_is_refreshed_is_told_to_come_again(
 
 
 async def test_a_publisher_that_is_gone_hinders_nobody(proxy: Proxy, origin: Origin) -> None:
-    """I1: the feed is served as it was stored, and with what somebody has kept."""
+    """I1: the feed is served from the store, with imported entries."""
     url = origin.url("/feed")
     origin.publish("/feed", atom(an_item("b", 2)))
     await proxy.whole(url)
@@ -549,7 +546,7 @@ async def test_a_publisher_that_is_gone_hinders_nobody(proxy: Proxy, origin: Ori
 
 
 async def test_people_are_told_of_it(proxy: Proxy, origin: Origin) -> None:
-    """I1: the page of the feed says in words what was imported."""
+    """I1: the page of the feed describes the import in words."""
     url = origin.url("/feed")
     origin.publish("/feed", atom(an_item("b", 2)))
     await proxy.whole(url)
@@ -567,7 +564,7 @@ async def test_people_are_told_of_it(proxy: Proxy, origin: Origin) -> None:
 async def test_what_makes_a_feed_too_large_is_refused(
     start: StartProxy, origin: Origin, limits: dict[str, int]
 ) -> None:
-    """I1, R18: what is put into a feed counts as what is fetched of it does; nothing is stored of it."""
+    """I1, R18: imports count like fetched documents; nothing of it is stored."""
     proxy = await start(limits=limits)
     url = origin.url("/feed")
     origin.publish("/feed", atom(an_item("d", 4), an_item("c", 3)))
@@ -579,7 +576,7 @@ async def test_what_makes_a_feed_too_large_is_refused(
 
 
 async def test_no_more_is_read_at_once_than_there_is_room_for(proxy: Proxy, origin: Origin) -> None:
-    """I1: who comes when all of it is taken is told to come again, and holds nothing afterwards."""
+    """I1: with Retry-After, and nothing stays in memory."""
     url, room = origin.url("/feed"), proxy.app[UPLOADS]
     origin.publish("/feed", atom(an_item("b", 2)))
     await proxy.whole(url)

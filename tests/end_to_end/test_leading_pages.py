@@ -1,4 +1,4 @@
-"""Pages in place of feeds: those that refresh to one, and those that announce several (rows 154 and 155)."""
+"""Pages in place of feeds: refreshes to a feed, and announcements of several (rows 154 and 155)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.running import Proxy
 
 @pytest.mark.fault("154")
 async def test_a_page_that_refreshes_leads_to_the_feed(proxy: Proxy, origin: Origin) -> None:
-    """Row 154: as a temporary redirect does: the feed keeps the URL that was asked for."""
+    """Row 154: like a temporary redirect: the feed keeps the requested URL."""
     expected = publish_chain(origin, archives=2)
     origin.redirect_by_page("/old.xml", "/feed")
     reply = await proxy.whole(origin.url("/old.xml"))
@@ -30,8 +30,7 @@ async def test_a_page_that_refreshes_leads_to_the_feed(proxy: Proxy, origin: Ori
 async def test_a_known_feed_that_turns_into_such_a_page_goes_on(
     proxy: Proxy, origin: Origin, days: int
 ) -> None:
-    """Row 154: what was read before stays, news come from where the page leads, and nothing is moved for
-    good, however long the page stands there."""
+    """Row 154: known entries stay, news comes through the page, and nothing moves for good."""
     url = origin.url("/feed")
     origin.publish("/feed", rss(an_item("b", 2), an_item("a", 1)), etag='"1"')
     await proxy.whole(url)
@@ -68,7 +67,7 @@ async def test_documents_of_a_chain_may_have_moved_so(proxy: Proxy, origin: Orig
 
 @pytest.mark.fault("154")
 async def test_a_page_may_lead_to_one_that_announces_the_feed(proxy: Proxy, origin: Origin) -> None:
-    """Row 154: the root of a site in several languages leads to a page of one."""
+    """Row 154: the root of a multilingual site leads to a page of one language."""
     page = "<html><link rel=alternate type=application/atom+xml href=/en/feed></html>"
     origin.redirect_by_page("/", "/en/")
     origin.publish("/en/", page, content_type="text/html")
@@ -80,7 +79,6 @@ async def test_a_page_may_lead_to_one_that_announces_the_feed(proxy: Proxy, orig
 
 
 def announce(origin: Origin, *links: tuple[str, str]) -> None:
-    """Publish a page that announces feeds, each by its title and path."""
     found = "".join(
         f'<link rel="alternate" type="application/rss+xml" title="{title}" href="{path}">'
         for title, path in links
@@ -105,7 +103,7 @@ DEAD: dict[str, Answer] = {
 async def test_where_the_first_announced_feed_is_dead_the_next_serves(
     proxy: Proxy, origin: Origin, dead: str
 ) -> None:
-    """Row 155: not there, an error, no feed, or one without entries."""
+    """Row 155: missing, an error, no feed, or one without entries."""
     announce(origin, ("Diary", "/atom.xml"), ("Diary", "/feed/"))
     origin.answer("/atom.xml", DEAD[dead])
     origin.publish("/feed/", rss(an_item("a")))
@@ -119,7 +117,7 @@ async def test_where_the_first_announced_feed_is_dead_the_next_serves(
 async def test_posts_are_taken_before_comments(
     proxy: Proxy, origin: Origin, make: Callable[..., bytes]
 ) -> None:
-    """Row 155: whatever the order; the comments are not even asked for, also where nothing is posted yet."""
+    """Row 155: in any order; comments are not even fetched, though nothing is posted yet."""
     announce(origin, ("Diary \u00bb Comments Feed", "/comments/feed/"), ("Diary", "/feed/"))
     origin.publish("/comments/feed/", make(an_item("comment")))
     origin.publish("/feed/", make())
@@ -130,7 +128,7 @@ async def test_posts_are_taken_before_comments(
 
 @pytest.mark.fault("155")
 async def test_comments_serve_where_there_is_nothing_else(proxy: Proxy, origin: Origin) -> None:
-    """Row 155: a page that announces posts which are gone for good."""
+    """Row 155: a page announces posts that are gone for good."""
     announce(origin, ("Diary Comments", "/comments/feed/"), ("Diary", "/feed/"))
     origin.publish("/comments/feed/", rss(an_item("comment")))
     assert ids((await proxy.whole(origin.url("/site"))).body) == ["comment"]
@@ -141,7 +139,7 @@ async def test_comments_serve_where_there_is_nothing_else(proxy: Proxy, origin: 
 async def test_comments_take_no_place_of_posts_that_may_be_back(
     proxy: Proxy, origin: Origin, failure: Answer
 ) -> None:
-    """Row 155: what a page leads to is kept for good, so a moment's failure must not decide it."""
+    """Row 155: the choice is permanent; a short failure must not decide it."""
     announce(origin, ("Diary", "/feed/"), ("Diary Comments", "/comments/feed/"))
     origin.answer("/feed/", failure)
     origin.publish("/comments/feed/", rss(an_item("comment")))
@@ -162,7 +160,7 @@ async def test_few_of_many_announced_feeds_are_asked_for(proxy: Proxy, origin: O
 
 @pytest.mark.fault("155")
 async def test_a_person_chooses_among_all_of_them(proxy: Proxy, origin: Origin) -> None:
-    """Row 155: dead ones and comments too; none is asked for before."""
+    """Row 155: including dead ones and comments; none is fetched before."""
     announce(origin, ("Diary Comments", "/comments/feed/"), ("Diary", "/dead"), ("Diary", "/feed/"))
     reply = await proxy.ask(
         "GET",

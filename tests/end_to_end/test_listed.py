@@ -1,4 +1,4 @@
-"""A history that stands in its publisher's pages alone (H1, H5 to H8), as readers see it."""
+"""A history in its publisher's pages alone (H1, H5 to H8), as readers see it."""
 
 from __future__ import annotations
 
@@ -25,17 +25,14 @@ in_all_formats = pytest.mark.parametrize("family", ["rss", "atom", "rdf", "json"
 
 @pytest.fixture
 async def looking(start: StartProxy, store_url: str) -> Proxy:
-    """A proxy that looks at publishers' pages."""
     return await start(history=LISTS, store={"url": store_url})
 
 
 def links(reply: Reply) -> list[str]:
-    """The links of an answer's entries, from the top."""
     return [path for path, _, _ in entries(reply)]
 
 
 def entries(reply: Reply) -> list[tuple[str, str, str]]:
-    """Path of the link, title and day of each entry, as a reader gets them."""
     if reply.headers["Content-Type"].startswith("application/feed+json"):
         items = json.loads(reply.body)["items"]
         found = [(each["url"], each["title"], each["date_published"][:10]) for each in items]
@@ -62,7 +59,7 @@ async def listing_of(proxy: Proxy, url: str) -> dict[str, Any]:
 async def test_what_the_archive_page_lists_is_in_the_feed(
     looking: Proxy, origin: Origin, family: str
 ) -> None:
-    """H1, H5, H7: the first answer is what was seen; then all posts, with titles, dates and links."""
+    """H1, H5, H7: the first answer has the entries seen; then all posts, with titles, dates and links."""
     blog = ArchivePage(origin, posts=30, family=family)
     blog.publish()
     url = origin.url("/feed")
@@ -85,7 +82,7 @@ async def test_what_the_archive_page_lists_is_in_the_feed(
 async def test_a_refresh_of_a_listed_feed_asks_for_the_feed_alone(
     looking: Proxy, origin: Origin, family: str
 ) -> None:
-    """H8: and a new post stands in front; what left the feed is remembered whole."""
+    """H8: a new post stands in front; a post that left the feed is remembered whole."""
     blog = ArchivePage(origin, posts=30, family=family)
     blog.publish()
     url = origin.url("/feed")
@@ -120,8 +117,7 @@ async def test_pages_of_a_list_are_read_to_its_end(looking: Proxy, origin: Origi
 async def test_the_publisher_s_own_entry_wins(
     looking: Proxy, origin: Origin, posts: int, filler: str
 ) -> None:
-    """H6: an older post that comes back into the feed takes the place of the listed one, whole; also where
-    feed and list are read in another process."""
+    """H6: an older post back in the feed replaces the listed one, even across processes."""
     blog = ArchivePage(origin, posts=posts, filler=filler)
     blog.publish()
     url = origin.url("/feed")
@@ -140,7 +136,7 @@ async def test_the_publisher_s_own_entry_wins(
 
 @pytest.mark.parametrize("spelling", ["https", "slash", "index", "utm"])
 async def test_one_link_in_two_spellings_is_one_entry(looking: Proxy, origin: Origin, spelling: str) -> None:
-    """H6: index.html, a trailing slash, http and https, and parameters of advertisers make no difference."""
+    """H6: index.html, a trailing slash, http, parameters of advertisers."""
     blog = ArchivePage(origin, posts=20)
     blog.publish()
     spelled: Callable[[str], str] = {
@@ -163,7 +159,7 @@ async def test_one_link_in_two_spellings_is_one_entry(looking: Proxy, origin: Or
 async def test_a_listed_entry_that_is_imported_is_served_as_it_was_kept(
     looking: Proxy, origin: Origin
 ) -> None:
-    """H6, I1: what people have kept says more than a list."""
+    """H6, I1: an import says more than a list."""
     blog = ArchivePage(origin, posts=30, guid=lambda link: link)
     blog.publish()
     url = origin.url("/feed")
@@ -202,12 +198,12 @@ async def _asks_for_the_feed_alone(proxy: Proxy, origin: Origin, *, posts: int =
 
 
 async def test_a_feed_of_two_entries_is_left_alone(looking: Proxy, origin: Origin) -> None:
-    """H1: nothing tells which list is of it."""
+    """H1: two entries do not identify their list."""
     await _asks_for_the_feed_alone(looking, origin, posts=2)
 
 
 async def test_a_feed_with_a_history_of_its_own_is_left_alone(looking: Proxy, origin: Origin) -> None:
-    """H1: only where the feed links nothing."""
+    """H1: only if the feed links nothing."""
     ArchivePage(origin, posts=30, extra="<fh:complete/>").publish()
     reply = await looking.get(origin.url("/feed"))
     await asyncio.sleep(0.3)
@@ -215,7 +211,7 @@ async def test_a_feed_with_a_history_of_its_own_is_left_alone(looking: Proxy, or
 
 
 async def test_robots_txt_is_obeyed(looking: Proxy, origin: Origin) -> None:
-    """H1: what it forbids is not asked for, not within the month; /status says so."""
+    """H1: no request to forbidden paths, not within the month; /status says so."""
     ArchivePage(origin, posts=30).publish()
     rules = Document(body=b"User-agent: *\nDisallow: /\n", headers=(("Content-Type", "text/plain"),))
     origin.answer("/robots.txt", rules)
@@ -239,7 +235,7 @@ async def test_robots_txt_is_obeyed(looking: Proxy, origin: Origin) -> None:
 
 @pytest.mark.parametrize("status", [403, 429])
 async def test_a_publisher_that_refuses_is_left_in_peace(looking: Proxy, origin: Origin, status: int) -> None:
-    """H1, R32: nothing more is asked for a day, or an hour; what was found meanwhile is kept."""
+    """H1, R32: for a day, or an hour; entries stay."""
     blog = ArchivePage(origin, posts=40, per_page=10)
     blog.publish()
     origin.fault("/archive/page/3/", Status(status))
@@ -266,7 +262,7 @@ async def test_a_publisher_that_refuses_is_left_in_peace(looking: Proxy, origin:
 
 
 async def test_a_page_of_the_list_that_cannot_be_had_makes_it_partial(looking: Proxy, origin: Origin) -> None:
-    """H7, R14: with what was found; it is tried again in its time, and nothing else is."""
+    """H7, R14: only that page is tried again, at its time."""
     blog = ArchivePage(origin, posts=40, per_page=10)
     blog.publish()
     origin.fault("/archive/page/4/", Status(503))
@@ -291,7 +287,7 @@ async def test_a_page_of_the_list_that_cannot_be_had_makes_it_partial(looking: P
 
 
 async def test_pages_elsewhere_are_not_asked_for(looking: Proxy, origin: Origin) -> None:
-    """H1, R24: a redirect to another site is not followed."""
+    """H1, R24: the proxy does not follow a redirect to another site."""
     async with Origin("127.0.0.2") as other:
         blog = ArchivePage(origin, posts=30)
         blog.publish()
@@ -307,7 +303,7 @@ async def test_pages_elsewhere_are_not_asked_for(looking: Proxy, origin: Origin)
 
 
 async def test_it_is_looked_at_again_once_a_month(looking: Proxy, origin: Origin) -> None:
-    """H8: of a list whose top is known its first page alone; what was not known joins."""
+    """H8: for a list with a known top, its first page alone; unknown posts join."""
     blog = ArchivePage(origin, posts=40, per_page=10)
     blog.publish()
     url = origin.url("/feed")
@@ -323,7 +319,7 @@ async def test_it_is_looked_at_again_once_a_month(looking: Proxy, origin: Origin
 
 
 async def test_it_is_looked_at_again_when_something_slipped_by(looking: Proxy, origin: Origin) -> None:
-    """H8: more was published than the feed shows; the list has it, and the order is that of publication."""
+    """H8: more was published than the feed shows; the list has it, in order of publication."""
     blog = ArchivePage(origin, posts=30)
     blog.publish()
     url = origin.url("/feed")
@@ -341,7 +337,7 @@ async def test_it_is_looked_at_again_when_something_slipped_by(looking: Proxy, o
 
 
 async def test_what_leaves_the_list_stays(looking: Proxy, origin: Origin) -> None:
-    """R29: it was published once, and nobody says that it was withdrawn."""
+    """R29: it was published once, and nobody withdrew it."""
     blog = ArchivePage(origin, posts=30)
     blog.publish()
     url = origin.url("/feed")
@@ -356,11 +352,11 @@ async def test_what_leaves_the_list_stays(looking: Proxy, origin: Origin) -> Non
     assert links(await looking.get(url)) == before
 
 
-# What becomes of it
+# Restarts, changes of the feed, forgetting
 
 
 async def test_it_survives_a_restart(tmp_path: Path, origin: Origin) -> None:
-    """H7: and nothing is asked again."""
+    """H7: and nothing is fetched again."""
     blog = ArchivePage(origin, posts=30)
     blog.publish()
     url = origin.url("/feed")
@@ -378,7 +374,7 @@ async def test_it_survives_a_restart(tmp_path: Path, origin: Origin) -> None:
 
 
 async def test_in_a_complete_feed_lists_are_not_served(looking: Proxy, origin: Origin) -> None:
-    """H7, R1: its publisher says that it is all; when it says so no more they are there again."""
+    """H7, R1: until its publisher no longer calls it whole."""
     blog = ArchivePage(origin, posts=30)
     blog.publish()
     url = origin.url("/feed")
@@ -396,7 +392,7 @@ async def test_in_a_complete_feed_lists_are_not_served(looking: Proxy, origin: O
 
 
 async def test_a_feed_in_another_format_is_looked_at_anew(looking: Proxy, origin: Origin) -> None:
-    """R23, H7: what is listed is written in the feed's format."""
+    """R23, H7: listed entries are written in the feed's format."""
     blog = ArchivePage(origin, posts=30)
     blog.publish()
     url = origin.url("/feed")
@@ -410,7 +406,7 @@ async def test_a_feed_in_another_format_is_looked_at_anew(looking: Proxy, origin
 
 
 async def test_a_feed_that_is_forgotten_meanwhile_stays_so(looking: Proxy, origin: Origin) -> None:
-    """H1: what a look finds of it then is kept nowhere, and nobody is asked any more."""
+    """H1: the results of the look are dropped, and its requests end."""
     blog = ArchivePage(origin, posts=30)
     blog.publish()
     url = origin.url("/feed")
@@ -425,7 +421,7 @@ async def test_a_feed_that_is_forgotten_meanwhile_stays_so(looking: Proxy, origi
 
 
 async def test_two_replicas_ask_for_the_pages_once(tmp_path: Path, postgres_url: str, origin: Origin) -> None:
-    """H1: one looks for both, and both answer what it found."""
+    """H1: one looks for both, and both serve the result."""
     blog = ArchivePage(origin, posts=40, per_page=10)
     blog.publish()
     url = origin.url("/feed")
@@ -442,7 +438,7 @@ async def test_two_replicas_ask_for_the_pages_once(tmp_path: Path, postgres_url:
 
 
 async def test_entries_of_lists_are_replayed_too(looking: Proxy, origin: Origin) -> None:
-    """P1: a replay begins with the oldest post that is known."""
+    """P1: a replay begins with the oldest known post."""
     blog = ArchivePage(origin, posts=30)
     blog.publish()
     url = origin.url("/feed")

@@ -1,4 +1,4 @@
-"""What `Feed-Reconstruction` says of listed entries, and a feed without them: `listed=off` (H1, H7)."""
+"""Listed entries in `Feed-Reconstruction`, and a feed without them: `listed=off` (H1, H7)."""
 
 from __future__ import annotations
 
@@ -28,20 +28,19 @@ in_all_formats = pytest.mark.parametrize("family", ["rss", "atom", "rdf", "json"
 
 @pytest.fixture
 async def looking(start: StartProxy) -> Proxy:
-    """A proxy that looks at publishers' pages."""
     return await start(history=LISTS)
 
 
 @dataclass
 class Twins:
-    """Two proxies that see the same of a blog, of which one looks at its pages, and one does not."""
+    """Two proxies that see the same blog; one looks at its pages."""
 
     looks: Proxy
     other: Proxy
     url: str
 
     async def alike(self, **query: Any) -> tuple[Reply, Reply]:
-        """The answers of both, of which one leaves out what is listed; but for that parameter they agree."""
+        """Get both answers without listed entries; they agree but for that parameter."""
         replies = (
             await self.looks.get(self.url, listed="off", **query),
             await self.other.get(self.url, **query),
@@ -69,7 +68,7 @@ async def twins(tmp_path: Path, origin: Origin, store_url: str) -> AsyncIterator
 
 
 async def published(blog: ArchivePage, twins: Twins) -> list[Post]:
-    """Publish 30 posts, and 30 more of which half slips by; return those that the feed has shown."""
+    """Publish 30 posts, and 30 more, half of which slip by; return those that the feed showed."""
     blog.posts, blog.shown = 30, 15
     blog.publish()
     await twins.looks.get(twins.url)
@@ -90,7 +89,6 @@ def instant(at: float) -> str:
 
 
 def paths(reply: Reply) -> list[str]:
-    """Where the entries of an answer lead to, from the top; of RSS, RDF and JSON Feed."""
     if reply.body.startswith(b"{"):
         found = [item["url"] for item in json.loads(reply.body)["items"]]
     else:
@@ -102,7 +100,7 @@ def paths(reply: Reply) -> list[str]:
 
 
 async def test_the_header_says_how_many_entries_are_listed(looking: Proxy, origin: Origin) -> None:
-    """H7: and since when it is that all were seen; of a view and of a replay the whole feed's."""
+    """H7: and since when all were seen; a view and a replay give the whole feed's."""
     ArchivePage(origin, posts=30).publish()
     url = origin.url("/feed")
     first = await looking.get(url)
@@ -118,7 +116,7 @@ async def test_the_header_says_how_many_entries_are_listed(looking: Proxy, origi
 
 
 async def test_the_header_says_so_of_a_partial_and_of_a_loading_feed(looking: Proxy, origin: Origin) -> None:
-    """H7: whatever the state is."""
+    """H7: for every state."""
     blog = ArchivePage(origin, posts=40, per_page=10)
     blog.publish()
     origin.fault("/archive/page/4/", Status(503))
@@ -140,7 +138,7 @@ async def test_the_header_says_so_of_a_partial_and_of_a_loading_feed(looking: Pr
         assert paths(without) == [each.path for each in blog.newest_first[:5]]
 
 
-# What the feed itself has shown
+# Entries of the feed itself
 
 
 @on_both
@@ -175,7 +173,7 @@ async def test_without_listed_entries_a_feed_is_as_if_nobody_had_looked(
 async def test_long_entries_are_taken_out_of_their_segments(
     twins: Twins, origin: Origin, family: str
 ) -> None:
-    """H7: while they are sent, where they are too long to be sealed before."""
+    """H7: during sending, if they are too long to be sealed before."""
     own = await published(ArchivePage(origin, posts=30, family=family, filler=LONG), twins)
     reply, _ = await twins.alike()
     assert len(reply.body) > 30 * len(LONG)
@@ -224,7 +222,7 @@ async def test_it_has_every_form_of_an_answer(
 
 
 async def test_its_links_lead_to_itself(looking: Proxy, origin: Origin) -> None:
-    """R21: nothing of it is cut; what is cut of it leads to all of it, without what is listed."""
+    """R21: nothing of it is cut; a cut view leads to all of it, without listed entries."""
     ArchivePage(origin, posts=30, family="atom").publish()
     url = origin.url("/feed")
     await looking.get(url)
@@ -253,7 +251,7 @@ async def test_a_feed_without_listed_entries_is_answered_as_ever(looking: Proxy,
 
 
 async def test_what_does_not_stand_in_pages_alone_is_not_left_out(looking: Proxy, origin: Origin) -> None:
-    """H6, H7, I1: where all that is listed has been imported too, the state alone is another's."""
+    """H6, H7, I1: if every listed entry has been imported too, only the state differs."""
     blog = ArchivePage(origin, posts=8, guid=lambda link: link)
     blog.publish()
     url = origin.url("/feed")
@@ -285,11 +283,11 @@ async def test_lists_that_are_none_of_the_feed_are_not_counted(looking: Proxy, o
     assert reply.reconstruction.startswith("remembered;documents=1;entries=5;")
 
 
-# What is missing
+# Missing documents
 
 
 async def test_a_page_of_the_list_that_is_missing_is_none_of_it(looking: Proxy, origin: Origin) -> None:
-    """H7, R16: the feed without the list is whole, and whoever reads it is not told of what is missing."""
+    """H7, R16: the feed without the list is whole, and its readers get no warning."""
     blog = ArchivePage(origin, posts=40, per_page=10)
     blog.publish()
     origin.fault("/archive/page/4/", Status(503))
@@ -308,7 +306,7 @@ async def test_a_page_of_the_list_that_is_missing_is_none_of_it(looking: Proxy, 
 
 
 async def test_it_is_partial_for_other_reasons(looking: Proxy, origin: Origin) -> None:
-    """H7, row 49: where the feed itself breaks off it says so, and nothing of the list."""
+    """H7, row 49: the feed itself breaks off; the answer says so, and nothing of the list."""
     blog = ArchivePage(origin, posts=40, per_page=10)
     blog.publish()
     origin.fault("/archive/page/4/", Status(503))
@@ -358,7 +356,7 @@ async def test_on_is_what_holds_without_it(looking: Proxy, origin: Origin) -> No
 async def test_what_cannot_be_is_refused(
     proxy: Proxy, origin: Origin, query: dict[str, Any], expected: str
 ) -> None:
-    """P2, H1: a replay is of all entries, since each is released behind those before it."""
+    """P2, H1: a replay covers all entries, since each is released behind those before it."""
     reply = await proxy.get(origin.url("/feed"), **query)
     assert (reply.status, json.loads(reply.body)["detail"]) == (400, expected)
     assert origin.requests == []

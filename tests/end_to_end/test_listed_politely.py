@@ -1,4 +1,4 @@
-"""How publishers are asked for their pages (H1, H8): in their time, and where they let programs ask."""
+"""Requests for publishers' pages (H1, H8): at an interval, and only if robots.txt permits."""
 
 from __future__ import annotations
 
@@ -20,7 +20,6 @@ INTERVAL_SECONDS = 0.4
 
 @pytest.fixture
 async def looking(start: StartProxy) -> Proxy:
-    """A proxy that looks at publishers' pages."""
     return await start(history=LISTS)
 
 
@@ -38,7 +37,7 @@ def robots(text: str) -> Document:
 async def test_two_requests_are_never_closer_than_the_interval(
     start: StartProxy, origin: Origin, blog: ArchivePage
 ) -> None:
-    """H1: also those of redirects, and of the looks for two feeds of one site."""
+    """H1: including redirects, and looks for two feeds of one site."""
     proxy = await start(history={**LISTS, "list_interval_seconds": INTERVAL_SECONDS})
     feed = blog._feed(blog.newest_first[:5])  # noqa: SLF001 - as blog.publish makes it
     origin.publish("/feed2", feed, content_type="application/xml")
@@ -58,7 +57,7 @@ async def test_two_requests_are_never_closer_than_the_interval(
 async def test_a_site_that_takes_long_holds_up_no_other(
     looking: Proxy, origin: Origin, blog: ArchivePage
 ) -> None:
-    """H1: a feed that somebody asks for meanwhile is looked at at once."""
+    """H1: a feed requested meanwhile is looked at at once."""
     async with Origin("127.0.0.2") as other:
         ArchivePage(other, posts=30).publish()
         with origin.held("/archive/") as gate:
@@ -73,7 +72,7 @@ async def test_a_site_that_takes_long_holds_up_no_other(
 async def test_robots_txt_counts_where_a_redirect_leads(
     looking: Proxy, origin: Origin, blog: ArchivePage
 ) -> None:
-    """H1: on this host, and on another of the site, whose own file it is."""
+    """H1: on this host, and on another of the site, by that host's own file."""
     async with Origin() as other:
         ArchivePage(other, posts=30).publish()
         origin.answer("/robots.txt", robots("User-agent: *\nDisallow: /private/\n"))
@@ -91,7 +90,7 @@ async def test_robots_txt_counts_where_a_redirect_leads(
 async def test_redirects_from_host_to_host_come_to_an_end(
     looking: Proxy, origin: Origin, blog: ArchivePage
 ) -> None:
-    """H1, H9: each hop counts, whoever's robots.txt is asked for in between."""
+    """H1, H9: each hop counts, despite requests for robots.txt in between."""
     async with Origin() as other:
         origin.answer("/archive/", Redirect(other.url("/archive/")))
         other.answer("/archive/", Redirect(origin.url("/archive/")))

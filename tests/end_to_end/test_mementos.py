@@ -1,4 +1,4 @@
-"""What publishers do not give any more, from a web archive (R33)."""
+"""Documents lost at their publishers, from a web archive (R33)."""
 
 from __future__ import annotations
 
@@ -23,23 +23,20 @@ HOUR = 3600
 
 @pytest.fixture
 async def archive() -> AsyncIterator[WebArchive]:
-    """A web archive that has nothing yet."""
     async with WebArchive() as archive:
         yield archive
 
 
 async def chained(proxy: Proxy, url: str) -> dict[str, Any]:
-    """The documents of a feed by their URLs."""
     return {each["url"]: each for each in (await proxy.status(url))["chain"]}
 
 
 def captured(chain: dict[str, Any]) -> set[str]:
-    """The years of the copies of a feed."""
     return {each["memento"]["captured"][:4] for each in chain.values() if each["memento"] is not None}
 
 
 def hollow_chain(origin: Origin, archive: WebArchive, *, hole: int = 2, archives: int = 4) -> list[str]:
-    """Publish a chain without one of its archive documents, which the web archive has; return the ids."""
+    """Publish a chain without one archive document, which the web archive has; return the ids."""
     expected = publish_chain(origin, archives=archives)
     older = f"/archive/{hole - 1}" if hole > 1 else None
     held = [an_item(f"e{number}", number) for number in (2 * hole, 2 * hole - 1)]
@@ -53,7 +50,7 @@ def hollow_chain(origin: Origin, archive: WebArchive, *, hole: int = 2, archives
 
 
 async def test_a_hole_is_filled_from_the_archive(origin: Origin, archive: WebArchive, tmp_path: Path) -> None:
-    """R33: the copy stands in for the missing document, and its links lead on to the publisher's own."""
+    """R33: its links lead on to the publisher's own documents."""
     expected = hollow_chain(origin, archive)
     url, hole = origin.url("/feed"), origin.url("/archive/2")
     copy = archive.origin.url(f"/web/20190501120000id_/{hole}")
@@ -77,7 +74,7 @@ async def test_a_hole_is_filled_from_the_archive(origin: Origin, archive: WebArc
 async def test_the_archive_is_asked_for_nothing_unless_it_is_switched_on(
     origin: Origin, archive: WebArchive, tmp_path: Path
 ) -> None:
-    """R33: whoever runs the proxy decides who learns what its readers read."""
+    """R33: the operator decides who learns the reading of the proxy's users."""
     hollow_chain(origin, archive)
     async with searching(archive, tmp_path, history={"memento": False}) as proxy:
         reply = await proxy.whole(origin.url("/feed"))
@@ -91,7 +88,7 @@ async def test_the_archive_is_asked_for_nothing_unless_it_is_switched_on(
 async def test_the_publisher_s_own_document_replaces_the_copy(
     origin: Origin, archive: WebArchive, tmp_path: Path
 ) -> None:
-    """R33: it is asked for in its time; nothing of the copy remains."""
+    """R33: it is tried again at its time; nothing of the memento remains."""
     expected = hollow_chain(origin, archive)
     url, hole = origin.url("/feed"), origin.url("/archive/2")
     async with searching(archive, tmp_path) as proxy:
@@ -122,7 +119,7 @@ async def test_the_publisher_s_own_document_replaces_the_copy(
 async def test_the_same_body_from_its_publisher_is_the_publisher_s(
     origin: Origin, archive: WebArchive, tmp_path: Path
 ) -> None:
-    """R33: what was archived may be what comes back, byte for byte."""
+    """R33: even byte for byte the same as the memento."""
     expected = publish_chain(origin, archives=2)
     body = atom(an_item("e2", 2), an_item("e1", 1), archive=True, current="/feed")
     archive.save(origin.url("/archive/1"), 2019, body)
@@ -139,7 +136,7 @@ async def test_the_same_body_from_its_publisher_is_the_publisher_s(
 async def test_what_a_copy_leads_to_is_asked_of_its_publisher_first(
     origin: Origin, archive: WebArchive, tmp_path: Path
 ) -> None:
-    """R33: and of the archive where the publisher has it no more."""
+    """R33: and the archive only if the publisher has lost it."""
     expected = hollow_chain(origin, archive, hole=3)
     for number in (2, 1):
         held = [an_item(f"e{2 * number}", 2 * number), an_item(f"e{2 * number - 1}", 2 * number - 1)]
@@ -185,7 +182,7 @@ async def test_an_earlier_copy_serves_where_the_newest_is_of_no_use(
 async def test_a_copy_that_leads_to_another_is_of_that_time(
     origin: Origin, archive: WebArchive, tmp_path: Path
 ) -> None:
-    """R33: archives lead to the copy that they have."""
+    """R33: archives redirect to the nearest memento."""
     expected = hollow_chain(origin, archive)
     hole = origin.url("/archive/2")
     archive.save(hole, 2020, b"", answer=Redirect(f"/web/20190501120000id_/{hole}"))
@@ -198,7 +195,7 @@ async def test_a_copy_that_leads_to_another_is_of_that_time(
 async def test_a_copy_that_leads_elsewhere_is_none(
     origin: Origin, archive: WebArchive, tmp_path: Path
 ) -> None:
-    """R33: not to the publisher's front page, nor to a page with the archive's own links in it."""
+    """R33: neither to the publisher's front page, nor to a page with the archive's own links."""
     expected = hollow_chain(origin, archive)
     hole = origin.url("/archive/2")
     archive.save(hole, 2020, b"", answer=Redirect(origin.url("/feed")))
@@ -230,7 +227,7 @@ async def test_what_the_archive_does_not_have_stays_missing_and_is_not_looked_fo
 
 
 async def test_a_copy_settles_nothing(origin: Origin, archive: WebArchive, tmp_path: Path) -> None:
-    """R33, R8: a remembered copy outlives the archive's copy that held the same entry."""
+    """R33, R8: a remembered copy outlives the memento with the same entry."""
     archive.save(origin.url("/1"), 2019, atom(an_item("x", 1), an_item("a", 0), archive=True))
     origin.publish("/feed", atom(an_item("b", 2), an_item("x", 1, "late"), updated=2, prev_archive="/1"))
     url = origin.url("/feed")
@@ -244,7 +241,7 @@ async def test_a_copy_settles_nothing(origin: Origin, archive: WebArchive, tmp_p
 
 
 async def test_a_copy_buries_nothing(origin: Origin, archive: WebArchive, tmp_path: Path) -> None:
-    """R33, R19: a tombstone in it is of its time."""
+    """R33, R19: a tombstone in it counts only for its time."""
     at = 'xmlns:at="http://purl.org/atompub/tombstones/1.0"'
     grave = f'<at:deleted-entry {at} ref="urn:a" when="2030-01-01T00:00:00Z"/>'
     archive.save(origin.url("/2"), 2025, atom(an_item("b", 1), archive=True, prev_archive="/1", extra=grave))
@@ -255,7 +252,7 @@ async def test_a_copy_buries_nothing(origin: Origin, archive: WebArchive, tmp_pa
 
 
 async def test_a_copy_detaches_nothing(origin: Origin, archive: WebArchive, tmp_path: Path) -> None:
-    """R33, R15: what its links pass over was not replaced by anybody."""
+    """R33, R15: documents passed over by its links were not replaced by anybody."""
     publish_chain(origin, archives=4)
     url = origin.url("/feed")
     async with searching(archive, tmp_path) as proxy:
@@ -269,7 +266,7 @@ async def test_a_copy_detaches_nothing(origin: Origin, archive: WebArchive, tmp_
 
 
 async def test_the_capture_is_the_time_of_fetch(origin: Origin, archive: WebArchive, tmp_path: Path) -> None:
-    """R33, R10: an instant of a time to come counts as none, as it would have then."""
+    """R33, R10: an instant after it counts as none, as at that time."""
     origin.publish("/feed", atom(an_item("b", 9), prev_archive="/2"))
     held = [an_item("a", 5, "archived")]
     archive.save(origin.url("/2"), 2019, atom(*held, archive=True, prev_archive="/1"))
@@ -298,7 +295,7 @@ async def test_a_missing_page_is_filled_too(origin: Origin, archive: WebArchive,
 
 
 def rolling(origin: Origin, archive: WebArchive, *, years: range, path: str = "/feed") -> list[str]:
-    """Archive a feed of three entries as it rolled on, one entry a year; return all ids, newest first."""
+    """Archive a rolling feed of three entries, one entry a year; return all ids, newest first."""
     for year in years:
         number = year - years.start
         items = [an_item(f"y{n}", n) for n in range(number, max(number - 3, -1), -1)]
@@ -309,7 +306,7 @@ def rolling(origin: Origin, archive: WebArchive, *, years: range, path: str = "/
 async def test_a_feed_that_is_gone_is_had_from_the_archive(
     origin: Origin, archive: WebArchive, tmp_path: Path
 ) -> None:
-    """R33: all its copies; a feed that exists only there is partial, and says of when it is."""
+    """R33: all its mementos; a feed that exists only there is partial, and gives their date."""
     expected = rolling(origin, archive, years=range(2010, 2020))
     url = origin.url("/feed")
     async with searching(archive, tmp_path) as proxy:
@@ -333,7 +330,7 @@ async def test_a_feed_that_is_gone_is_had_from_the_archive(
 
 
 async def test_a_dead_host_s_feed_is_had_from_the_archive(archive: WebArchive, tmp_path: Path) -> None:
-    """R33: at the first request too."""
+    """R33: even at the first request."""
     async with Origin() as origin, searching(archive, tmp_path) as proxy:
         expected = rolling(origin, archive, years=range(2015, 2018))
         await origin.stop()  # when the proxy has a port: else it may get this one
@@ -343,7 +340,7 @@ async def test_a_dead_host_s_feed_is_had_from_the_archive(archive: WebArchive, t
 async def test_a_known_feed_that_goes_is_completed_from_the_archive(
     origin: Origin, archive: WebArchive, tmp_path: Path
 ) -> None:
-    """R33: what the proxy has seen itself stays the publisher's."""
+    """R33: entries seen by the proxy stay the publisher's."""
     expected = rolling(origin, archive, years=range(2010, 2014))
     url = origin.url("/feed")
     own = an_item("own", 50)
@@ -363,7 +360,7 @@ async def test_a_known_feed_that_goes_is_completed_from_the_archive(
 async def test_a_feed_that_comes_back_keeps_its_history(
     origin: Origin, archive: WebArchive, tmp_path: Path
 ) -> None:
-    """R33: its own document replaces the copy of it; the earlier copies stand, so it stays partial."""
+    """R33: earlier mementos stay, so it stays partial."""
     expected = rolling(origin, archive, years=range(2010, 2016))
     url = origin.url("/feed")
     async with searching(archive, tmp_path) as proxy:
@@ -397,7 +394,7 @@ async def test_the_same_document_back_at_its_publisher_is_its_own(
 
 
 async def test_no_flag_of_a_copy_counts(origin: Origin, archive: WebArchive, tmp_path: Path) -> None:
-    """R33, R1, R5: it said so of the feed as it was then."""
+    """R33, R1, R5: a flag described the feed at that time."""
     url = origin.url("/feed")
     archive.save(url, 2018, atom(an_item("a", 1)))
     flags = "<fh:incremental>false</fh:incremental>"
@@ -424,7 +421,7 @@ async def test_the_chain_of_a_feed_that_is_gone_is_walked_in_the_archive(
 async def test_relative_urls_mean_what_they_meant(
     origin: Origin, archive: WebArchive, tmp_path: Path
 ) -> None:
-    """R33, R22: a copy is of its publisher's URL, not of where the archive keeps it."""
+    """R33, R22: a memento has its publisher's URL, not its address in the archive."""
     body = atom(an_item("a", 1)).replace(b'href="http://site.test/a"', b'href="a.html"')
     archive.save(origin.url("/blog/feed"), 2019, body)
     async with searching(archive, tmp_path) as proxy:
@@ -437,8 +434,8 @@ async def test_relative_urls_mean_what_they_meant(
 async def test_an_index_of_many_pages_is_read_to_its_end(
     origin: Origin, archive: WebArchive, tmp_path: Path, is_keyless: bool
 ) -> None:
-    """R33: by its resume keys, fifty copies a page; without any it ends in silence, and is asked for what is
-    later."""
+    """R33: by its resume keys, fifty mementos a page; after an end without a key the search asks for later
+    ones."""
     archive.is_keyless = is_keyless
     count = 2 * 50 + 10
     for number in range(count):
@@ -452,7 +449,7 @@ async def test_an_index_of_many_pages_is_read_to_its_end(
 
 
 async def test_a_restart_asks_for_no_copy_twice(origin: Origin, archive: WebArchive, tmp_path: Path) -> None:
-    """R33: how far a search has come is stored."""
+    """R33: the progress of a search is stored."""
     expected = rolling(origin, archive, years=range(2000, 2020))
     url = origin.url("/feed")
     async with searching(archive, tmp_path) as proxy:
@@ -483,7 +480,7 @@ async def test_no_more_copies_are_taken_than_a_feed_may_have(
 async def test_a_feed_that_nobody_has_is_answered_as_its_publisher_does(
     origin: Origin, archive: WebArchive, tmp_path: Path
 ) -> None:
-    """R33: and the archive is not asked again for each reader who asks."""
+    """R33: and further readers cause no further requests to the archive."""
     async with searching(archive, tmp_path) as proxy:
         for _ in range(3):
             assert (await proxy.get(origin.url("/gone"))).status == 404
@@ -491,7 +488,7 @@ async def test_a_feed_that_nobody_has_is_answered_as_its_publisher_does(
     assert archive.searches == 1
 
 
-# What the archive may learn
+# Facts that the archive may learn
 
 
 async def test_nothing_of_a_private_network_is_told_to_the_archive(
@@ -511,7 +508,7 @@ async def test_nothing_of_a_private_network_is_told_to_the_archive(
 async def test_no_query_is_told_to_the_archive_unless_the_host_is_listed(
     origin: Origin, archive: WebArchive, tmp_path: Path, is_listed: bool
 ) -> None:
-    """R33: history.memento_query_hosts; a query may hold whatever lets a reader in."""
+    """R33: history.memento_query_hosts; a query may hold a secret that admits a reader."""
     names = opening(resolver=Names({"blog.example.org": ("127.0.0.1",)}))
     url = f"http://blog.example.org:{origin.port}/?feed=rss2"
     plain = f"http://blog.example.org:{origin.port}/feed"
@@ -526,7 +523,7 @@ async def test_no_query_is_told_to_the_archive_unless_the_host_is_listed(
     assert bool(asked) is is_listed
 
 
-# What the archive may do
+# Harm that the archive may try
 
 
 @pytest.mark.parametrize("failing", [INDEX, "copy"])
@@ -538,7 +535,7 @@ async def test_no_query_is_told_to_the_archive_unless_the_host_is_listed(
 async def test_an_archive_that_fails_is_left_alone_and_nobody_waits_for_it(
     origin: Origin, archive: WebArchive, tmp_path: Path, answer: Any, failing: str
 ) -> None:
-    """R33: the feed is served as it is; the search goes on when the archive is there again."""
+    """R33: the search goes on when it is back."""
     hollow_chain(origin, archive)
     url, hole = origin.url("/feed"), origin.url("/archive/2")
     archive.origin.fault(INDEX if failing == INDEX else f"/web/20190501120000id_/{hole}", answer)
@@ -565,7 +562,7 @@ async def test_an_archive_that_fails_is_left_alone_and_nobody_waits_for_it(
 async def test_a_hostile_index_harms_nothing(
     origin: Origin, archive: WebArchive, tmp_path: Path, body: bytes
 ) -> None:
-    """R33: it has nothing, and other feeds have their turn."""
+    """R33: it counts as empty, and other feeds have their turn."""
     hollow_chain(origin, archive)
     rolling(origin, archive, years=range(2010, 2012), path="/gone")
     archive.origin.fault(INDEX, Document(body=body), times=1)
@@ -578,7 +575,7 @@ async def test_a_hostile_index_harms_nothing(
 async def test_a_walk_is_published_before_the_archive_is_asked_and_none_waits_for_its_turn(
     origin: Origin, archive: WebArchive, tmp_path: Path
 ) -> None:
-    """R33: five requests a minute; the sixth waits, and whoever reads does not."""
+    """R33: five requests a minute; the sixth waits, and readers do not."""
     hollow_chain(origin, archive)
     rolling(origin, archive, years=range(2000, 2020), path="/gone")
     async with searching(archive, tmp_path, is_hasty=False) as proxy:
@@ -644,7 +641,7 @@ async def test_a_feed_that_is_forgotten_while_it_is_looked_for_stays_forgotten(
 async def test_the_guard_stands_before_the_archive_too(
     origin: Origin, archive: WebArchive, tmp_path: Path
 ) -> None:
-    """R33: its address, and what it leads to, are judged like any."""
+    """R33: it judges the archive's address and its links like any other."""
     hollow_chain(origin, archive)
     async with searching(archive, tmp_path, fetch={"allow_networks": ("127.0.0.1/32",)}) as proxy:
         assert (await proxy.whole(origin.url("/feed"))).state == "partial"

@@ -1,4 +1,4 @@
-"""Each note is raised by a feed that deserves it, shown in /status, and says what it is about."""
+"""Each note is raised by a feed that deserves it, stands in /status, and names its subject."""
 
 from __future__ import annotations
 
@@ -21,9 +21,7 @@ from tests.shifting import Shifting
 from tests.sqlite_faults import rows
 
 COLLECTION = "/pywb/feeds"
-"""Of a web archive."""
 NEWER_PARSER = 10_000
-"""The number of a version that will not come for long."""
 
 
 GUID = (
@@ -137,7 +135,7 @@ DOCUMENTS: dict[str, tuple[dict[str, bytes], ...]] = {
         },
     ),
 }
-"""What raises a note: the documents of a feed at one look, or at several."""
+"""Documents that raise each note, at one look or several."""
 
 
 def another_site(origin: Origin) -> None:
@@ -192,10 +190,9 @@ PUBLISHERS: dict[str, Callable[[Origin], object]] = {
     "DatesGuessed": dates_guessed,
     "ResponseRepaired": response_repaired,
 }
-"""The same, where a publisher does more."""
 
 BESIDE: dict[str, set[str]] = {"JumpedHole": {"DocumentUnavailable"}}
-"""What a note that makes no feed partial stands beside, where that does."""
+"""A note about no loss, and the note of the loss beside it."""
 
 
 PARTIAL = {
@@ -203,7 +200,7 @@ PARTIAL = {
     *("DocumentUnavailable", "FormatMismatch", "HistoryUnfinished", "LimitReached", "MementoServed"),
     *("LastNotReached", "NoProgress", "NoSubscriptionDocument", "PageStale"),
 }
-"""Those that say that entries may be missing."""
+"""Notes that entries may be missing."""
 
 
 def test_every_note_is_raised_by_a_test() -> None:
@@ -215,7 +212,7 @@ def test_every_note_is_raised_by_a_test() -> None:
 async def test_a_note_is_shown_with_what_it_rests_on(
     note: str, tmp_path: Path, origin: Origin, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """R16: it travels with the reconstruction; what may lack entries makes the feed partial.
+    """R16: it travels with the reconstruction; possible loss of entries makes the feed partial.
 
     A note on a document stays when a newer parser reads the document again.
     """

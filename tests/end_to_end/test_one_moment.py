@@ -1,4 +1,4 @@
-"""What is told of a feed is told the same everywhere, and is always of one moment."""
+"""All reports about a feed agree, and describe one moment."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from tests.sqlite_faults import PUBLISHING, SqliteFaults, rows
 
 
 async def states(proxy: Proxy, url: str) -> tuple[str, str, str]:
-    """Ask for the state by each way there is: /feed, /status and /feeds."""
     reply = await proxy.get(url, wait="0.1")
     status = await proxy.status(url)
     async with proxy.client.get("/feeds") as response:
@@ -20,7 +19,6 @@ async def states(proxy: Proxy, url: str) -> tuple[str, str, str]:
 
 
 def add_archive(origin: Origin, number: int) -> None:
-    """Let the subscription document of `publish_chain` link to one more archive document."""
     link = f"/archive/{number}"
     origin.publish("/feed", atom(an_item("newest", 900), prev_archive=link))
     older = f"/archive/{number - 1}"
@@ -28,7 +26,7 @@ def add_archive(origin: Origin, number: int) -> None:
 
 
 async def test_a_walk_that_was_cut_off_is_loading_wherever_one_asks(tmp_path: Path, origin: Origin) -> None:
-    """R16: after a restart in the middle of a walk, while the publisher hangs: it may still add documents."""
+    """R16: after a restart, while the publisher hangs: the walk may still add documents."""
     publish_chain(origin, archives=2)
     url, clock = origin.url("/feed"), Clock()
     async with running(a_config(tmp_path), clock) as proxy:
@@ -51,7 +49,7 @@ async def test_a_walk_that_was_cut_off_is_loading_wherever_one_asks(tmp_path: Pa
 
 
 async def test_a_mere_refetch_keeps_the_state_wherever_one_asks(proxy: Proxy, origin: Origin) -> None:
-    """R16: that the subscription document is being asked for adds no documents."""
+    """R16: a fetch of the subscription document alone adds no documents."""
     publish_chain(origin, archives=2)
     url = origin.url("/feed")
     await proxy.whole(url)
@@ -63,7 +61,7 @@ async def test_a_mere_refetch_keeps_the_state_wherever_one_asks(proxy: Proxy, or
 async def test_what_is_missing_is_told_with_its_publication_or_not_at_all(
     faults: SqliteFaults, tmp_path: Path, origin: Origin
 ) -> None:
-    """R16: a refresh that cannot publish leaves nothing of what it found missing to be told."""
+    """R16: a refresh that cannot publish reports no gaps."""
     publish_chain(origin, archives=2)
     url = origin.url("/feed")
     async with running(a_config(tmp_path)) as proxy:
@@ -91,8 +89,8 @@ async def test_what_is_missing_is_told_with_its_publication_or_not_at_all(
 async def test_last_modified_moves_with_a_walk_and_is_none_while_it_lasts(
     proxy: Proxy, origin: Origin
 ) -> None:
-    """RFC 9110, 8.8.2 and 13.1.3: a body that no longer says `complete` is another one, and so is the one
-    after it; while each moment may bring another one, no date stands for any."""
+    """RFC 9110, 8.8.2 and 13.1.3: a body without `complete` is another one, and so is the next; no date
+    stands for a body that may change at any moment."""
     publish_chain(origin, archives=2)
     url = origin.url("/feed")
     first = await proxy.whole(url)
@@ -119,7 +117,7 @@ async def test_last_modified_moves_with_a_walk_and_is_none_while_it_lasts(
 async def test_what_is_published_twice_in_a_second_has_no_last_modified_until_that_is_over(
     tmp_path: Path, origin: Origin
 ) -> None:
-    """RFC 9110, 8.8.2.1: it may not be later than Date, and has to be later than that of the body before."""
+    """RFC 9110, 8.8.2.1: it must not be later than Date, and must be later than the one before."""
     url = origin.url("/feed")
     async with running(a_config(tmp_path), StandingClock()) as proxy:
         bodies: dict[str, bytes] = {}
@@ -140,7 +138,7 @@ async def test_what_is_published_twice_in_a_second_has_no_last_modified_until_th
 
 
 async def test_last_modified_moves_when_the_root_gains_a_prefix(proxy: Proxy, origin: Origin) -> None:
-    """RFC 9110, 8.8.2: it moves whenever the ETag does, also where head and entries are what they were."""
+    """RFC 9110, 8.8.2: it moves with the ETag, even if head and entries are unchanged."""
     item = an_item("a", 1, "as dc:creator says")
     url = origin.url("/feed")
     origin.publish("/feed", rss(item))
@@ -156,12 +154,12 @@ async def test_last_modified_moves_when_the_root_gains_a_prefix(proxy: Proxy, or
 
 
 async def test_a_strong_etag_is_of_one_sequence_of_bytes(proxy: Proxy, origin: Origin) -> None:
-    """RFC 9110, 8.8.1: gzip bodies differ with the segments of one text, so theirs are weak, and still make
-    that nobody is sent a text again."""
+    """RFC 9110, 8.8.1: gzip bodies differ with the segments of one text, so their tags are weak, and still
+    give a 304."""
     url, bodies = origin.url("/feed"), dict[str, set[bytes]]()
     items = [an_item(f"e{number}", number, "text " * 20_000) for number in (3, 2, 1)]
     tags: list[str] = []
-    for archived in (2, 1):  # entries go over to the archive, and the feed says what it said
+    for archived in (2, 1):  # entries move to the archive, and the feed is unchanged
         origin.publish("/feed", rss(*items[:archived], prev_archive="/archive"))
         origin.publish("/archive", rss(*items[archived:], archive=True))
         await (proxy.refreshed(url, full=True) if tags else proxy.whole(url))
@@ -179,7 +177,7 @@ async def test_a_strong_etag_is_of_one_sequence_of_bytes(proxy: Proxy, origin: O
 
 
 async def test_last_modified_moves_when_the_feed_is_asked_for_elsewhere(proxy: Proxy, origin: Origin) -> None:
-    """RFC 9110, 8.8.2: the answer tells the publisher's address (`via`), so a move makes it another one."""
+    """RFC 9110, 8.8.2: the answer has the publisher's address (`via`), so a move changes it."""
     origin.publish("/moved", atom(an_item("a", 1)))
     origin.redirect("/feed", "/moved", status=301)
     url = origin.url("/feed")
@@ -195,7 +193,6 @@ async def test_last_modified_moves_when_the_feed_is_asked_for_elsewhere(proxy: P
 
 
 async def told(proxy: Proxy, url: str) -> tuple[bytes, dict[str, str]]:
-    """The body of a feed and what its head says of it."""
     reply = await proxy.get(url, wait="0")
     names = ("Content-Type", "ETag", "Last-Modified", "Link", "Feed-Reconstruction")
     return reply.body, {name: reply.headers[name] for name in names}

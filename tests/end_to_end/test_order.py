@@ -1,4 +1,4 @@
-"""The newest N of a feed are the newest N, whatever was remembered of it and when it came (R10, R20)."""
+"""The newest N of a feed are the newest N, including remembered and late entries (R10, R20)."""
 
 from __future__ import annotations
 
@@ -21,12 +21,10 @@ HELD = 10
 
 
 def numbers(body: bytes) -> list[int]:
-    """The entries of an answer, in its order."""
     return [int(each) for each in re.findall(rb"<id>urn:(\d+)</id>", body)]
 
 
 def publish(origin: Origin, kind: str, posts: int) -> None:
-    """Publish a feed of so many posts, the newest of which has the greatest number."""
     newest = range(posts, 0, -1)
     if kind == "archived":
         archives = posts // HELD
@@ -44,16 +42,15 @@ def publish(origin: Origin, kind: str, posts: int) -> None:
 
 
 def put(origin: Origin, path: str, posts: Sequence[int], **said: Any) -> None:
-    """Publish one document of posts."""
     held = [an_item(str(post), post) for post in posts]
     origin.publish(path, atom(*held, updated=max(posts), **said))
 
 
 @pytest.mark.parametrize("kind", ["archived", "paged", "plain"])
 async def test_the_newest_entries_come_first_after_any_pause(proxy: Proxy, origin: Origin, kind: str) -> None:
-    """R10, R20: an entry that is remembered stands where its archive or page has it, else by its date.
+    """R10, R20: a remembered entry stands where its archive or page has it, else by its date.
 
-    `limit` and `answer_bytes` give the newest, and an inner page of `pages` stays as it is.
+    `limit` and `answer_bytes` give the newest, and an inner page of `pages` does not change.
     """
     url, before, pages = origin.url("/feed"), set[int](), dict[int, bytes]()
     publish(origin, kind, 30)
@@ -78,7 +75,7 @@ async def test_the_newest_entries_come_first_after_any_pause(proxy: Proxy, origi
 async def test_an_entry_that_only_the_publisher_left_out_stands_by_its_date(
     proxy: Proxy, origin: Origin
 ) -> None:
-    """R20: one that left the middle of the subscription document is not behind those that are older."""
+    """R20: an entry that left the middle of the subscription document is not behind older ones."""
     url = origin.url("/feed")
     put(origin, "/feed", [9, 8, 7, 6])
     await proxy.whole(url)
@@ -89,7 +86,7 @@ async def test_an_entry_that_only_the_publisher_left_out_stands_by_its_date(
 
 
 async def test_a_pinned_entry_moves_nothing_far(proxy: Proxy, origin: Origin) -> None:
-    """R20: what no document holds any more stands behind newer pages, although page 1 has an older entry."""
+    """R20: an entry held by no document stands behind newer pages, although page 1 has an older one."""
     url = origin.url("/feed")
     put(origin, "/feed", [20, 19, 1], next="/2")
     put(origin, "/2", [18, 17], next="/3")

@@ -1,4 +1,4 @@
-"""Pages that are not all that a paged feed says it has, and such as an older cache gives (R6)."""
+"""Paged feeds with missing pages, and with pages from an older cache (R6)."""
 
 from __future__ import annotations
 
@@ -21,12 +21,11 @@ def page(posts: Sequence[int], *, next: str | None = None, last: str | None = No
 
 
 def count(body: bytes) -> int:
-    """How many posts are in an answer: what is said of a feed that has healed is none."""
+    """Count the posts of an answer, without the entry that announces a healed feed."""
     return sum(each.isdigit() for each in ids(body))
 
 
 def publish(origin: Origin, posts: int = POSTS, *, last: str | None = "/4") -> None:
-    """Publish pages of ten, whose first one names the last one."""
     newest = range(posts, 0, -1)
     for number, start in enumerate(range(0, posts, HELD), 1):
         behind = f"/{number + 1}" if start + HELD < posts else None
@@ -78,7 +77,7 @@ async def test_a_last_page_that_no_link_leads_to_makes_it_partial(
 async def test_a_last_page_that_is_none_of_its_own_changes_nothing(
     proxy: Proxy, origin: Origin, case: str
 ) -> None:
-    """R6: Podlove names one page too many; others write the URL of the last one in another way."""
+    """R6: Podlove names one page too many; others spell the URL of the last one in another way."""
     publish(origin, last="/5" if case == "gone" else "/four")
     if case == "gone":
         origin.answer("/5", Status(404))
@@ -92,7 +91,7 @@ async def test_a_last_page_that_is_none_of_its_own_changes_nothing(
 
 
 async def test_a_last_page_that_links_lead_to_is_named_once(proxy: Proxy, origin: Origin) -> None:
-    """R6: the walk has found that it is not there, and so has the look at the page named last."""
+    """R6: the walk and the look at the named last page both find it missing."""
     origin.publish("/feed", page(range(20, 10, -1), next="/2", last="/3"))
     origin.publish("/2", page(range(10, 0, -1), next="/3", last="/3"))
     origin.answer("/3", Status(404))
@@ -104,7 +103,7 @@ async def test_a_last_page_that_links_lead_to_is_named_once(proxy: Proxy, origin
 @pytest.mark.fault("51b")
 @pytest.mark.parametrize("new", [10, 12, 25])
 async def test_an_older_copy_of_a_page_leaves_no_gap(proxy: Proxy, origin: Origin, new: int) -> None:
-    """R6, R30: what stands between it and the page before it is asked for with the next refresh."""
+    """R6, R30: the next refresh fetches the entries between it and the page before it."""
     url = origin.url("/feed")
     publish(origin, last=None)
     await proxy.whole(url)
@@ -124,7 +123,7 @@ async def test_an_older_copy_of_a_page_leaves_no_gap(proxy: Proxy, origin: Origi
 
 @pytest.mark.fault("51b")
 async def test_a_page_that_has_moved_whole_is_no_older_copy(proxy: Proxy, origin: Origin) -> None:
-    """R6: as many new entries as a page has; and as many that were put in the place of others."""
+    """R6: a whole page of new entries; and as many that replaced others."""
     url = origin.url("/feed")
     publish(origin, last=None)
     await proxy.whole(url)

@@ -1,4 +1,4 @@
-"""Refreshes of paged feeds and legacy chains: what is asked for again, what is kept (R4, R6, R13 to R18)."""
+"""Refreshes of paged feeds and legacy chains: repeated fetches and kept pages (R4, R6, R13 to R18)."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ HOUR = 3600.0
 def publish_pages(origin: Origin, newest: int, *, first: str = "/feed", marker: bool = False) -> list[str]:
     """Publish entries `newest` to 1, three a page, as /feed, /feed?page=2 …; return their ids.
 
-    With `marker` a page is named after the entry it begins behind, so that the URLs change with the entries.
+    With `marker`, URLs of pages change with the entries.
     """
     numbers = list(range(newest, 0, -1))
     held = [numbers[at : at + PAGE_SIZE] for at in range(0, newest, PAGE_SIZE)]
@@ -47,7 +47,6 @@ def publish_pages(origin: Origin, newest: int, *, first: str = "/feed", marker: 
 
 
 async def polled(proxy: Proxy, url: str) -> list[str]:
-    """Ask when the feed is no longer fresh; return the entries."""
     proxy.clock.advance(HOUR)
     reply = await proxy.whole(url)
     assert reply.state == "paged"
@@ -55,7 +54,7 @@ async def polled(proxy: Proxy, url: str) -> list[str]:
 
 
 async def test_a_normal_poll_costs_one_or_two_requests(proxy: Proxy, origin: Origin) -> None:
-    """R6: a refresh stops at the first page that brought nothing new."""
+    """R6: a refresh stops at the first page without news."""
     url = origin.url("/feed")
     publish_pages(origin, 12)
     await proxy.whole(url)
@@ -88,7 +87,7 @@ async def test_a_poll_after_a_long_time_goes_on_as_far_as_there_is_news(proxy: P
 async def test_no_entry_is_ever_lost_or_doubled(
     proxy: Proxy, origin: Origin, seed: int, marker: bool
 ) -> None:
-    """R6: however many entries come between two polls, and wherever the pages' borders move."""
+    """R6: for any number of entries between two polls, and any shift of page borders."""
     chance = random.Random(seed)
     url = origin.url("/feed")
     newest = chance.randint(1, 10)
@@ -101,7 +100,7 @@ async def test_no_entry_is_ever_lost_or_doubled(
 
 
 async def test_pages_whose_urls_change_are_not_collected_again(proxy: Proxy, origin: Origin) -> None:
-    """R6: a poll costs two requests, and keeps the one page that holds what has left the first."""
+    """R6: a poll costs two requests, and keeps one page."""
     url = origin.url("/feed")
     publish_pages(origin, 12, marker=True)
     await proxy.whole(url)
@@ -114,7 +113,7 @@ async def test_pages_whose_urls_change_are_not_collected_again(proxy: Proxy, ori
 
 
 async def test_a_page_that_is_gone_is_missing_until_no_page_links_to_it(proxy: Proxy, origin: Origin) -> None:
-    """R6: then the feed has shrunk, and what stood on the page stays."""
+    """R6: then the feed has shrunk, and the entries of the page stay."""
     url = origin.url("/feed")
     publish_pages(origin, 9)
     await proxy.whole(url)
@@ -133,7 +132,8 @@ async def test_a_page_that_is_gone_is_missing_until_no_page_links_to_it(proxy: P
 async def test_a_page_is_kept_for_a_better_copy(
     proxy: Proxy, origin: Origin, built: int, expected: str
 ) -> None:
-    """R6, R10: of an entry without dates, that of the later document; a page without such adds nothing."""
+    """R6, R10: for an entry without dates, the copy of the later document; a page without a better copy is
+    not stored."""
     url = origin.url("/feed")
     origin.publish("/a", rss(an_item("e1", None, "as it was"), updated=40, archive=True))
     origin.publish("/feed", rss(an_item("e2", None), updated=45, prev_archive="/a"))
@@ -158,7 +158,7 @@ async def test_the_first_page_under_another_name_costs_nothing(proxy: Proxy, ori
 
 
 async def test_pages_beyond_the_last_that_repeat_the_first_do_not_count(proxy: Proxy, origin: Origin) -> None:
-    """R6, R17: they are not kept, so they do not turn the order round, and a poll costs one request."""
+    """R6, R17: they are not stored, so the order does not turn, and a poll costs one request."""
     url = origin.url("/feed")
 
     def publish(newest: int) -> list[str]:
@@ -191,7 +191,7 @@ async def test_a_feed_entered_in_the_middle_sees_what_is_new(proxy: Proxy, origi
 
 
 async def test_entries_missing_from_a_page_stay(proxy: Proxy, origin: Origin) -> None:
-    """R6, R14, R25: a full refresh asks for every page; what is gone from one is remembered."""
+    """R6, R14, R25: a full refresh fetches every page; entries gone from one are remembered."""
     url = origin.url("/feed")
     publish_pages(origin, 9)
     await proxy.whole(url)
@@ -213,7 +213,7 @@ async def test_pages_are_asked_for_ahead_but_never_behind_the_last(proxy: Proxy,
 
 
 async def test_a_page_that_failed_is_tried_again_in_its_time(proxy: Proxy, origin: Origin) -> None:
-    """R14, R16: and what slid behind it meanwhile is found; stored pages in front of it cost nothing."""
+    """R14, R16: entries behind it are found; stored pages cost nothing."""
     url = origin.url("/feed")
     publish_pages(origin, 15)
     origin.publish("/feed?page=4", b"", status=404)
@@ -242,16 +242,14 @@ async def test_a_page_that_fails_in_a_refresh_is_missing_until_it_is_there(
     origin.publish("/feed?page=2", b"down", status=503)
     proxy.clock.advance(HOUR)
     assert (await proxy.whole(url)).state == "partial"
-    expected = publish_pages(
-        origin, 18
-    )  # what stood on page 2 stands on page 3 now, whose stored copy is old
+    expected = publish_pages(origin, 18)  # entries of page 2 moved to page 3; its stored copy is old
     assert sorted(await polled(proxy, url)) == sorted(expected)
 
 
 async def test_what_moves_from_page_to_page_is_remembered_once(
     proxy: Proxy, origin: Origin, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """R6, R8: however often it moves."""
+    """R6, R8: despite any number of moves."""
     set_constant(monkeypatch, "SEALED_ENTRIES", 2)
     url = origin.url("/feed")
     for newest in range(9, 24, 2):
@@ -262,7 +260,7 @@ async def test_what_moves_from_page_to_page_is_remembered_once(
 
 
 async def test_a_walk_through_pages_resumes_after_a_restart(tmp_path: Path, origin: Origin) -> None:
-    """R14: an interrupted walk resumes by itself, and asks for no page again that is stored."""
+    """R14: by itself, and without a second fetch of stored pages."""
     expected = publish_pages(origin, 15)
     url = origin.url("/feed")
     config = a_config(tmp_path, history={"look_ahead": False})
@@ -291,7 +289,7 @@ async def test_pages_are_not_followed_when_that_is_off(tmp_path: Path, origin: O
 
 
 async def test_pages_are_followed_once_that_is_switched_on(tmp_path: Path, origin: Origin) -> None:
-    """history.paged: whether or not the document has changed meanwhile."""
+    """history.paged: even if the document is unchanged."""
     expected = publish_pages(origin, 9)
     clock = Clock()
     async with running(a_config(tmp_path, history={"paged": False}), clock) as proxy:
@@ -304,7 +302,7 @@ async def test_pages_are_followed_once_that_is_switched_on(tmp_path: Path, origi
 async def test_what_slides_off_a_page_is_kept_though_nothing_else_is_remembered(
     tmp_path: Path, origin: Origin, marker: bool
 ) -> None:
-    """history.remember is about entries that are gone; these have moved to a page that is not asked for."""
+    """history.remember concerns entries that are gone; these have moved."""
     publish_pages(origin, 9, marker=marker)
     url = origin.url("/feed")
     async with running(a_config(tmp_path, history={"remember": False})) as proxy:
@@ -335,7 +333,7 @@ async def test_another_sites_page_joins_only_with_a_confirmation(proxy: Proxy) -
 
 
 async def test_what_turned_out_to_be_a_page_stays_one(proxy: Proxy, origin: Origin) -> None:
-    """R4, R6: the newer document is not taken for an archive at each poll again."""
+    """R4, R6: a poll does not take the newer document for an archive again."""
     url = origin.url("/feed")
     origin.publish("/feed", atom(an_item("a", 1), prev="/new"))
     origin.publish("/new", atom(an_item("b", 2), next="/feed"))
@@ -348,7 +346,7 @@ async def test_what_turned_out_to_be_a_page_stays_one(proxy: Proxy, origin: Orig
 async def test_what_a_page_of_the_other_format_takes_the_place_of_comes_back_with_all_the_rest(
     proxy: Proxy, origin: Origin
 ) -> None:
-    """R8, R23, R25: what left when the format changed, and what its pages held that were fetched since."""
+    """R8, R23, R25: including entries of pages fetched since."""
     url = origin.url("/feed")
     for names in ("a", "b"):  # an entry to remember
         origin.publish("/feed", atom(an_item(names), next="/2"))
@@ -366,7 +364,7 @@ async def test_what_a_page_of_the_other_format_takes_the_place_of_comes_back_wit
 async def test_what_a_complete_feed_took_away_does_not_come_back_with_its_format(
     proxy: Proxy, origin: Origin
 ) -> None:
-    """R1, R23, R25: a page that was no part of the feed any more when the format changed."""
+    """R1, R23, R25: a page was no longer part of the feed when the format changed."""
     url = origin.url("/feed")
     origin.publish("/feed", atom(an_item("b"), next="/2"))
     origin.publish("/2", atom(an_item("a")))
@@ -382,7 +380,7 @@ async def test_what_a_complete_feed_took_away_does_not_come_back_with_its_format
 
 
 async def test_pages_that_become_a_chain_are_walked_as_one(proxy: Proxy, origin: Origin) -> None:
-    """R4, R6: a bare `prev` is judged by what it leads to; that there was a `next` before says nothing."""
+    """R4, R6: the target of a bare `prev` decides; an earlier `next` proves nothing."""
     url = origin.url("/feed")
     origin.publish("/feed", atom(an_item("c", 3), next="/2"))
     origin.publish("/2", atom(an_item("b", 2)))
@@ -397,7 +395,7 @@ async def test_pages_that_become_a_chain_are_walked_as_one(proxy: Proxy, origin:
 async def test_a_feed_with_another_id_each_time_is_polled_like_any_other(
     proxy: Proxy, origin: Origin
 ) -> None:
-    """R6, R24: Atom Hopper makes one up for each answer, and links an empty page in front of the first."""
+    """R6, R24: Atom Hopper invents one each time, and links an empty page before the first."""
     url = origin.url("/feed")
 
     numbers = itertools.count()
@@ -427,7 +425,7 @@ async def test_a_feed_with_another_id_each_time_is_polled_like_any_other(
 
 
 async def test_a_legacy_chain_is_immutable(proxy: Proxy, origin: Origin) -> None:
-    """R4, R13: its documents bear no mark, and are settled behind the newest nevertheless."""
+    """R4, R13: its documents bear no mark, but settle behind the newest."""
     url = origin.url("/feed")
 
     def publish(newest: int) -> list[str]:
@@ -469,7 +467,7 @@ async def test_under_stateful_nothing_that_was_replaced_leaves(
 async def test_a_feed_that_an_older_version_has_read_is_read_again(
     proxy: Proxy, origin: Origin, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """R0: its links may mean something now that they did not then, so its document is asked for whole."""
+    """R0: the parser may now understand more of its links, so the document is fetched without a condition."""
     url = origin.url("/feed")
     origin.publish("/feed", atom(an_item("a")), etag='"1"')
     await proxy.whole(url)
@@ -483,7 +481,7 @@ async def test_a_feed_that_an_older_version_has_read_is_read_again(
 async def test_a_refresh_through_pages_that_was_interrupted_loses_nothing(
     tmp_path: Path, origin: Origin
 ) -> None:
-    """R6, R14: what slid to a page behind those that were asked for is found after a restart."""
+    """R6, R14: entries that slid to a page behind the fetched ones are found after a restart."""
     publish_pages(origin, 9)
     url = origin.url("/feed")
     clock = Clock()
@@ -501,7 +499,7 @@ async def test_a_refresh_through_pages_that_was_interrupted_loses_nothing(
 
 
 async def test_pages_that_change_their_format_are_collected_anew(proxy: Proxy, origin: Origin) -> None:
-    """R6, R23: entries that are known from the other format say nothing of what there is of this one."""
+    """R6, R23: entries known from the other format prove nothing about this one."""
     url = origin.url("/feed")
     for make in (atom, rss, atom, rss):
         for name, place, older in (("c", "", "?page=2"), ("b", "?page=2", "?page=3"), ("a", "?page=3", None)):
@@ -512,7 +510,7 @@ async def test_pages_that_change_their_format_are_collected_anew(proxy: Proxy, o
 async def test_pages_that_come_back_with_their_format_are_looked_at_again(
     proxy: Proxy, origin: Origin
 ) -> None:
-    """R6, R23: also those behind one that has not changed; nobody saw what changed meanwhile."""
+    """R6, R23: including those behind an unchanged one; nobody saw the changes meanwhile."""
     url, feed = origin.url("/feed"), atom(an_item("c"), next="/2")
     origin.publish("/feed", feed)
     origin.publish("/2", atom(an_item("b"), next="/3"), etag='"2"')
@@ -529,7 +527,7 @@ async def test_pages_that_come_back_with_their_format_are_looked_at_again(
 async def test_what_is_new_is_found_where_pages_are_counted_from_the_oldest(
     proxy: Proxy, origin: Origin
 ) -> None:
-    """R6, R20: asked for at its oldest page, such a feed has its news on the last one."""
+    """R6, R20: such a feed, requested at its oldest page, has its news on the last one."""
     url = origin.url("/feed")
     origin.publish("/feed", atom(an_item("a", 1), next="/2"), etag='"1"')
     origin.publish("/2", atom(an_item("b", 2), next="/3"), etag='"1"')

@@ -21,7 +21,7 @@ pytestmark = [needs_pywb, pytest.mark.timeout(120)]
 
 @asynccontextmanager
 async def searching(folder: Path, saved: list[Saved]) -> AsyncIterator[Proxy]:
-    """Start the archive, and a proxy that asks it as fast as it can."""
+    """Start the archive, and a proxy without pauses between requests to it."""
     serving = pywb(folder, saved)
     base = await asyncio.to_thread(serving.__enter__)
     try:
@@ -33,7 +33,7 @@ async def searching(folder: Path, saved: list[Saved]) -> AsyncIterator[Proxy]:
 
 
 async def test_a_rolling_feed_that_is_gone_comes_out_whole(origin: Origin, tmp_path: Path) -> None:
-    """R33: ten snapshots of three entries each; what else was crawled at its URL counts for nothing."""
+    """R33: ten snapshots of three entries each; other crawled documents at its URL count for nothing."""
     url = origin.url("/feed.rss")
     saved = []
     for number in range(10):
@@ -66,8 +66,8 @@ async def test_a_rolling_feed_that_is_gone_comes_out_whole(origin: Origin, tmp_p
 
 
 async def test_holes_in_a_chain_are_filled(origin: Origin, tmp_path: Path) -> None:
-    """R33: from the newest copy of each; the archive's own Link field, and the crawled one, lead nowhere.
-    What it does not have stays missing, and a feed that it never saw is not there."""
+    """R33: from the newest mementos; the archive's own Link field and the crawled one lead nowhere. Documents
+    it lacks stay missing, and a feed it never saw fails."""
     expected = publish_chain(origin, archives=6)
     saved = []
     for number in (2, 4):

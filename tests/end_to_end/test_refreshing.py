@@ -1,4 +1,4 @@
-"""Refreshes, and what stays through all of them (rules R8, R10, R13, R15, R17, R18, R23, R24)."""
+"""Refreshes, and the entries that stay through all of them (rules R8, R10, R13, R15, R17, R18, R23, R24)."""
 
 from __future__ import annotations
 
@@ -15,16 +15,14 @@ from tests.running import Clock, Proxy, Reply, a_config, running
 from tests.sqlite_faults import rows
 
 NEWER_PARSER = 10_000
-"""The number of a version that will not come for long."""
 
 
 def read_by(proxy: Proxy) -> set[int]:
-    """The versions of the parser that have read what is stored."""
     return {version for (version,) in rows(proxy.database, "SELECT parser_version FROM document")}
 
 
 async def test_a_new_archive_in_front_costs_only_itself(proxy: Proxy, origin: Origin) -> None:
-    """R13, R14: the newest archive is looked at once more when it stops being the newest, then never."""
+    """R13, R14: the newest archive is fetched once more when it stops being the newest, then never."""
     publish_chain(origin, archives=3)
     url = origin.url("/feed")
     await proxy.whole(url)
@@ -46,8 +44,7 @@ async def test_a_new_archive_in_front_costs_only_itself(proxy: Proxy, origin: Or
 
 @pytest.mark.fault("52")
 async def test_an_archive_that_still_grows_is_seen(proxy: Proxy, origin: Origin) -> None:
-    """R13; docs/faults.md row 52: publishers do link archives that still grow; the new body replaces the old
-    one."""
+    """R13; docs/faults.md row 52: the new body replaces the old one."""
     url = origin.url("/feed")
     origin.publish("/feed", atom(an_item("c", 3), prev_archive="/1"))
     origin.publish("/1", atom(an_item("a", 1), archive=True))
@@ -84,7 +81,7 @@ async def test_an_unmarked_archive_that_must_not_be_cached_is_looked_at_again(
 
 
 async def test_what_a_304_says_of_an_archive_s_caching_counts(proxy: Proxy, origin: Origin) -> None:
-    """R13; RFC 9111, 3.2: what it says nothing of is as it was."""
+    """R13; RFC 9111, 3.2: fields absent from the 304 are unchanged."""
     url = origin.url("/feed")
 
     def publish(newest: str, *said: tuple[str, str]) -> None:
@@ -108,8 +105,7 @@ async def test_what_a_304_says_of_an_archive_s_caching_counts(proxy: Proxy, orig
 
 @pytest.mark.fault("53")
 async def test_a_settled_archive_is_not_looked_at_again(proxy: Proxy, origin: Origin) -> None:
-    """R13; docs/faults.md row 53: a stored archive that is gone at the publisher's serves, completeness
-    stands."""
+    """R13; docs/faults.md row 53: lost at the publisher, it still serves."""
     expected = publish_chain(origin, archives=3)
     url = origin.url("/feed")
     await proxy.whole(url)
@@ -122,7 +118,7 @@ async def test_a_settled_archive_is_not_looked_at_again(proxy: Proxy, origin: Or
 
 @pytest.mark.fault("53")
 async def test_an_archive_that_is_gone_is_asked_for_once_a_day(proxy: Proxy, origin: Origin) -> None:
-    """R13; docs/faults.md row 53: the newest one, and one that another has followed, until it is back."""
+    """R13; docs/faults.md row 53: the newest one, and one followed by another, until it is back."""
     url = origin.url("/feed")
 
     async def asked_in_two_days() -> int:
@@ -168,7 +164,7 @@ async def test_a_correction_in_the_subscription_document_replaces_the_archived_e
 
 
 async def test_an_entry_that_moved_into_an_archive_stands_once(proxy: Proxy, origin: Origin) -> None:
-    """R8, R10: no entry is lost or doubled on its way from the subscription document into the archive."""
+    """R8, R10: no entry is lost or doubled on its way there from the subscription document."""
     url = origin.url("/feed")
     origin.publish("/feed", atom(an_item("b", 2), an_item("a", 1), updated=2))
     await proxy.whole(url)
@@ -194,7 +190,7 @@ async def test_detached_documents_come_back_without_a_fetch(proxy: Proxy, origin
 
 
 async def test_a_link_that_cannot_be_followed_ends_it_partial(proxy: Proxy, origin: Origin) -> None:
-    """docs/faults.md row 16: and stays so when the subscription document has not changed."""
+    """docs/faults.md row 16: and stays so while the subscription document is unchanged."""
     origin.publish("/feed", atom(an_item("a", 1), prev_archive="ftp://o.test/1"), etag='"1"')
     url = origin.url("/feed")
     assert (await proxy.whole(url)).state == "partial"
@@ -226,7 +222,7 @@ async def test_a_limit_ends_the_walk_partial_never_with_an_error(
 
 
 async def test_a_walk_takes_no_longer_than_it_may(tmp_path: Path, origin: Origin) -> None:
-    """R18: what has arrived by then is kept."""
+    """R18: documents received by then stay."""
     publish_chain(origin, archives=3)
     async with running(a_config(tmp_path, limits={"walk_seconds": 1})) as proxy:
         with origin.held("/archive/2"):
@@ -237,7 +233,7 @@ async def test_a_walk_takes_no_longer_than_it_may(tmp_path: Path, origin: Origin
 async def test_a_newer_parser_reads_the_stored_bodies_again(
     proxy: Proxy, origin: Origin, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """docs/design.md#the-store: without a second fetch, the old segments serving meanwhile."""
+    """docs/design.md#the-store: without a second fetch, while the old segments serve."""
     expected = publish_chain(origin, archives=3)
     url = origin.url("/feed")
     first = await proxy.whole(url)
@@ -254,7 +250,7 @@ async def test_a_newer_parser_reads_the_stored_bodies_again(
 async def test_a_newer_parser_reads_them_again_while_the_publisher_has_news(
     proxy: Proxy, origin: Origin, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """docs/design.md#the-store: what was looked at when the new document was stored is no longer so."""
+    """docs/design.md#the-store: a check made when the new document was stored no longer holds."""
     url = origin.url("/feed")
     origin.publish("/feed", atom(an_item("a", 1)))
     await proxy.whole(url)
@@ -273,7 +269,7 @@ async def test_a_newer_parser_reads_them_again_while_the_publisher_has_news(
 async def test_entries_without_an_author_follow_the_heads_they_stand_under(
     proxy: Proxy, origin: Origin
 ) -> None:
-    """R22: an archive's authors go into its entries where the subscription document's differ."""
+    """R22: an archive's authors go into its entries if the subscription document's differ."""
     url = origin.url("/feed")
     old = atom(an_item("a", 1), archive=True)
     new = atom(an_item("b", 2), prev_archive="/1")
@@ -286,7 +282,7 @@ async def test_entries_without_an_author_follow_the_heads_they_stand_under(
 
 
 async def test_a_link_field_of_a_304_is_read(proxy: Proxy, origin: Origin) -> None:
-    """R2, R12; RFC 9111, 3.2 and 4.3.4: it takes the place of what the stored document came with."""
+    """R2, R12; RFC 9111, 3.2 and 4.3.4: it replaces the field of the stored document."""
     body, url = atom(an_item("new", 9)), origin.url("/feed")
     origin.publish("/feed", body, etag='"1"')
     assert (await proxy.whole(url)).state == "remembered"
@@ -332,7 +328,7 @@ async def test_a_link_field_of_a_304_of_an_archive_is_read(proxy: Proxy, origin:
 async def test_what_a_304_does_not_say_of_freshness_is_as_it_was(
     tmp_path: Path, origin: Origin, field: str, value: str
 ) -> None:
-    """RFC 9111, 3.2 and 4.3.4: after several of them too, and after a restart."""
+    """RFC 9111, 3.2 and 4.3.4: even after several of them, and after a restart."""
     body, url, clock = atom(an_item("a", 1), complete=True), origin.url("/feed"), Clock()
 
     def said(seconds: int, name: str = field) -> list[tuple[str, str]]:
@@ -367,7 +363,7 @@ async def test_what_a_304_does_not_say_of_freshness_is_as_it_was(
 
 
 async def test_a_304_replaces_the_fields_that_it_bears_and_no_others(proxy: Proxy, origin: Origin) -> None:
-    """RFC 9111, 3.2: Expires of the stored answer counts where Cache-Control no longer says how long."""
+    """RFC 9111, 3.2: Expires of the stored response counts if Cache-Control no longer gives a lifetime."""
     body, url = atom(an_item("a", 1), complete=True), origin.url("/feed")
     expires = formatdate(proxy.clock() + 3000, usegmt=True)
     first = [("Cache-Control", "max-age=600"), ("Expires", expires)]
@@ -388,7 +384,7 @@ async def test_a_304_replaces_the_fields_that_it_bears_and_no_others(proxy: Prox
 
 
 async def test_a_link_that_a_304_does_not_name_stays(proxy: Proxy, origin: Origin) -> None:
-    """R12; RFC 9111, 3.2: its Link field replaces the links of the relations that it names."""
+    """R12; RFC 9111, 3.2: its Link field replaces only links of the relations it names."""
     body, url = atom(an_item("new", 9)), origin.url("/feed")
     origin.publish("/old", atom(an_item("old", 1), archive=True))
     origin.publish("/older", atom(an_item("older", 0), archive=True))
@@ -406,8 +402,8 @@ async def test_a_link_that_a_304_does_not_name_stays(proxy: Proxy, origin: Origi
 
 
 async def test_a_document_that_gets_another_tag_is_asked_for_by_that(proxy: Proxy, origin: Origin) -> None:
-    """R14; RFC 9110, 13.1.2; RFC 9111, 4.3.4: the same bytes under another tag, by 200 or with a 304, are not
-    fetched over and over."""
+    """R14; RFC 9110, 13.1.2; RFC 9111, 4.3.4: a new tag for the same bytes, by 200 or 304, causes no repeated
+    fetches."""
     body, url = atom(an_item("a", 1), complete=True), origin.url("/feed")
     origin.publish("/feed", body, etag='"1"', last_modified=1_700_000_000)
     await proxy.whole(url)
@@ -432,7 +428,7 @@ async def test_a_document_that_gets_another_tag_is_asked_for_by_that(proxy: Prox
 async def test_an_older_copy_of_the_feed_brings_no_old_text_back(
     proxy: Proxy, origin: Origin, make: Any, is_dated: bool
 ) -> None:
-    """R10: a cache gives what the feed was before; its own date says so, whether or not the entry's does."""
+    """R10: its own date shows its age, even if the entry's does not."""
     url = origin.url("/feed")
     dates = (3, 2) if is_dated else (2, 2)
     edited = make(an_item("b", dates[0], "right"), an_item("a", 1), updated=9)
@@ -451,7 +447,7 @@ async def test_an_older_copy_of_the_feed_brings_no_old_text_back(
 
 
 async def test_a_feed_whose_newest_entry_was_deleted_is_believed(proxy: Proxy, origin: Origin) -> None:
-    """R10: its date goes back with that; what was not changed by it is as it will be."""
+    """R10: the feed's date goes back with that; unchanged entries stay."""
     url = origin.url("/feed")
     for body, expected in (
         (rss(an_item("b", 2), an_item("a", 1), updated=2), "text of a"),

@@ -1,8 +1,7 @@
-"""What is remembered of a collected feed is as old as the copy is, not as the memory of it (R10).
+"""A remembered copy of a collected feed is as old as its document, not as the memory document (R10).
 
-The blog's channels do not say when they were updated, and its posts bear no instant of change: of two
-revisions nothing tells which is the later one but when their documents were made. By ID a post moves to a
-page that is asked for later when one before it is deleted.
+Channels and posts of the blog have no instant of change: only the dates of their documents order two
+revisions. By ID a post moves to a page fetched later when one before it is deleted.
 """
 
 from __future__ import annotations
@@ -32,7 +31,6 @@ def an_undated_blog(origin: Origin) -> WordPress:
 
 
 async def moved(proxy: Proxy, blog: WordPress) -> Feed:
-    """Have the blog, and all of it again when a post was edited and has moved from page 4 to page 3."""
     feed = Feed(proxy, blog)
     await feed.whole()
     proxy.clock.advance(3600)
@@ -44,14 +42,13 @@ async def moved(proxy: Proxy, blog: WordPress) -> Feed:
 
 
 async def revision(proxy: Proxy, feed: Feed, *, full: bool = False) -> str:
-    """Which revision of the post is served; `full` asks for all pages before."""
+    """Return the served revision of the post; `full`: after a full refresh."""
     reply = await proxy.refreshed(feed.url, full=True) if full else await feed.whole()
     post = feed.blog.posts[MOVES - 1]  # one before it is gone
     return "anew" if "Written anew." in texts(reply.body)[feed.blog.identity(post)] else "old"
 
 
 async def news(feed: Feed) -> None:
-    """Publish a post, so that the last one of the subscription document leaves it for memory."""
     feed.blog.add()
     await feed.later(3600)
 
@@ -78,14 +75,14 @@ async def test_a_remembered_revision_gives_way_to_the_live_one(
 async def test_a_remembered_revision_gives_way_where_no_time_goes_by(
     tmp_path: Path, origin: Origin, store_url: str
 ) -> None:
-    """R10; row 125: the page that a post has left and the one that it has moved to come at one instant."""
+    """R10; row 125: the old and the new page of a post arrive at one instant."""
     async with running(a_config(tmp_path, store={"url": store_url}), StandingClock()) as proxy:
         await moved(proxy, an_undated_blog(origin))
 
 
 @pytest.mark.fault("125")
 async def test_what_an_earlier_version_served_of_memory_gives_way(aged: Aged, origin: Origin) -> None:
-    """R10; row 125: nobody knows how old that is, and the publisher has another one."""
+    """R10; row 125: its age is unknown, and the publisher has another revision."""
     clock = Clock()
     async with running(aged.config, clock) as proxy:
         feed = await moved(proxy, an_undated_blog(origin))
@@ -104,7 +101,7 @@ async def test_what_an_earlier_version_served_of_memory_gives_way(aged: Aged, or
 async def test_a_remembered_revision_is_as_old_in_a_copy_of_the_store(
     tmp_path: Path, origin: Origin, store_url: str, request: pytest.FixtureRequest
 ) -> None:
-    """R10: a backup, and a store that is moved to PostgreSQL."""
+    """R10: a backup, and a store moved to PostgreSQL."""
     clock, copy = Clock(), tmp_path / "copy"
     async with running(a_config(tmp_path), clock) as proxy:
         feed = await moved(proxy, an_undated_blog(origin))

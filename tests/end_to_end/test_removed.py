@@ -1,4 +1,4 @@
-"""One entry that was removed from a feed (I2)."""
+"""An entry removed from a feed (I2)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,6 @@ from tests.running import Proxy, Reply, StartProxy
 
 
 async def removed(proxy: Proxy, url: str, entry: str) -> Reply:
-    """DELETE one entry."""
     reply = await proxy.ask("DELETE", "/feed", params={"url": url, "entry": entry})
     await proxy.settled()
     return reply
@@ -23,7 +22,7 @@ async def removed(proxy: Proxy, url: str, entry: str) -> Reply:
 
 @on_both
 async def test_an_entry_that_was_removed_is_in_no_answer(proxy: Proxy, origin: Origin) -> None:
-    """I2: in no view and no document, whatever is fetched or imported; no reader is told, and another feed
+    """I2: in no view and no document, despite fetches and imports; no reader learns of it, and another feed
     keeps its entry of that id."""
     url, other = origin.url("/feed"), origin.url("/other")
     for path in ("/feed", "/other"):
@@ -52,7 +51,7 @@ async def test_an_entry_that_was_removed_is_in_no_answer(proxy: Proxy, origin: O
 async def test_it_comes_back_with_a_newer_update_alone(
     start: StartProxy, origin: Origin, tmp_path: Any
 ) -> None:
-    """I2: another text of the same date is none; neither is a restart."""
+    """I2: neither another text of the same date nor a restart brings it back."""
     url, place = origin.url("/feed"), {"path": str(tmp_path / "one.db")}
     origin.publish("/feed", atom(an_item("b", 2), an_item("a", 1)))
     first = await start(store=place)
@@ -70,7 +69,6 @@ async def test_it_comes_back_with_a_newer_update_alone(
 
 
 def with_urls(scheme: str, *names: str) -> bytes:
-    """A feed whose ids are URLs."""
     return rss(*(an_item(each) for each in names)).replace(b"urn:", f"{scheme}://o.test/".encode())
 
 
@@ -102,8 +100,7 @@ async def test_it_stays_away_when_it_comes_under_an_id_that_is_new(proxy: Proxy,
 
 @pytest.mark.parametrize("make", [rss, rdf, json_feed], ids=["rss", "rdf", "json"])
 async def test_an_item_without_dates_stays_away(proxy: Proxy, origin: Origin, make: Any) -> None:
-    """I2: most feeds say nothing of updates. It stays away though the subscription document has it, and once
-    it has left that, too."""
+    """I2: most feeds have no update dates. It stays away in the subscription document and after it left."""
     url = origin.url("/feed")
     origin.publish("/feed", make(an_item("b"), an_item("a")))
     await proxy.whole(url)
@@ -129,7 +126,7 @@ async def test_an_item_without_dates_stays_away(proxy: Proxy, origin: Origin, ma
 async def test_what_names_no_entry_removes_nothing(
     proxy: Proxy, origin: Origin, entry: str, status: int, slug: str
 ) -> None:
-    """I2: above all the feed itself is not forgotten for it."""
+    """I2: above all, the feed itself is not forgotten."""
     url = origin.url("/feed")
     origin.publish("/feed", atom(an_item("a", 1)))
     assert (await removed(proxy, url, entry)).status == (404 if entry.strip() else 400)
@@ -140,7 +137,7 @@ async def test_what_names_no_entry_removes_nothing(
 
 
 async def test_an_id_may_hold_blanks_and_plus_signs(proxy: Proxy, origin: Origin) -> None:
-    """They are sent as forms send them."""
+    """Forms encode them."""
     url = origin.url("/feed")
     origin.publish("/feed", atom(an_item("a 1+1", 1), an_item("b", 1)))
     await proxy.whole(url)
@@ -157,7 +154,7 @@ async def test_who_may_not_forget_a_feed_may_not_remove_an_entry(start: StartPro
 
 
 async def test_an_item_without_an_id_goes_by_its_link(proxy: Proxy, origin: Origin) -> None:
-    """R9: what identifies it is what it is named by."""
+    """R9: its identity is its name."""
     url = origin.url("/feed")
     item = "<item><title>{0}</title><link>https://example.org/{0}</link></item>"
     body = f"<rss version='2.0'><channel><title>F</title>{item.format('a')}{item.format('b')}</channel></rss>"

@@ -19,7 +19,7 @@ CUT = WHOLE[: WHOLE.index(b"urn:a")]
 async def test_a_truncated_archive_makes_the_feed_partial_until_it_is_whole(
     proxy: Proxy, origin: Origin
 ) -> None:
-    """docs/faults.md row 49; R14: tried again when its time has come."""
+    """docs/faults.md row 49; R14: tried again at its time."""
     url = origin.url("/feed")
     origin.publish("/feed", atom(an_item("d", 4), prev_archive="/2"))
     origin.publish("/2", atom(an_item("c", 3), archive=True, prev_archive="/1"))
@@ -44,7 +44,7 @@ async def test_a_truncated_archive_makes_the_feed_partial_until_it_is_whole(
 async def test_what_was_truncated_stays_so_while_the_walk_does_not_come_by(
     proxy: Proxy, origin: Origin
 ) -> None:
-    """docs/faults.md row 49: only a whole copy makes it whole."""
+    """docs/faults.md row 49: only a whole copy heals it."""
     url = origin.url("/feed")
     origin.publish("/feed", atom(an_item("c", 3), prev_archive="/1"))
     origin.publish("/1", CUT, etag='"1"')
@@ -62,7 +62,7 @@ async def test_what_was_truncated_stays_so_while_the_walk_does_not_come_by(
 
 @pytest.mark.fault("49")
 async def test_a_whole_archive_does_not_give_way_to_a_truncated_one(proxy: Proxy, origin: Origin) -> None:
-    """FAULTS: a good stored copy is never overwritten by a fault."""
+    """FAULTS: a fault never overwrites a good stored copy."""
     url = origin.url("/feed")
     origin.publish("/feed", atom(an_item("c", 3), prev_archive="/1"))
     origin.publish("/1", WHOLE)
@@ -75,7 +75,7 @@ async def test_a_whole_archive_does_not_give_way_to_a_truncated_one(proxy: Proxy
 
 @pytest.mark.fault("49")
 async def test_a_truncated_subscription_document_takes_nothing_away(proxy: Proxy, origin: Origin) -> None:
-    """docs/faults.md row 49; R1: only a document that was received whole makes a feed complete by itself."""
+    """docs/faults.md row 49; R1: only a document received whole makes a feed complete by itself."""
     url = origin.url("/feed")
     whole = atom(an_item("b", 2), an_item("a", 1), complete=True)
     origin.publish("/feed", whole)
@@ -97,7 +97,7 @@ async def test_a_truncated_subscription_document_takes_nothing_away(proxy: Proxy
 async def test_a_truncated_page_makes_the_feed_partial_until_it_is_whole(
     proxy: Proxy, origin: Origin
 ) -> None:
-    """docs/faults.md row 49, R6, R14: the walk goes on behind it; stored pages take no harm from one."""
+    """docs/faults.md row 49, R6, R14: the walk goes on behind it; it does not harm stored pages."""
     url = origin.url("/feed")
     page = atom(an_item("d", 4), an_item("c", 3), next="/3")
     origin.publish("/feed", atom(an_item("f", 6), an_item("e", 5), next="/2"))
@@ -136,7 +136,7 @@ OTHERWISE = {
 async def test_a_feed_that_is_known_does_not_freeze_when_it_is_spelt_otherwise(
     proxy: Proxy, origin: Origin, change: Callable[[str], str]
 ) -> None:
-    """Row 148; R7, R8: what leaves it is remembered, and what is new is seen."""
+    """Row 148; R7, R8: departed entries are remembered, and new ones appear."""
     url = origin.url("/feed")
     origin.publish("/feed", rss(*(an_item(name, n) for name, n in (("c", 3), ("b", 2), ("a", 1)))))
     assert own_ids((await proxy.whole(url)).body) == ["c", "b", "a"]

@@ -28,13 +28,12 @@ def instant(at: float) -> str:
 async def get(
     proxy: Proxy, url: str, asked: Mapping[str, str], *, headers: Mapping[str, str] | None = None
 ) -> Reply:
-    """Ask for a feed, uncompressed unless the fields say otherwise."""
     fields = {"Accept-Encoding": "identity", **(headers or {})}
     return await proxy.ask("GET", "/feed", params={"url": url, **asked}, headers=fields)
 
 
 class Reader:
-    """Asks for one replay again and again, with what it has of it, and holds each release to what it was."""
+    """A reader of one replay that checks that no release changes."""
 
     def __init__(self, proxy: Proxy, url: str, *, pace: str = "1/day", **asked: str) -> None:
         self._proxy = proxy
@@ -42,14 +41,13 @@ class Reader:
         self.asked = {"replay": pace, "from": instant(proxy.clock() - 2), **asked}
         self._fields: dict[str, str] = {}
         self.dates: dict[str, str] = {}
-        """Of each entry that was ever seen."""
         self.order: list[str] = []
 
     async def ask(self) -> Reply:
         return await get(self._proxy, self._url, self.asked, headers=self._fields)
 
     async def read(self) -> list[str]:
-        """Ask once more, as newsboat does; return which entries are new, newest first."""
+        """Ask once more, as newsboat does; return the new entries, newest first."""
         reply = await self.ask()
         assert reply.status in (200, 304)
         if reply.status == 304:
@@ -73,7 +71,7 @@ class Reader:
 
 
 async def test_one_entry_comes_a_day(tmp_path: Path, origin: Origin) -> None:
-    """P2, P5: the oldest first, the newest release in front, and each stays where it is."""
+    """P2, P5: the oldest first, the newest release in front, and each keeps its place."""
     expected = publish_chain(origin, archives=4)[::-1]
     async with running(a_config(tmp_path), StandingClock()) as proxy:
         await proxy.whole(origin.url("/feed"))
@@ -93,7 +91,7 @@ async def test_one_entry_comes_a_day(tmp_path: Path, origin: Origin) -> None:
 async def test_entries_bear_the_date_of_their_release(
     proxy: Proxy, origin: Origin, make: Callable[..., bytes]
 ) -> None:
-    """P3: and in front of the title when they were published, unless that is not wanted."""
+    """P3: and their publication date in front of the title, unless the reader declines."""
     origin.publish("/feed", make(an_item("b", 3), an_item("a", 2)))
     url = origin.url("/feed")
     await proxy.whole(url)
@@ -109,7 +107,7 @@ async def test_entries_bear_the_date_of_their_release(
 
 
 async def test_items_of_json_bear_the_date_of_their_release(proxy: Proxy, origin: Origin) -> None:
-    """P3: what they say of both instants is that of the release."""
+    """P3: both of their instants are that of the release."""
     origin.publish("/feed", json_feed(an_item("b", 3), an_item("a", 2)))
     url, at = origin.url("/feed"), "2026-01-31T06:00:00Z"
     await proxy.whole(url)
@@ -120,7 +118,7 @@ async def test_items_of_json_bear_the_date_of_their_release(proxy: Proxy, origin
 
 
 async def test_a_replay_is_a_feed_of_its_own(proxy: Proxy, origin: Origin) -> None:
-    """P4: its own id, address and title, the date of its newest release, and nothing that leads away."""
+    """P4: its own id, address and title, the date of its newest release, and no link elsewhere."""
     extra = (
         "<ttl>60</ttl><skipDays><day>Monday</day></skipDays>"
         '<sy:updatePeriod xmlns:sy="http://purl.org/rss/1.0/modules/syndication/">daily</sy:updatePeriod>'
@@ -152,7 +150,7 @@ async def test_a_replay_is_a_feed_of_its_own(proxy: Proxy, origin: Origin) -> No
 
 
 async def test_validators_move_with_each_release_and_nothing_else(proxy: Proxy, origin: Origin) -> None:
-    """P5: who has it gets 304, until the next release at most."""
+    """P5: 304 until the next release at most."""
     clock = proxy.clock
     origin.publish("/feed", atom(an_item("c", 3), an_item("b", 2), an_item("a", 1), complete=True))
     url = origin.url("/feed")
@@ -180,8 +178,8 @@ async def test_validators_move_with_each_release_and_nothing_else(proxy: Proxy, 
 async def test_validators_stay_while_the_bytes_do(
     proxy: Proxy, origin: Origin, make: Any, limit: str | None
 ) -> None:
-    """P5: new entries wait for their turn, and so do edits of those that are not out. An edit of one that is
-    out changes both validators, and so does a release."""
+    """P5: new entries, and edits of unreleased ones, wait for their turn. A release and an edit of a released
+    entry change both."""
     clock, url = proxy.clock, origin.url("/feed")
     first = [an_item("c", 3), an_item("b", 2), an_item("a", 1)]
 
@@ -222,7 +220,7 @@ async def test_validators_stay_while_the_bytes_do(
 
 
 async def test_the_tag_of_json_moves_with_each_release(proxy: Proxy, origin: Origin) -> None:
-    """P5: its head has no date that would move it."""
+    """P5: its head has no date to move it."""
     origin.publish("/feed", json_feed(an_item("c", 3), an_item("b", 2), an_item("a", 1)))
     url = origin.url("/feed")
     await proxy.whole(url)
@@ -264,7 +262,7 @@ async def test_a_replay_can_be_cut_and_compressed(proxy: Proxy, origin: Origin) 
 
 
 async def test_an_entry_that_fits_in_no_answer_is_passed_over(proxy: Proxy, origin: Origin) -> None:
-    """P5: one entry that is longer than all of `answer_bytes` hides no older ones."""
+    """P5: one entry longer than all of `answer_bytes` hides no older ones."""
     items = an_item("c", 3), an_item("b", 2, "x" * 5000), an_item("a", 1)
     origin.publish("/feed", atom(*items, complete=True))
     url = origin.url("/feed")
@@ -290,7 +288,7 @@ async def test_nothing_is_out_before_it_begins(proxy: Proxy, origin: Origin) -> 
 
 
 async def test_a_feed_that_is_loading_has_no_lines_yet(proxy: Proxy, origin: Origin) -> None:
-    """P1, P5: they are begun when its history is there; until then it is asked for again soon."""
+    """P1, P5: they begin with its whole history; until then the answer asks for a retry soon."""
     expected = publish_chain(origin, archives=3)[::-1]
     url = origin.url("/feed")
     asked = {"replay": "50/day", "from": "2026-01-31T06:00:00Z"}
@@ -306,7 +304,7 @@ async def test_a_feed_that_is_loading_has_no_lines_yet(proxy: Proxy, origin: Ori
 
 
 async def test_a_new_feed_can_be_asked_for_as_a_replay(proxy: Proxy, origin: Origin) -> None:
-    """P1: who asks first waits for its history and for its lines."""
+    """P1: the first request waits for its history and its lines."""
     expected = publish_chain(origin, archives=2)
     reply = await get(proxy, origin.url("/feed"), {"replay": "50/day", "from": "2026-01-31T06:00:00Z"})
     assert ids(reply.body) == expected
@@ -326,7 +324,7 @@ async def test_a_new_feed_can_be_asked_for_as_a_replay(proxy: Proxy, origin: Ori
 async def test_what_cannot_be_replayed_is_refused(
     proxy: Proxy, origin: Origin, asked: dict[str, str], expected: str
 ) -> None:
-    """Bad parameters: 400 that says what was expected, and where `from` is missing the whole URL."""
+    """Bad parameters: 400 with the expected form, and the whole URL if `from` is missing."""
     origin.publish("/feed", atom(*(an_item(f"e{n}", n) for n in range(9)), complete=True))
     url = origin.url("/feed")
     await proxy.whole(url)
@@ -336,7 +334,7 @@ async def test_what_cannot_be_replayed_is_refused(
 
 
 async def test_parameters_that_publishers_have_stay_theirs(proxy: Proxy, origin: Origin) -> None:
-    """P7: behind an unencoded URL `from`, `on` and `original` are the proxy's beside `replay` alone."""
+    """P7: behind an unencoded URL `from`, `on` and `original` are the proxy's only beside `replay`."""
     origin.publish("/feed?from=1", atom(an_item("a", 1), complete=True))
     reply = await proxy.ask("GET", f"/feed?url={origin.url('/feed')}?from=1")
     assert reply.status == 200
@@ -347,8 +345,6 @@ async def test_parameters_that_publishers_have_stay_theirs(proxy: Proxy, origin:
 
 
 class Blog:
-    """A publisher whose feed has all of its entries, or the newest of them alone."""
-
     def __init__(self, origin: Origin, *, most: int | None = None) -> None:
         self._origin = origin
         self._most = most
@@ -368,7 +364,7 @@ class Blog:
 
 
 async def test_entries_that_leave_the_publishers_feed_shift_nothing(tmp_path: Path, origin: Origin) -> None:
-    """P9, PodReplay: what the feed shows no more was numbered, and is remembered."""
+    """P9, PodReplay: entries no longer in the feed were numbered, and are remembered."""
     blog = Blog(origin, most=2)
     blog.publish(an_item("b", 2), an_item("a", 1))
     async with running(a_config(tmp_path), StandingClock()) as proxy:
@@ -385,7 +381,7 @@ async def test_entries_that_leave_the_publishers_feed_shift_nothing(tmp_path: Pa
 
 
 async def test_late_edited_and_deleted_entries_move_nothing(tmp_path: Path, origin: Origin) -> None:
-    """P2: a deletion leaves its slot empty, an edit shows in place, a late one comes behind the backlog."""
+    """P2: a deletion leaves its slot empty, an edit shows in place, a late one joins behind the backlog."""
     blog = Blog(origin)
     blog.publish(*(an_item(f"e{n}", n) for n in range(5, 0, -1)))
     async with running(a_config(tmp_path), StandingClock()) as proxy:
@@ -397,7 +393,7 @@ async def test_late_edited_and_deleted_entries_move_nothing(tmp_path: Path, orig
         blog.publish(an_item("found", 0), an_item("e2", 2, "other words"))
         await proxy.refreshed(url)
         proxy.clock.advance(DAY)
-        assert await reader.read() == []  # the slot of e3 is empty; what e2 says has changed in place
+        assert await reader.read() == []  # the slot of e3 is empty; e2 has changed in place
         assert b"other words" in (await get(proxy, url, reader.asked)).body
         blog.publish(an_item("e3", 3))
         await proxy.refreshed(url)
@@ -422,7 +418,7 @@ async def test_it_survives_a_restart(tmp_path: Path, origin: Origin) -> None:
 
 
 async def test_an_item_that_is_identified_anew_keeps_its_line(tmp_path: Path, origin: Origin) -> None:
-    """P1, R9: a link that stands on a second item identifies neither; the first has been released."""
+    """P1, R9: a link on a second item identifies neither; the first has been released."""
 
     def items(*texts: str) -> bytes:
         made = "".join(f"<item><title>{each}</title><link>http://x.test/</link></item>" for each in texts)

@@ -1,4 +1,4 @@
-"""How two replicas on one PostgreSQL together treat a publisher."""
+"""Two replicas on one PostgreSQL together respect a publisher's limits."""
 
 from __future__ import annotations
 
@@ -17,12 +17,11 @@ from tests.running import Proxy, a_config, running
 
 @pytest.fixture(autouse=True)
 def patience(monkeypatch: pytest.MonkeyPatch) -> None:
-    """However busy the machine is, replicas share what they know."""
+    """Let shared knowledge last on a busy machine."""
     set_constant(monkeypatch, "LATE_SECONDS", 30.0)
 
 
 UNSHARED = "wholefeed_unshared_requests_total"
-"""Requests of which no other replica could know."""
 
 PATHS = [f"/feed/{number}" for number in range(8)]
 
@@ -41,7 +40,7 @@ async def ask(proxy: Proxy, urls: list[str]) -> list[int]:
 async def test_a_publisher_gets_no_more_requests_at_once_than_from_one(
     tmp_path: Path, postgres_url: str, origin: Origin
 ) -> None:
-    """fetch.concurrency_per_host is for all replicas together, and all that is asked for comes."""
+    """fetch.concurrency_per_host covers all replicas together, and every document comes."""
     urls = publish(origin)
     origin.latency_seconds = 0.05
     config = a_config(tmp_path, store={"url": postgres_url}, fetch={"concurrency_per_host": 2})
@@ -56,7 +55,7 @@ async def test_a_publisher_gets_no_more_requests_at_once_than_from_one(
 async def test_a_publisher_that_told_one_replica_to_wait_is_not_asked_by_another(
     tmp_path: Path, postgres_url: str, origin: Origin
 ) -> None:
-    """docs/faults.md row 55, over replicas: what is stored is answered, stale, and nothing is asked for."""
+    """docs/faults.md row 55, over replicas: stored feeds are answered, stale, without a request."""
     first, second, *_ = publish(origin)
     config = a_config(tmp_path, store={"url": postgres_url})
     async with running(config) as one, running(config) as other:
@@ -73,7 +72,7 @@ async def test_a_publisher_that_told_one_replica_to_wait_is_not_asked_by_another
 async def test_requests_are_spaced_out_over_replicas(
     tmp_path: Path, postgres_url: str, origin: Origin
 ) -> None:
-    """fetch.min_interval_per_host_seconds is between any two requests, whoever makes them."""
+    """fetch.min_interval_per_host_seconds is between any two requests of any replicas."""
     urls, seconds = publish(origin)[:4], 0.4
     config = a_config(tmp_path, store={"url": postgres_url}, fetch={"min_interval_per_host_seconds": seconds})
     async with running(config) as one, running(config) as other:

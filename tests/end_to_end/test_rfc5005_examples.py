@@ -1,7 +1,7 @@
 """The examples of RFC 5005 (sections 2 and 4, appendix B), each read as one document.
 
-They are as the RFC prints them; only the URLs of feed documents are led to the test's publisher. The oldest
-archives, which the RFC links to without showing them, were written for the tests.
+Only the URLs of feed documents are changed, to the test's publisher. The oldest archives, which the RFC links
+without showing them, were written for the tests.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _ENTRY: Final = re.compile(rb"<(?:entry|item)([ >].*?</(?:entry|item)>)", re.DOT
 
 @dataclass(frozen=True)
 class Example:
-    """An archived feed: the documents of its chain by path, newest first, and what they hold."""
+    """An archived feed; newest first."""
 
     title: str
     documents: tuple[tuple[str, str], ...]
@@ -66,12 +66,10 @@ archived = pytest.mark.parametrize(
 
 
 def printed(name: str, origin: Origin) -> bytes:
-    """A document of the RFC, the URLs of feed documents led to the publisher."""
     return _DOCUMENT_URL.sub(origin.url("").encode(), (DATA / name).read_bytes())
 
 
 def publish(example: Example, origin: Origin) -> str:
-    """Publish the chain; return the URL of its subscription document."""
     for path, name in example.documents:
         origin.publish(path, printed(name, origin))
     return origin.url(example.documents[0][0])
@@ -84,12 +82,12 @@ def entry_ids(reply: Reply) -> tuple[str, ...]:
 
 
 def entries_of(body: bytes) -> list[bytes]:
-    """Everything of each entry behind the name in its start tag."""
+    """Return each entry behind the name in its start tag."""
     return [match[1] for match in _ENTRY.finditer(body)]
 
 
 def assert_verbatim(body: bytes, *names: str) -> None:
-    """The printed entries, in order, are the answer's, but for what their start tags gained (R22)."""
+    """Check the printed entries, in order, but for additions to their start tags (R22)."""
     wanted = [entry for name in names for entry in entries_of((DATA / name).read_bytes())]
     assert [entry.partition(b">")[2] for entry in entries_of(body)] == [entry[1:] for entry in wanted]
 
@@ -123,8 +121,8 @@ async def test_a_complete_feed_comes_out_as_its_document(
 async def test_an_archived_feed_comes_out_as_one_document(
     proxy: Proxy, origin: Origin, example: Example
 ) -> None:
-    """R2, R20, R21; RFC 5005, 4 and appendix B: every entry, newest first, and nothing else; no title, date
-    or link of an archive document speaks for the feed."""
+    """R2, R20, R21; RFC 5005, 4 and appendix B: every entry, newest first; no title, date or link of an
+    archive document speaks for the feed."""
     url = publish(example, origin)
 
     reply = await proxy.whole(url)
@@ -161,7 +159,7 @@ async def test_an_archive_document_leads_to_the_same_feed(
 async def test_an_archive_document_that_the_publisher_refuses_is_told(
     proxy: Proxy, origin: Origin, example: Example
 ) -> None:
-    """R16; RFC 5005, 4.1 and 4.2: whoever reads a feed that is not whole is warned."""
+    """R16; RFC 5005, 4.1 and 4.2: readers are warned."""
     url = publish(example, origin)
     oldest_path, _ = example.documents[-1]
     origin.remove(oldest_path)

@@ -27,7 +27,7 @@ DAY = 24 * HOUR
 
 @dataclass(frozen=True)
 class Post:
-    """A post as its publisher writes it; one is published every hour."""
+    """A post; one is published every hour."""
 
     number: int
     id: str
@@ -107,8 +107,7 @@ RENAMED: dict[str, Rename] = {
 async def test_a_post_whose_id_changes_stays_one(
     make: Callable[..., bytes], how: str, proxy: Proxy, origin: Origin
 ) -> None:
-    """R36: each once, in the order that was; readers see nothing new until the new ids have been used for a
-    day, then the new ones."""
+    """R36: once and in order; readers see the old ids until the new ones are a day in use."""
     url, all_posts = origin.url("/feed"), posts_of(range(15))
     for count in (10, 15):
         origin.publish("/feed", make(newest(all_posts[:count], 10)))
@@ -135,7 +134,7 @@ async def test_a_post_whose_id_changes_stays_one(
 async def test_ids_that_go_to_and_fro_show_nothing_new(
     tmp_path: Path, origin: Origin, store_url: str
 ) -> None:
-    """R36: two servers behind one name write different hosts; whoever is asked, the same is served."""
+    """R36: two servers behind one name write different hosts."""
     url, clock, seen = origin.url("/feed"), Clock(), set()
     posts = posts_of(range(10))
     other = [RENAMED["another host"](each) for each in posts]
@@ -151,7 +150,7 @@ async def test_ids_that_go_to_and_fro_show_nothing_new(
 
 @pytest.mark.fault("57a")
 async def test_random_ids_do_not_grow_and_are_told_of(proxy: Proxy, origin: Origin) -> None:
-    """R36: every look brings new ids for known posts, and the note says so."""
+    """R36: every look brings new ids; a note says so."""
     url, chance = origin.url("/feed"), random.Random(36)
     for look in range(12):
         posts = [replace(each, id=f"{chance.random()}") for each in posts_of(range(look, look + 10))]
@@ -201,7 +200,7 @@ async def test_pages_of_a_feed_whose_ids_change(proxy: Proxy, origin: Origin) ->
 
 
 async def test_two_ids_that_stand_together_are_two_posts(proxy: Proxy, origin: Origin) -> None:
-    """R36: wherever that shows later; what was taken for one is parted."""
+    """R36: even if that shows later; joined posts separate."""
     url = origin.url("/feed")
     one = Post(1, "a", "http://site.test/a", title="Untitled")
     two = replace(one, id="b", link="http://site.test/b", text="another")
@@ -229,7 +228,7 @@ async def test_two_ids_that_stand_together_are_two_posts(proxy: Proxy, origin: O
     ids=["one page", "untitled", "anchors", "only ids", "titles alone", "two titles in all"],
 )
 async def test_different_posts_stay_different(posts: list[Post], proxy: Proxy, origin: Origin) -> None:
-    """R36: what several have in common makes none of them one."""
+    """R36: shared features of several make none of them one."""
     url = origin.url("/feed")
     for end in range(4, 13):
         origin.publish("/feed", rss([*reversed(posts[end - 4 : end])]))
@@ -238,7 +237,7 @@ async def test_different_posts_stay_different(posts: list[Post], proxy: Proxy, o
 
 
 async def test_new_ids_stand_after_a_day_also_without_news(proxy: Proxy, origin: Origin) -> None:
-    """R36: whoever looks then is served those that the publisher has used at every look."""
+    """R36: readers then get the ids used at every look."""
     url, posts = origin.url("/feed"), posts_of(range(3))
     renamed = [RENAMED["another host"](each) for each in posts]
     origin.publish("/feed", rss(newest(posts, 3)))
@@ -253,7 +252,7 @@ async def test_new_ids_stand_after_a_day_also_without_news(proxy: Proxy, origin:
 async def test_a_full_refresh_joins_what_was_doubled_before(
     how: str, proxy: Proxy, origin: Origin, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """R36: by an earlier version, which kept nothing that tells; their bodies have been read again since."""
+    """R36: by an earlier version without records of ids."""
     url, posts = origin.url("/feed"), posts_of(range(12))
     renamed = [RENAMED[how](each) for each in posts]
     for some in (posts[:8], renamed[:8], renamed[2:10], renamed[4:12]):
@@ -271,7 +270,7 @@ async def test_a_full_refresh_joins_what_was_doubled_before(
 
 @pytest.mark.parametrize("guids", ["https://secure.test/?p={id}", "{url}/posts/{slug}"])
 async def test_a_collected_blog_whose_guids_are_replaced(guids: str, proxy: Proxy, origin: Origin) -> None:
-    """R36, R28: 145 posts stay 145 when all guids change, whichever pages are asked for again."""
+    """R36, R28: 145 posts stay 145."""
     blog = WordPress(origin, posts=145)
     url = blog.feed_url("rss2")
     before = await proxy.whole(url)
@@ -288,7 +287,7 @@ async def test_a_collected_blog_whose_guids_are_replaced(guids: str, proxy: Prox
 async def test_each_post_is_there_once_whatever_becomes_of_its_id(
     seed: int, proxy: Proxy, origin: Origin
 ) -> None:
-    """R36: a publisher whose window moves, and whose ids change, go back and change again."""
+    """R36: ids change, go back and change again."""
     chance, url = random.Random(seed), origin.url("/feed")
     first, last = 0, chance.randint(3, 8)
     make, rename = chance.choice([rss, atom]), list[Rename]()

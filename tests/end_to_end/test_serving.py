@@ -1,4 +1,4 @@
-"""When an answer leaves, and from what: single flight, patience, staleness, restart
+"""Time and source of an answer: single flight, patience, staleness, restart
 (docs/design.md#the-interface)."""
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from tests.sqlite_faults import rows
 
 
 async def test_a_long_walk_is_answered_in_time_with_what_is_there(tmp_path: Path, origin: Origin) -> None:
-    """docs/design.md#the-interface: always 200, `loading`, to be asked again soon; the walk goes on."""
+    """docs/design.md#the-interface: always 200, `loading`, with an early retry; the walk goes on."""
     expected = publish_chain(origin, archives=4)
     url = origin.url("/feed")
     async with running(a_config(tmp_path)) as proxy:
@@ -36,8 +36,7 @@ async def test_a_long_walk_is_answered_in_time_with_what_is_there(tmp_path: Path
 
 
 async def test_what_has_arrived_is_served_while_the_walk_goes_on(tmp_path: Path, origin: Origin) -> None:
-    """While an archive is awaited, a reader gets the entries that are there, state `loading`, newest
-    first."""
+    """With state `loading`, newest first."""
     publish_chain(origin, archives=4)
     url = origin.url("/feed")
     async with running(a_config(tmp_path, history={"look_ahead": False})) as proxy:
@@ -52,8 +51,7 @@ async def test_what_has_arrived_is_served_while_the_walk_goes_on(tmp_path: Path,
 
 
 async def test_nothing_in_time_is_a_504(proxy: Proxy, origin: Origin) -> None:
-    """Row 30: with nothing stored and no document in time the answer is a problem 504; the next one has the
-    feed."""
+    """Row 30: nothing stored, and no document in time; the next answer has the feed."""
     origin.publish("/feed", atom(an_item("a")))
     url = origin.url("/feed")
     with origin.held("/feed"):
@@ -81,7 +79,7 @@ async def test_the_walk_goes_on_when_the_reader_has_left(proxy: Proxy, origin: O
 
 
 async def test_an_unfinished_feed_leaves_a_failing_publisher_alone(proxy: Proxy, origin: Origin) -> None:
-    """docs/faults.md row 75: a walk that has not begun is no reason to ask at each request."""
+    """docs/faults.md row 75: no request for each reader."""
     publish_chain(origin, archives=1)
     url = origin.url("/feed")
     await proxy.ask("HEAD", "/feed", params={"url": url})
@@ -95,7 +93,7 @@ async def test_an_unfinished_feed_leaves_a_failing_publisher_alone(proxy: Proxy,
 
 @pytest.mark.fault("74")
 async def test_an_interrupted_walk_is_taken_up_at_the_next_start(tmp_path: Path, origin: Origin) -> None:
-    """R14; docs/faults.md row 74: what is stored is not fetched twice."""
+    """R14; docs/faults.md row 74: no stored document is fetched twice."""
     expected = publish_chain(origin, archives=5)
     url = origin.url("/feed")
     config = a_config(tmp_path, history={"look_ahead": False})
@@ -115,7 +113,7 @@ async def test_an_interrupted_walk_is_taken_up_at_the_next_start(tmp_path: Path,
 
 
 async def test_a_known_feed_survives_a_restart_without_a_request(tmp_path: Path, origin: Origin) -> None:
-    """R2, R13: after a restart the whole feed is served from the store with its publisher gone."""
+    """R2, R13: the whole feed comes from the store, with its publisher gone."""
     expected = publish_chain(origin, archives=3)
     url = origin.url("/feed")
     async with running(a_config(tmp_path)) as proxy:
@@ -144,7 +142,7 @@ async def test_freshness_follows_the_publisher_within_bounds(tmp_path: Path, ori
 
 
 async def test_a_refetch_is_conditional(proxy: Proxy, origin: Origin) -> None:
-    """R14: a refresh sends the publisher's ETag back, so that an unchanged feed costs a 304."""
+    """R14: an unchanged feed costs a 304."""
     url = origin.url("/feed")
     origin.publish("/feed", atom(an_item("a")), etag='"1"')
     await proxy.whole(url)
@@ -155,7 +153,7 @@ async def test_a_refetch_is_conditional(proxy: Proxy, origin: Origin) -> None:
 
 @pytest.mark.fault("35")
 async def test_a_permanent_move_keeps_the_history_and_the_old_key(proxy: Proxy, origin: Origin) -> None:
-    """docs/faults.md row 35: believed when it was seen three times over more than a day."""
+    """docs/faults.md row 35: believed after three sightings over more than a day."""
     expected = publish_chain(origin, archives=2)
     url = origin.url("/feed")
     await proxy.whole(url)
@@ -201,7 +199,7 @@ async def test_a_get_that_joins_a_head_is_walked_for(proxy: Proxy, origin: Origi
 
 
 async def test_readers_and_deletions_do_not_get_in_each_others_way(proxy: Proxy, origin: Origin) -> None:
-    """Whoever asks gets the feed, however often it is forgotten meanwhile."""
+    """A reader gets the feed despite repeated forgetting."""
     expected = publish_chain(origin, archives=2)
     url = origin.url("/feed")
 
@@ -219,7 +217,7 @@ async def test_readers_and_deletions_do_not_get_in_each_others_way(proxy: Proxy,
 
 
 async def test_a_reader_that_has_left_is_no_error(proxy: Proxy, origin: Origin) -> None:
-    """Row 63: a reader that hangs up early is logged as answered, not as a failure of the proxy."""
+    """Row 63: the log shows it as answered."""
     publish_chain(origin, archives=1)
     url = origin.url("/feed")
     with capture_logs() as lines, origin.held("/feed") as gate:
@@ -235,7 +233,7 @@ async def test_a_reader_that_has_left_is_no_error(proxy: Proxy, origin: Origin) 
 
 
 async def test_last_modified_moves_with_what_is_said_to_be_missing(proxy: Proxy, origin: Origin) -> None:
-    """docs/design.md#segments: whenever the digest changes; a reader that sends only that date sees the
+    """docs/design.md#segments: with each change of the digest; a reader that sends only that date sees the
     change."""
     publish_chain(origin, archives=2)
     origin.fault("/archive/1", Status(404))
@@ -251,7 +249,7 @@ async def test_last_modified_moves_with_what_is_said_to_be_missing(proxy: Proxy,
 
 
 async def test_a_client_of_http_1_0_without_host_is_served(proxy: Proxy, origin: Origin) -> None:
-    """An HTTP/1.0 client, which sends no Host, gets its feed with links to the address that it used."""
+    """An HTTP/1.0 client sends no Host; the feed links to the address it used."""
     publish_chain(origin, archives=1)
     await proxy.whole(origin.url("/feed"))
     reader, writer = await asyncio.open_connection(proxy.client.host, proxy.client.port)
@@ -263,7 +261,7 @@ async def test_a_client_of_http_1_0_without_host_is_served(proxy: Proxy, origin:
 
 
 async def test_what_goes_on_in_the_background_does_not_end_in_silence(tmp_path: Path, origin: Origin) -> None:
-    """A defect in a background task is logged by its name, and readers are answered all the same."""
+    """The log names it, and readers still get answers."""
     publish_chain(origin, archives=1)
     origin.publish("/odd", atom(an_item("a")))
     clock, config = Clock(), a_config(tmp_path, history={"poll_seconds": 600})

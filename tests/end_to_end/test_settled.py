@@ -1,8 +1,8 @@
-"""Archives that leave a feed, and what is remembered beside them (R8).
+"""Archives that leave a feed, and entries remembered beside them (R8).
 
-Each story begins with one chain of Atom documents, /feed > /2 > /1. A publisher that turns to another format
-(R23), or says that the feed is its document alone (R1, R5), has not deleted what its archives held; one that
-takes an archive or an entry out of the chain (R13 to R15) has.
+Each story begins with one chain of Atom documents, /feed > /2 > /1. A publisher that changes the format
+(R23), or calls one document the whole feed (R1, R5), has not deleted entries of its archives. A publisher
+that takes an archive or an entry out of the chain (R13 to R15) has.
 """
 
 from __future__ import annotations
@@ -24,25 +24,21 @@ SNAPSHOT = "<fh:stateful>0</fh:stateful>"
 
 
 def items(names: str) -> list[Item]:
-    """Entries of one letter each; `a` is the oldest."""
     return [an_item(name, ord(name) - ord("a") + 1) for name in names]
 
 
 def publish_archived(origin: Origin, names: str, *, newest: str = "dc", updated: int = 20) -> None:
-    """Publish the chain, its subscription document with these entries."""
     origin.publish("/feed", atom(*items(names), updated=updated, prev_archive="/2"))
     origin.publish("/2", atom(*items(newest), archive=True, prev_archive="/1"))
     origin.publish("/1", atom(*items("ba"), archive=True))
 
 
 async def archived(proxy: Proxy, origin: Origin) -> None:
-    """Have the whole chain."""
     publish_archived(origin, "fed")
     assert await looked(proxy, origin) == ("complete", "fedcba")
 
 
 async def looked(proxy: Proxy, origin: Origin, body: bytes | None = None) -> tuple[str, str]:
-    """Publish the subscription document, if it is another one, and ask once it is no longer fresh."""
     if body is not None:
         origin.publish("/feed", body)
     proxy.clock.advance(DAY + 3600)
@@ -52,7 +48,7 @@ async def looked(proxy: Proxy, origin: Origin, body: bytes | None = None) -> tup
 
 
 async def test_what_leaves_a_feed_in_another_format_is_remembered(proxy: Proxy, origin: Origin) -> None:
-    """R8, R23: the archives of the other format, gone with it, say nothing of the same ids in this one."""
+    """R8, R23: archives of the other format prove nothing about the same ids in this one."""
     await archived(proxy, origin)
     assert await looked(proxy, origin, rss(*items("fed"))) == ("remembered", "fed")
     assert await looked(proxy, origin, rss(*items("gfe"))) == ("remembered", "gfed")
@@ -63,7 +59,7 @@ async def test_what_leaves_a_feed_in_another_format_is_remembered(proxy: Proxy, 
 async def test_what_leaves_a_feed_that_called_itself_whole_is_remembered(
     proxy: Proxy, origin: Origin, whole: dict[str, bool | str]
 ) -> None:
-    """R1, R5, R8: archives that were put aside for a document that was all there was settle nothing."""
+    """R1, R5, R8: archives put aside settle nothing."""
     await archived(proxy, origin)
     assert await looked(proxy, origin, atom(*items("fedc"), **whole)) == ("complete", "fedc")  # type: ignore[arg-type]
     assert await looked(proxy, origin, atom(*items("fedc"), updated=21)) == ("remembered", "fedc")
@@ -72,7 +68,7 @@ async def test_what_leaves_a_feed_that_called_itself_whole_is_remembered(
 
 
 async def test_what_slips_to_a_page_that_is_not_asked_for_is_remembered(proxy: Proxy, origin: Origin) -> None:
-    """R6, R8, R23: from the second page of an RSS feed to its third, when Atom archives had held it."""
+    """R6, R8, R23: from page two to page three of an RSS feed, after Atom archives held it."""
 
     def pages(first: str, second: str, third: str) -> bytes:
         origin.publish("/p2", rss(*items(second), next="/p3"))
@@ -89,7 +85,7 @@ async def test_what_slips_to_a_page_that_is_not_asked_for_is_remembered(proxy: P
 async def test_archives_that_were_put_aside_settle_nothing_when_they_have_expired(
     proxy: Proxy, origin: Origin
 ) -> None:
-    """R8, R25: the 90 days for which they are kept are over."""
+    """R8, R25: their 90 days are over."""
     await archived(proxy, origin)
     await looked(proxy, origin, rss(*items("fed")))
     proxy.clock.advance(91 * DAY)
@@ -98,7 +94,7 @@ async def test_archives_that_were_put_aside_settle_nothing_when_they_have_expire
 
 
 async def test_archives_that_come_back_settle_again(proxy: Proxy, origin: Origin) -> None:
-    """R8, R14: what their publisher takes out of them then leaves with them."""
+    """R8, R14: entries then removed from them leave the feed."""
     await archived(proxy, origin)
     await looked(proxy, origin, atom(*items("fed"), complete=True))
     publish_archived(origin, "fed", updated=21)
@@ -125,7 +121,7 @@ async def test_what_came_back_after_it_was_taken_out_is_remembered(proxy: Proxy,
 async def test_what_its_publisher_took_out_stays_away_in_whatever_the_feed_becomes(
     proxy: Proxy, origin: Origin
 ) -> None:
-    """R1, R8, R13: also when the archives have left, for another reason."""
+    """R1, R8, R13: even if the archives have left for another reason."""
     await archived(proxy, origin)
     publish_archived(origin, "fe", newest="c", updated=21)
     assert await looked(proxy, origin) == ("complete", "fecba")
@@ -136,7 +132,7 @@ async def test_what_its_publisher_took_out_stays_away_in_whatever_the_feed_becom
 async def test_what_its_publisher_took_out_stays_away_in_a_copy_of_the_store(
     tmp_path: Path, origin: Origin, store_url: str, request: pytest.FixtureRequest
 ) -> None:
-    """R8: a backup, and a store that is moved to PostgreSQL, know that it was taken out and not put aside."""
+    """R8: a backup, and a store moved to PostgreSQL, know that it was not just put aside."""
     clock, copy = Clock(), tmp_path / "copy"
     async with running(a_config(tmp_path), clock) as proxy:
         await archived(proxy, origin)
@@ -149,11 +145,11 @@ async def test_what_its_publisher_took_out_stays_away_in_a_copy_of_the_store(
         assert await looked(proxy, origin, atom(*items("gf"), updated=23)) == ("remembered", "gfe")
 
 
-# What was stored before it was kept why archives leave
+# Stores from before reasons for departed archives were stored
 
 
 async def test_what_an_earlier_version_lost_comes_back(aged: Aged, origin: Origin) -> None:
-    """R8: nobody knows why its archives have left; they settle nothing while none is attached."""
+    """R8: the reason for its lost archives is unknown."""
     clock = Clock()
     async with running(aged.config, clock) as proxy:
         await archived(proxy, origin)
@@ -169,8 +165,7 @@ async def test_what_an_earlier_version_lost_comes_back(aged: Aged, origin: Origi
 
 
 async def test_what_an_earlier_version_took_out_stays_away(aged: Aged, origin: Origin) -> None:
-    """R8, R15: while an archive is attached, what one held that had left counts as taken out; whatever
-    becomes of the chain."""
+    """R8, R15: while an archive is attached, entries of a departed one count as removed."""
     clock = Clock()
 
     async def revised() -> tuple[str, str]:

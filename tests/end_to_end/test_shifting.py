@@ -26,7 +26,6 @@ SHAPES = [
 
 
 async def looked(proxy: Proxy, origin: Origin, seconds: float = DAY) -> tuple[str, list[int], int]:
-    """Ask so many seconds later; return the state, the entries, and how many requests that took."""
     origin.forget_requests()
     reply = await proxy.later(origin.url(URL), seconds)
     return reply.state, numbers_in(reply.body), len(origin.requests)
@@ -42,8 +41,7 @@ async def noted(proxy: Proxy, origin: Origin) -> set[str]:
 async def test_nothing_vanishes_from_archives_that_shift(
     proxy: Proxy, origin: Origin, shape: Mapping[str, Any]
 ) -> None:
-    """R35: one entry more each day. After two days it is known that they shift, and told; then all are asked
-    once a week."""
+    """R35: one entry more each day. After two days a note says so; then all are fetched once a week."""
     publisher = Shifting(origin, **shape)
     publisher.publish(45)
     assert (await looked(proxy, origin))[:2] == ("complete", numbers_to(45))
@@ -64,8 +62,8 @@ async def test_nothing_vanishes_from_archives_that_shift(
 async def test_nothing_vanishes_if_an_archive_has_none_of_its_entries_any_more(
     proxy: Proxy, origin: Origin, shape: Mapping[str, Any]
 ) -> None:
-    """R35: twelve entries between two looks, and twenty-five: there are new ones behind the first archive, so
-    the week is not waited for."""
+    """R35: twelve or twenty-five entries between two looks: new archives behind the first end the weekly
+    pause."""
     publisher = Shifting(origin, **shape)
     publisher.publish(45)
     await looked(proxy, origin)
@@ -77,7 +75,7 @@ async def test_nothing_vanishes_if_an_archive_has_none_of_its_entries_any_more(
 
 @pytest.mark.fault("159")
 async def test_an_archive_that_cannot_be_had_takes_nothing_away(proxy: Proxy, origin: Origin) -> None:
-    """R14, R35: the state stays, the entries as well, and it is tried again in its time."""
+    """R14, R35: state and entries stay, and the archive is tried again at its time."""
     publisher = Shifting(origin)
     publisher.publish(45)
     await looked(proxy, origin)
@@ -94,7 +92,7 @@ async def test_an_archive_that_cannot_be_had_takes_nothing_away(proxy: Proxy, or
 
 @pytest.mark.fault("52")
 async def test_an_entry_that_was_deleted_leaves(proxy: Proxy, origin: Origin) -> None:
-    """R8, R35: no archive takes it over, in a sound chain nor in one that shifts."""
+    """R8, R35: in a sound chain and in a shifting one."""
     publisher = Shifting(origin)
     publisher.publish(45)
     await looked(proxy, origin)
@@ -104,7 +102,7 @@ async def test_an_entry_that_was_deleted_leaves(proxy: Proxy, origin: Origin) ->
 
 
 async def test_a_person_learns_at_once_what_was_deleted(proxy: Proxy, origin: Origin) -> None:
-    """R14, R35: `full=1` asks for all documents, whatever day it is."""
+    """R14, R35: `full=1` fetches all documents on any day."""
     publisher = Shifting(origin)
     publisher.publish(45)
     for count in (45, 46, 47, 48):
@@ -118,7 +116,7 @@ async def test_a_person_learns_at_once_what_was_deleted(proxy: Proxy, origin: Or
 
 
 async def test_what_moved_is_as_its_archive_has_it(proxy: Proxy, origin: Origin) -> None:
-    """R10, R35: a remembered copy gives way when an archive holds the entry again, as it is written now."""
+    """R10, R35: a remembered copy gives way to its text there."""
     publisher = Shifting(origin, rss, is_undated=True)
     for count in range(45, 49):
         publisher.publish(count)

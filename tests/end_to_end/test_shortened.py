@@ -1,6 +1,6 @@
-"""A publisher shortens what it gave in full (R10): the full texts stay, unless it says that it revised them.
+"""A publisher shortens full texts (R10): they stay, unless it declares a revision.
 
-The blog is a WordPress of 80 words a post, whose option turns its feeds from full texts to excerpts of 55.
+The blog is a WordPress of 80 words a post; an option turns its feeds into excerpts of 55.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ SUMMARY = " ".join(WORDS[:20])
 
 
 def a_blog(origin: Origin, posts: int = 45) -> WordPress:
-    """A blog whose every post ends in a word that its excerpt lacks."""
+    """Publish posts whose last word the excerpt lacks."""
     blog = WordPress(origin, posts=posts)
     for post in blog.posts:
         post.content = f"{FULL} end{post.id}"
@@ -34,13 +34,12 @@ def a_blog(origin: Origin, posts: int = 45) -> WordPress:
 
 
 def lacking(blog: WordPress, body: bytes, form: str) -> list[int]:
-    """The posts whose full text is not there."""
     found = texts(body)
     return [post.id for post in blog.posts if f"end{post.id}" not in found[blog.identity(post, form)]]
 
 
 async def turned_to_excerpts(feed: Feed) -> None:
-    """Have all posts in full; then they are excerpts, of which a bulk edit makes the proxy ask for all."""
+    """Serve all posts in full; then excerpts, and a bulk edit that causes a full walk."""
     assert lacking(feed.blog, (await feed.whole()).body, feed.form) == []
     feed.blog.excerpts = True
     feed.blog.bulk_edit(feed.blog.posts, tags=("sorted",))
@@ -51,7 +50,7 @@ async def turned_to_excerpts(feed: Feed) -> None:
 async def test_a_blog_that_turns_to_excerpts_takes_no_full_text_away(
     proxy: Proxy, origin: Origin, form: str
 ) -> None:
-    """R10, R29; row 124: after a bulk edit all pages are asked for; of new posts there is no more."""
+    """R10, R29; row 124: after a bulk edit all pages are fetched; new posts have excerpts only."""
     feed = Feed(proxy, a_blog(origin), form)
     await turned_to_excerpts(feed)
     new = feed.blog.add(content=f"{FULL} never")
@@ -64,7 +63,8 @@ async def test_a_blog_that_turns_to_excerpts_takes_no_full_text_away(
 @on_both
 @pytest.mark.fault("124")
 async def test_no_insisting_makes_excerpts_of_full_texts_but_forgetting(proxy: Proxy, origin: Origin) -> None:
-    """R10, R14; row 124: `full=1` takes every page anew, and says that they are no better than before."""
+    """R10, R14; row 124: `full=1` fetches every page anew, and reports that they are no better than
+    before."""
     feed = Feed(proxy, a_blog(origin))
     await turned_to_excerpts(feed)
     reply = await proxy.refreshed(feed.url, full=True)
@@ -74,7 +74,7 @@ async def test_no_insisting_makes_excerpts_of_full_texts_but_forgetting(proxy: P
 
 
 async def test_excerpts_that_are_there_all_the_time_are_what_there_is(proxy: Proxy, origin: Origin) -> None:
-    """R10: where no copy is full, an edit shows as ever; nothing is remarked."""
+    """R10: if no copy is full, an edit shows as ever, without a note."""
     feed = Feed(proxy, a_blog(origin))
     feed.blog.excerpts = True
     await feed.whole()
@@ -85,11 +85,10 @@ async def test_excerpts_that_are_there_all_the_time_are_what_there_is(proxy: Pro
 
 
 async def remarks(proxy: Proxy, url: str) -> list[dict[str, str]]:
-    """What /status says of texts that were shortened."""
     return [each for each in (await proxy.status(url))["notes"] if each["code"] == "TextsShortened"]
 
 
-# One document, of the formats that can have full content, and of what cannot
+# One document, in formats with and without full content
 
 
 Texts = dict[str, str]
@@ -173,17 +172,17 @@ LOSES_CONTENT = {
     "content_html": written(json_item("content_html"), a_json),
     "content_text": written(json_item("content_text"), a_json),
 }
-"""What is not `FULL` has no full content."""
+"""Documents whose entries outside `FULL` lose the element."""
 IS_CUT = {
     "description": written(described, an_rss),
     "atom:content": written(xhtml, an_atom),
     "content:encoded": written(html_encoded, an_rss),
 }
-"""What stands there has the element all the same."""
+"""Documents whose entries outside `FULL` keep the element, with a cut text."""
 
 
 async def looked(proxy: Proxy, origin: Origin, body: bytes) -> dict[str, str]:
-    """Publish a document, ask once it is no longer fresh, and return which texts are full."""
+    """Publish a document, refresh, and return the full texts."""
     origin.publish("/feed", body)
     proxy.clock.advance(DAY)
     found = (await proxy.whole(origin.url("/feed"))).body
@@ -198,7 +197,6 @@ NAMES = ("first", "second", "third")
 
 
 def served(body: bytes, name: str) -> str:
-    """The entry of that name, as it is sent."""
     text = body.decode()
     parts = text.split("<item>" if "<item>" in text else "<entry" if "<entry" in text else '{"id":')
     return next(part for part in parts[1:] if f"urn:{name}" in part)
@@ -211,7 +209,7 @@ def all_of(text: str, names: Sequence[str] = NAMES) -> Texts:
 @on_both
 @pytest.mark.parametrize("form", LOSES_CONTENT)
 async def test_full_content_goes_before_none(proxy: Proxy, origin: Origin, form: str) -> None:
-    """R10: without instants, or with equal ones; in each format, as long as it lasts, and when it leaves."""
+    """R10: without instants, or with equal ones; in each format, in the document and after it leaves."""
     make = LOSES_CONTENT[form]
     assert await looked(proxy, origin, make(all_of(FULL), 1)) == all_of("full")
     assert await looked(proxy, origin, make(all_of(SUMMARY), 2)) == all_of("full")
@@ -222,7 +220,7 @@ async def test_full_content_goes_before_none(proxy: Proxy, origin: Origin, form:
 
 
 async def test_excerpts_that_come_back_are_remarked(proxy: Proxy, origin: Origin) -> None:
-    """R10: of entries that had left the document, when it told of nothing any more."""
+    """R10: entries had left the document before; a note says so."""
     make = LOSES_CONTENT["content:encoded"]
     await looked(proxy, origin, make(all_of(FULL), 1))
     for updated, names, said in (
@@ -237,7 +235,7 @@ async def test_excerpts_that_come_back_are_remarked(proxy: Proxy, origin: Origin
 
 
 async def test_a_later_full_text_goes_before_the_earlier_one(proxy: Proxy, origin: Origin) -> None:
-    """R10: what is full again is as its publisher has it now, and nothing is remarked any more."""
+    """R10: a text full again is the publisher's present one, and the note goes."""
     make = LOSES_CONTENT["content:encoded"]
     await looked(proxy, origin, make(all_of(FULL), 1))
     await looked(proxy, origin, make(all_of(SUMMARY), 2))
@@ -252,7 +250,7 @@ async def test_a_later_full_text_goes_before_the_earlier_one(proxy: Proxy, origi
 async def test_the_last_full_text_is_served_whenever_a_feed_turns_to_excerpts(
     proxy: Proxy, origin: Origin, form: str
 ) -> None:
-    """R10; row 124: not one that an earlier turn had remembered; nothing tells them apart but their order."""
+    """R10; row 124: not one remembered from an earlier turn; only their order separates the two."""
     make = LOSES_CONTENT[form]
     for turn, first_word in enumerate((b"word0 ", b"again ", b"thrice "), start=1):
         full = make(all_of(FULL), 2 * turn).replace(b"word0 ", first_word)
@@ -266,7 +264,7 @@ async def test_the_last_full_text_is_served_whenever_a_feed_turns_to_excerpts(
 @on_both
 @pytest.mark.fault("124")
 async def test_a_correction_outlives_the_turn_to_excerpts(proxy: Proxy, origin: Origin) -> None:
-    """R8, R10; row 124: one made in the subscription document alone; the archive has the old text."""
+    """R8, R10; row 124: a correction in the subscription document alone; the archive has the old text."""
     make = LOSES_CONTENT["content:encoded"]
     archive = make(all_of(FULL, NAMES[:2]), 1)
     origin.publish("/1", bound(archive, b'<fh:archive/><atom:link rel="current" href="/feed"/>'))
@@ -279,7 +277,7 @@ async def test_a_correction_outlives_the_turn_to_excerpts(proxy: Proxy, origin: 
 
 
 async def test_a_later_instant_goes_before_all(proxy: Proxy, origin: Origin) -> None:
-    """R10; RFC 4287, 4.2.15: whoever says that an entry was updated has revised it, to however little."""
+    """R10; RFC 4287, 4.2.15: an updated instant declares a revision, however short."""
     make = LOSES_CONTENT["atom:content"]
     await looked(proxy, origin, make(all_of(FULL), 1))
     later = make(all_of(SUMMARY), 2).replace(stamp(1).encode(), stamp(2).encode())
@@ -290,12 +288,12 @@ async def test_a_later_instant_goes_before_all(proxy: Proxy, origin: Origin) -> 
 @pytest.mark.fault("124")
 @pytest.mark.parametrize("form", IS_CUT)
 async def test_texts_that_are_cut_are_not_full(proxy: Proxy, origin: Origin, form: str) -> None:
-    """R10; row 124: each a beginning of what stood there that ends in a mark, and half of them at once."""
+    """R10; row 124: each begins like the earlier text and ends in a mark, and half of them change at once."""
     make = IS_CUT[form]
     assert await looked(proxy, origin, make(all_of(FULL), 1)) == all_of("full")
     cut = {"first": CUT, "second": CUT, "third": FULL}
     assert await looked(proxy, origin, make(cut, 2)) == all_of("full")
-    for updated in (3, 4):  # what says the same as before is cut still
+    for updated in (3, 4):  # an unchanged cut text is still cut
         assert await looked(proxy, origin, make(cut, updated)) == all_of("full")
         assert [note["text"].partition(" ")[0] for note in await remarks(proxy, origin.url("/feed"))] == ["2"]
     assert await looked(proxy, origin, make({"third": FULL}, 5)) == all_of("full")
@@ -316,7 +314,7 @@ async def test_texts_that_are_cut_are_not_full(proxy: Proxy, origin: Origin, for
 async def test_excerpts_that_are_cut_otherwise_take_no_full_text_away(
     proxy: Proxy, origin: Origin, form: str, first: str, then: str
 ) -> None:
-    """R10; row 124: behind another mark, and where excerpts get longer; not once what they say is new."""
+    """R10; row 124: another mark, longer excerpts; but new words are a revision."""
     make = IS_CUT[form]
     assert await looked(proxy, origin, make(all_of(FULL), 1)) == all_of("full")
     for updated, text in enumerate((first, then, first, then), start=2):
@@ -349,7 +347,7 @@ async def test_a_text_that_its_author_has_shortened_is_as_it_is_now(
 
 
 async def test_an_archive_that_was_shortened_is_as_its_publisher_has_it(proxy: Proxy, origin: Origin) -> None:
-    """R10, R13: also where the full text is remembered of the subscription document."""
+    """R10, R13: even if the full text is remembered from the subscription document."""
     make = LOSES_CONTENT["content:encoded"]
 
     def archive(text: str, updated: int) -> None:
@@ -370,17 +368,17 @@ async def test_an_archive_that_was_shortened_is_as_its_publisher_has_it(proxy: P
 
 
 def bound(body: bytes, links: bytes) -> bytes:
-    """The document with these in its head, and what they are written with."""
+    """Return the document with these links and their namespaces."""
     namespaces = f'<rss xmlns:atom="{ATOM_NS}" xmlns:fh="http://purl.org/syndication/history/1.0"'.encode()
     return body.replace(b"<rss", namespaces).replace(b"<description>", links + b"<description>", 1)
 
 
-# What is stored
+# The store
 
 
 @on_both
 async def test_what_was_stored_before_is_judged_by_its_bytes(aged: Aged, origin: Origin) -> None:
-    """R10: an earlier version kept no word of what is full, nor has the publisher given it again since."""
+    """R10: an earlier version stored no mark of full texts."""
     clock, make = Clock(), LOSES_CONTENT["content:encoded"]
     async with running(aged.config, clock) as proxy:
         await looked(proxy, origin, make(all_of(FULL), 1))
@@ -394,7 +392,7 @@ async def test_what_was_stored_before_is_judged_by_its_bytes(aged: Aged, origin:
 async def test_a_copy_of_the_store_knows_what_was_cut(
     tmp_path: Path, origin: Origin, store_url: str, request: pytest.FixtureRequest
 ) -> None:
-    """R10: a backup, and a store that is moved to PostgreSQL; nothing but what is stored tells it there."""
+    """R10: a backup, and a store moved to PostgreSQL, have only stored data to show it."""
     clock, copy, make = Clock(), tmp_path / "copy", IS_CUT["description"]
     async with running(a_config(tmp_path), clock) as proxy:
         await looked(proxy, origin, make(all_of(FULL), 1))

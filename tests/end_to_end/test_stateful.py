@@ -1,6 +1,6 @@
-"""A publisher that changes its mind and fails, readers that ask, a proxy that is restarted: in any order.
+"""A publisher that changes its mind and fails, readers that ask, a proxy that restarts: in any order.
 
-Hypothesis plays whatever steps it likes and says the fewest that break something. More of them:
+Hypothesis plays random steps and reports the fewest that break something. More of them:
 
     WHOLEFEED_STATEFUL=500 python -m pytest tests/end_to_end/test_stateful.py --timeout 0
 """
@@ -59,41 +59,37 @@ FAULTS: Final[dict[str, Callable[[bytes], Answer]]] = {
     "lost": lambda _body: Redirect("/nowhere", 302),
     "media type": lambda body: Document(body=body, headers=(("Content-Type", "application/octet-stream"),)),
 }
-"""What a path answers while something is wrong with it."""
 
 PLAYED: Final = sorted(FAULTS if DEEP else FAULTS.keys() - {"silence"})
-"""A publisher that says nothing costs the time until the proxy gives up."""
+""""silence" costs the time until the proxy gives up."""
 
 HARMLESS: Final = frozenset({"media type"})
-"""Faults that the proxy reads the document in spite of."""
+"""Faults that the proxy tolerates in a document."""
 
 
 @dataclass
 class Archive:
-    """An archive document; its entries newest first."""
-
     path: str
     items: list[Item]
 
 
 @dataclass
 class Publisher:
-    """What the publisher means to say, and how it puts that into documents."""
+    """The publisher's intended feed, and the documents made from it."""
 
     origin: Origin
     hour: int = 0
     recent: list[Item] = field(default_factory=list)
-    """The entries of the subscription document, newest first."""
+    """Newest first."""
     archives: list[Archive] = field(default_factory=list)
-    """The oldest first."""
+    """Oldest first."""
     logical: dict[str, Item] = field(default_factory=dict)
-    """The newest copy of each entry."""
     ever: dict[str, list[str]] = field(default_factory=dict)
-    """The texts that each entry ever had, the oldest first."""
+    """Oldest first."""
     buried: dict[str, int] = field(default_factory=dict)
-    """When each entry was deleted that is."""
+    """Time of each deletion."""
     dropped: set[str] = field(default_factory=set)
-    """The entries that the publisher has no more but did not delete."""
+    """Lost at the publisher without a deletion."""
     links_archives: bool = True
     faults: dict[str, str] = field(default_factory=dict)
     renamed: int = 0
@@ -103,7 +99,6 @@ class Publisher:
         return self.hour
 
     def write(self, name: str) -> Item:
-        """Make a new copy of an entry."""
         texts = self.ever.setdefault(name, [])
         item = Item(name, self.tick(), f"copy {len(texts)} of {name}")
         texts.append(item.text)
@@ -116,7 +111,6 @@ class Publisher:
         return [SUBSCRIPTION, *(archive.path for archive in self.archives)]
 
     def publish(self) -> None:
-        """Put everything on the server as it is now."""
         older = None
         for archive in self.archives:
             self._put(archive.path, archive.items, is_archive=True, older=older)
@@ -143,8 +137,6 @@ class Publisher:
 
 
 class Service(RuleBasedStateMachine):
-    """The whole of it: one feed, its publisher, the proxy and a reader."""
-
     def __init__(self) -> None:
         super().__init__()
         self.runner = asyncio.Runner()
@@ -155,9 +147,8 @@ class Service(RuleBasedStateMachine):
         self.publisher = Publisher(self.origin)
         self.proxy = self.runner.run(self._started())
         self.served: dict[str, str] = {}
-        """Text of each entry as it was served last."""
         self.confirmed: set[str] = set()
-        """The logical feed when the subscription document was last had."""
+        """The logical feed at the last fetch of the subscription document."""
 
     async def _opened(self) -> Origin:
         return await self.stack.enter_async_context(Origin())
@@ -205,7 +196,7 @@ class Service(RuleBasedStateMachine):
     @precondition(lambda self: self.publisher.logical)
     @rule(data=st.data())
     def updates_an_entry(self, data: st.DataObject) -> None:
-        """RFC 5005, 4.1: in the subscription document, wherever it stands."""
+        """RFC 5005, 4.1: in the subscription document."""
         name = data.draw(st.sampled_from(sorted(self.publisher.logical)))
         self.publisher.recent = [item for item in self.publisher.recent if item.name != name]
         self.publisher.recent.insert(0, self.publisher.write(name))
@@ -223,7 +214,7 @@ class Service(RuleBasedStateMachine):
     @precondition(lambda self: self.publisher.recent)
     @rule()
     def drops_an_entry(self) -> None:
-        """It leaves the subscription document without an archive: the proxy alone may still know it (R8)."""
+        """The proxy alone may still know it (R8)."""
         publisher = self.publisher
         item = publisher.recent.pop()
         if all(item.name != each.name for archive in publisher.archives for each in archive.items):
@@ -236,7 +227,7 @@ class Service(RuleBasedStateMachine):
     @precondition(lambda self: self.publisher.archives)
     @rule(data=st.data())
     def rewrites_an_archive(self, data: st.DataObject) -> None:
-        """What no publisher should do: only a full refresh finds it (R13, R14)."""
+        """A publisher's error: only a full refresh finds it (R13, R14)."""
         archive = data.draw(st.sampled_from(self.publisher.archives))
         archive.items = [
             self.publisher.write(item.name) if item.name in self.publisher.logical else item
@@ -280,7 +271,7 @@ class Service(RuleBasedStateMachine):
         self.publisher.links_archives = not self.publisher.links_archives
         self.publisher.publish()
 
-    # ---- What goes wrong
+    # ---- Faults
 
     @rule(fault=st.sampled_from(PLAYED), data=st.data())
     def fails(self, fault: str, data: st.DataObject) -> None:
@@ -326,7 +317,6 @@ class Service(RuleBasedStateMachine):
         return await self._asked()
 
     def _look(self, reply: Reply) -> None:
-        """Judge an answer."""
         asked = self.origin.requests_for(SUBSCRIPTION)
         self.origin.forget_requests()
         fault = self.publisher.faults.get(SUBSCRIPTION)
@@ -359,7 +349,7 @@ class Service(RuleBasedStateMachine):
         self._becomes_whole()
 
     def _becomes_whole(self) -> None:
-        """After a recovery and a full refresh the reader has what the publisher means (R14)."""
+        """After a recovery and a full refresh the reader has the intended feed (R14)."""
         self.publisher.faults.clear()
         self.publisher.links_archives = True
         self.publisher.publish()
@@ -373,13 +363,12 @@ class Service(RuleBasedStateMachine):
 
     @invariant()
     def is_alive(self) -> None:
-        """Nothing that happened has put the proxy into a state in which it says 500."""
         status = self.runner.run(self.proxy.status(self.url))
         assert "url" in status or status["status"] == 404
 
 
 def read(reply: Reply) -> dict[str, str]:
-    """Return text per entry of an answer; the pseudo-entry of a partial feed is none of the publisher's."""
+    """Return text per entry of an answer, without the pseudo-entry of a partial feed."""
     parsed = feedparser.parse(reply.body)
     assert not parsed.bozo, parsed.bozo_exception
     found: dict[str, str] = {}

@@ -1,6 +1,6 @@
-"""What earlier versions have stored opens, and is answered as before (`tests/stored`).
+"""Databases of earlier versions open, and give the same answers (`tests/stored`).
 
-Where an answer is meant to change: `python -m tests.stored record`, and look at what it changes.
+After an intended change of answers: `python -m tests.stored record`, and read its diff.
 """
 
 from __future__ import annotations
@@ -30,18 +30,15 @@ NAMES = sorted(path.name.removesuffix(".db.gz") for path in FOLDER.glob("*.db.gz
 
 
 def recorded(name: str) -> tuple[dict[str, Any], dict[str, bytes]]:
-    """What was recorded of a database: when it is opened and what is answered; whole feeds."""
     facts: dict[str, Any] = json.loads((FOLDER / f"{name}.json").read_text("utf-8"))
     return facts, bodies_in(FOLDER / name)
 
 
 def bodies_in(folder: Path) -> dict[str, bytes]:
-    """Whole feeds by the names of their files."""
     return {path.name: path.read_bytes() for path in folder.glob("*.*")}
 
 
 def changed(expected: dict[str, bytes], bodies: dict[str, bytes]) -> list[str]:
-    """What differs, feed by feed and line by line."""
     return [
         "\n".join(
             difflib.unified_diff(
@@ -59,7 +56,7 @@ def lines(bodies: dict[str, bytes], file: str) -> list[str]:
 
 @pytest.mark.parametrize("name", NAMES)
 async def test_what_is_stored_is_answered_as_recorded(name: str, tmp_path: Path) -> None:
-    """Every feed, in all its views, with its fields and what is told of it; no publisher is asked."""
+    """Every feed, in all its views, with its fields and its status; no publisher gets a request."""
     facts, expected = recorded(name)
     unpacked(name, tmp_path)
     async with opened(tmp_path, at=facts["opened_at"]) as (proxy, publishers):
@@ -71,7 +68,7 @@ async def test_what_is_stored_is_answered_as_recorded(name: str, tmp_path: Path)
 
 @pytest.mark.parametrize("name", NAMES)
 async def test_what_is_stored_is_answered_alike_after_a_restart(name: str, tmp_path: Path) -> None:
-    """What the first start has brought to the newest schema is what the next one finds."""
+    """The second start finds the schema that the first one migrated."""
     facts, expected = recorded(name)
     unpacked(name, tmp_path)
     async with opened(tmp_path, at=facts["opened_at"]) as (proxy, _):
@@ -85,8 +82,8 @@ async def test_what_is_stored_is_answered_alike_after_a_restart(name: str, tmp_p
 
 @pytest.mark.parametrize("name", NAMES)
 async def test_what_is_stored_is_gone_on_with_as_recorded(name: str, tmp_path: Path) -> None:
-    """The next refresh reads again what earlier versions have read otherwise, from what they have stored: no
-    more is asked for than was, and what publishers do not give any more is still there."""
+    """The next refresh reads stored documents again if earlier versions read them otherwise: no more
+    requests, and entries lost at publishers stay."""
     facts, expected = recorded(name)
     unpacked(name, tmp_path)
     async with opened(tmp_path, at=facts["opened_at"]) as (proxy, publishers):
@@ -98,8 +95,8 @@ async def test_what_is_stored_is_gone_on_with_as_recorded(name: str, tmp_path: P
 
 
 async def test_what_0_1_served_is_served_on_by_this_version() -> None:
-    """`wholefeed serve` on a database of 0.1.0: each feed is there with the state, the counts and, byte for
-    byte, the entries that 0.1.0 itself answered with."""
+    """`wholefeed serve` on a database of 0.1.0: each feed has the same state, counts and, byte for byte,
+    entries."""
     before = json.loads((FOLDER / "release-0.1.answered.json").read_text("utf-8"))
     assert len(before) == 20
     found = await answered("release-0.1", Path(sys.executable).with_name("wholefeed"))
@@ -108,8 +105,7 @@ async def test_what_0_1_served_is_served_on_by_this_version() -> None:
 
 
 async def test_readers_of_0_1_have_what_has_not_changed() -> None:
-    """RFC 9110, 13.1.2: the ETag by which 0.1.0 sent a feed is answered 304, unless its bytes have changed.
-    Those of partial feeds have: an entry tells what is missing."""
+    """RFC 9110, 13.1.2: an ETag from 0.1.0 gets 304, unless the bytes have changed, as in partial feeds."""
     before = json.loads((FOLDER / "release-0.1.answered.json").read_text("utf-8"))
     tags = {url: feed["etag"] for url, feed in before.items()}
     whole = [url for url, feed in before.items() if not feed["state"].startswith("partial")]
@@ -119,8 +115,7 @@ async def test_readers_of_0_1_have_what_has_not_changed() -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 async def test_validators_stay_after_an_update_while_the_bytes_do(name: str, tmp_path: Path) -> None:
-    """The first refresh by a new version makes everything that is sent anew: where the same bytes come of it,
-    ETag and Last-Modified are the same."""
+    """The first refresh by a new version renders everything anew: equal bytes keep ETag and Last-Modified."""
     facts, _ = recorded(name)
     unpacked(name, tmp_path)
     same = 0
@@ -133,14 +128,14 @@ async def test_validators_stay_after_an_update_while_the_bytes_do(name: str, tmp
             if reply.body != before[url].body:
                 continue
             assert reply.headers["ETag"] == before[url].headers["ETag"], url
-            if reply.state != "partial":  # what is missing was tried again, and its date may be another
+            if reply.state != "partial":  # a missing document was tried again, perhaps with another date
                 assert reply.headers.get("Last-Modified") == before[url].headers.get("Last-Modified"), url
                 same += 1
     assert same >= 2
 
 
 def test_differences_are_told_by_their_place() -> None:
-    """A comparison that finds nothing would hold whatever is answered."""
+    """A comparison that finds nothing would pass for any answer."""
     before: dict[str, Answer] = {"GET /a": {"status": 200, "body": [{"x": 1}]}, "GET /b": {"status": 200}}
     after: dict[str, Answer] = {"GET /a": {"status": 200, "body": [{"x": 2}]}, "GET /c": {"status": 200}}
     assert differences(before, before) == []

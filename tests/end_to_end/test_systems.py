@@ -1,4 +1,4 @@
-"""Every system that ties feed documents together, with its traps, through the whole proxy (R0, R4 to R6)."""
+"""Every system of linked feed documents, with its traps, through the whole proxy (R0, R4 to R6)."""
 
 from __future__ import annotations
 
@@ -25,7 +25,8 @@ STATEFUL = flag("stateful", "1")
 def chain_of(
     relation: str, *, make: Make = atom, extra: str = "", archive: str = "", flagged: bool = False
 ) -> Documents:
-    """/feed, /2 and /1, with entries c, b and a; `extra` stands in the first, `archive` in the others."""
+    """Publish /feed, /2 and /1, with entries c, b and a; `extra` stands in the first, `archive` in the
+    others."""
     older: dict[str, dict[str, str]] = {}
     elements = {}
     for path, target in (("/feed", "/2"), ("/2", "/1"), ("/1", "")):
@@ -51,25 +52,22 @@ def rss_link(relation: str, href: str) -> str:
 
 @dataclass(frozen=True)
 class System:
-    """What a publisher serves, and what has to come of it."""
-
     documents: Documents
     state: str
     entries: str
-    """One letter each, in output order."""
+    """In output order."""
     unasked: tuple[str, ...] = ()
-    """Paths that are not to be asked for."""
     notes: tuple[str, ...] = ()
     redirects: dict[str, str] = field(default_factory=dict)
     asked: str = "/feed"
     headers: dict[str, str] = field(default_factory=dict)
-    """Link header per path."""
+    """By path."""
     kept: tuple[str, ...] = ()
-    """Relations of the head that are none of RFC 5005's, and stay."""
+    """Relations outside RFC 5005."""
 
 
 def pages(*extras: str, make: Make = atom, number: int = 3) -> Documents:
-    """/feed, /feed?page=2 …: one entry each, the newest first, linked by `next` and `prev`, with `last`."""
+    """Publish /feed, /feed?page=2 …: one entry each, newest first, linked by `next`, `prev` and `last`."""
     names = ["/feed", *(f"/feed?page={n}" for n in range(2, number + 1))]
     documents = {}
     for n, name in enumerate(names):
@@ -411,7 +409,6 @@ def publish(origin: Origin, system: System) -> None:
 
 
 def entries(body: bytes, state: str) -> str:
-    """The entry ids, without the warning of a partial feed."""
     return "".join(ids(body)[1 if state == "partial" else 0 :])
 
 

@@ -1,4 +1,4 @@
-"""Publishers whose ETag and Last-Modified do not tell when their feed changes (rule R14)."""
+"""Publishers with an ETag and Last-Modified that miss changes of their feed (rule R14)."""
 
 from __future__ import annotations
 
@@ -16,20 +16,19 @@ IMPOSSIBLE = "Sat, 16 Nov 2041 19:11:00 GMT"
 
 
 def publish(origin: Origin, *names: str, etag: str | None = None, last_modified: str | None = None) -> None:
-    """Have the feed hold these entries, the newest first."""
     items = [an_item(name, len(names) - place) for place, name in enumerate(names)]
     origin.publish("/feed", atom(*items), etag=etag, last_modified=last_modified)
 
 
 def publish_chain(origin: Origin, newest: str, oldest: str) -> None:
-    """Have a chain of three documents, under the same tag whatever they hold."""
+    """Publish documents with one constant tag."""
     origin.publish("/feed", atom(an_item(newest, 9), prev_archive="/2"), etag='"same"')
     for path, item, older in (("/2", "two", "/1"), ("/1", oldest, None)):
         origin.publish(path, atom(an_item(item, 1), archive=True, prev_archive=older), etag='"same"')
 
 
 def conditional(origin: Origin, path: str = "/feed") -> list[bool]:
-    """Whether each request for a document had a condition; then forget them all."""
+    """Return which requests had a condition; then forget all requests."""
     found = [any(name in each.headers for name in CONDITIONS) for each in origin.requests_for(path)]
     origin.forget_requests()
     return found
@@ -56,7 +55,7 @@ async def is_noted(proxy: Proxy, url: str) -> bool:
 async def test_what_stands_for_nothing_is_never_sent(
     proxy: Proxy, origin: Origin, etag: str | None, last_modified: str | None
 ) -> None:
-    """R14; docs/faults.md row 156: the newest entries are there at the next look, and nothing is noted."""
+    """R14; docs/faults.md row 156: the newest entries are there at the next look, without a note."""
     url = origin.url("/feed")
     publish(origin, "a", etag=etag, last_modified=last_modified)
     await proxy.whole(url)
@@ -68,7 +67,7 @@ async def test_what_stands_for_nothing_is_never_sent(
 
 @pytest.mark.fault("156")
 async def test_the_one_of_two_that_says_something_is_sent(proxy: Proxy, origin: Origin) -> None:
-    """R14; docs/faults.md row 156: a tag beside a date that cannot be."""
+    """R14; docs/faults.md row 156: a tag beside an impossible date."""
     publish(origin, "a", etag='"1"', last_modified="Thu, 01 Jan 1970 00:00:00 GMT")
     await proxy.whole(origin.url("/feed"))
     await proxy.later(origin.url("/feed"))
@@ -78,7 +77,7 @@ async def test_the_one_of_two_that_says_something_is_sent(proxy: Proxy, origin: 
 
 @pytest.mark.fault("156")
 async def test_what_an_earlier_version_has_stored_is_not_sent_either(tmp_path: Path, origin: Origin) -> None:
-    """R14; docs/faults.md row 156: of the subscription document and of an archive document."""
+    """R14; docs/faults.md row 156: for the subscription document and for an archive document."""
     url, clock = origin.url("/feed"), Clock()
     publish_chain(origin, "a", "x")
     async with running(a_config(tmp_path), clock) as proxy:
@@ -96,8 +95,8 @@ async def test_what_an_earlier_version_has_stored_is_not_sent_either(tmp_path: P
 
 @pytest.mark.fault("157")
 async def test_a_feed_that_is_frozen_thaws_within_a_week(tmp_path: Path, origin: Origin) -> None:
-    """R14; docs/faults.md row 157: across restarts; it is asked for whole then, which is noted, until its
-    validators have changed with the news twice."""
+    """R14; docs/faults.md row 157: across restarts; a note says that the feed is fetched whole, until its
+    validators moved with the news twice."""
     url, clock = origin.url("/feed"), Clock()
     publish(origin, "a", etag='"same"')
     async with running(a_config(tmp_path), clock) as proxy:
@@ -130,7 +129,8 @@ async def test_a_feed_that_is_frozen_thaws_within_a_week(tmp_path: Path, origin:
 
 @pytest.mark.parametrize("full", [False, True])
 async def test_a_person_s_refresh_asks_without_conditions(proxy: Proxy, origin: Origin, full: bool) -> None:
-    """R14: for the subscription document, with full=1 for each document. News under the same tag is noted."""
+    """R14: for the subscription document, with full=1 for each document. A note reports news under the same
+    tag."""
     url = origin.url("/feed")
     publish_chain(origin, "a", "old")
     await proxy.whole(url)
@@ -142,7 +142,7 @@ async def test_a_person_s_refresh_asks_without_conditions(proxy: Proxy, origin: 
 
 
 async def test_a_refresh_that_finds_nothing_new_takes_the_validators(proxy: Proxy, origin: Origin) -> None:
-    """R14; RFC 9111, 4.3.4: the same bytes under another tag are asked for by that from then on."""
+    """R14; RFC 9111, 4.3.4: later requests for the same bytes bear the new tag."""
     url = origin.url("/feed")
     publish(origin, "a", etag='"1"')
     await proxy.whole(url)

@@ -1,8 +1,7 @@
 """Every byte of an entry as its publisher wrote it, through the whole proxy (R22; RFC 4287, 4.2.1).
 
-A case is a chain: the documents, and the entries in them as text. Each entry must stand in the answer, in
-UTF-8, with nothing changed but attributes that its start tag gained; and feedparser must see the same in the
-answer as in the publisher's documents.
+A case is a chain: documents, and their entries as text. Each entry must stand in the answer, in UTF-8,
+unchanged but for attributes added to its start tag; and feedparser must see the same in both.
 """
 
 from __future__ import annotations
@@ -30,19 +29,15 @@ _GAINED: Final = r'(?: (?:xmlns(?::[\w.\-]+)?|xml:lang|xml:base)="[^"<]*")*'
 
 @dataclass(frozen=True)
 class Doc:
-    """A document of a chain: its entries as they are written, and what stands around them."""
-
     entries: tuple[str, ...]
     attributes: str = ""
-    """Of the root."""
     container: str = ""
-    """Attributes of an RSS channel."""
     head: str = ""
     element: str = "feed"
     codec: str = "utf-8"
     mark: bytes = b""
     charset: str = ""
-    """Of the Content-Type; the XML declaration names the encoding where there is none."""
+    """Empty: the XML declaration names the encoding."""
 
     def body(self, links: str) -> bytes:
         name = "" if self.charset else f' encoding="{self.codec.removesuffix("-le").removesuffix("-be")}"'
@@ -83,7 +78,6 @@ def an_item(number: int, inside: str) -> str:
 
 
 def publish(origin: Origin, documents: Sequence[Doc]) -> list[tuple[str, bytes, str]]:
-    """Publish a chain, each document in another folder; return URL, body and Content-Type of each."""
     urls = [
         origin.url("/feed/now.xml"),
         *(origin.url(f"/feed/{n}/then.xml") for n in range(1, len(documents))),
@@ -102,7 +96,7 @@ def publish(origin: Origin, documents: Sequence[Doc]) -> list[tuple[str, bytes, 
 
 
 async def came_out(proxy: Proxy, origin: Origin, *documents: Doc) -> Reply:
-    """Serve a chain; see to it that every entry came out verbatim and that a reader sees the same."""
+    """Serve a chain; check that every entry is verbatim and that a reader sees the same."""
     published = publish(origin, documents)
     reply = await proxy.whole(published[0][0])
     assert reply.reconstruction.startswith(f"complete;documents={len(documents)};"), reply.reconstruction
@@ -120,7 +114,6 @@ async def came_out(proxy: Proxy, origin: Origin, *documents: Doc) -> Reply:
 
 
 def assert_verbatim(answer: str, entry: str) -> None:
-    """The entry stands in the answer once, its start tag perhaps with further attributes behind its name."""
     name = re.match(r"<[^\s/>]+", entry)
     assert name is not None
     found = re.findall(re.escape(name[0]) + _GAINED + re.escape(entry[name.end() :]), answer)
@@ -131,7 +124,7 @@ def start_tags(reply: Reply, name: str = "entry") -> list[str]:
     return re.findall(rf"<{name}\b[^>]*>", reply.body.decode())
 
 
-# ---- What XML can be written as
+# ---- Spellings of XML
 
 INSIDES: Final = {
     "CDATA": "<summary type='html'><![CDATA[<b>a & b</b> ]] > &amp; ]]></summary>",
@@ -163,7 +156,7 @@ async def test_an_atom_entry_is_what_its_publisher_wrote(proxy: Proxy, origin: O
 
 @pytest.mark.parametrize("inside", INSIDES.values(), ids=INSIDES.keys())
 async def test_an_rss_item_is_what_its_publisher_wrote(proxy: Proxy, origin: Origin, inside: str) -> None:
-    """R22: also of elements that RSS does not know."""
+    """R22: including elements unknown to RSS."""
     await came_out(proxy, origin, rss(an_item(2, inside)), rss(an_item(1, inside)))
 
 
@@ -178,18 +171,18 @@ async def test_an_rss_item_is_what_its_publisher_wrote(proxy: Proxy, origin: Ori
     ],
 )
 async def test_odd_start_and_end_tags_stay(proxy: Proxy, origin: Origin, entry: str) -> None:
-    """R22: entries with odd but legal tags come out of a chain as they were written."""
+    """R22: if they are legal."""
     await came_out(proxy, origin, atom(an_entry(2, "")), atom(entry, an_entry(1, "")))
 
 
 @pytest.mark.parametrize("item", ["<item/>", "<item\n></item\t>", "<item a='>'><title/></item>"])
 async def test_odd_items_stay(proxy: Proxy, origin: Origin, item: str) -> None:
-    """R22: empty items and items with odd tags come out as they were written."""
+    """R22: empty items, and odd tags."""
     await came_out(proxy, origin, rss(an_item(2, "")), rss(item, an_item(1, "")))
 
 
 async def test_line_ends_stay(proxy: Proxy, origin: Origin) -> None:
-    """R22: XML 1.0, 2.11 normalises them for whoever reads, not for whoever passes them on."""
+    """R22: XML 1.0, 2.11 normalises them for readers of XML; the proxy only passes them on."""
     text = "<summary>a\r\nb\rc\nd</summary>"
     await came_out(proxy, origin, atom(an_entry(2, text)), atom(an_entry(1, f"\r\n{text}\r")))
 
@@ -200,7 +193,7 @@ async def test_line_ends_stay(proxy: Proxy, origin: Origin) -> None:
 async def test_a_prefix_means_in_each_entry_what_it_meant_in_its_document(
     proxy: Proxy, origin: Origin
 ) -> None:
-    """R22: two documents of one chain bind one prefix to two namespaces, and neither as is usual."""
+    """R22: documents of one chain bind one prefix differently."""
     reply = await came_out(
         proxy,
         origin,
@@ -268,7 +261,7 @@ async def test_a_prefixed_feed_s_unprefixed_children_stay_in_no_namespace(
 
 @pytest.mark.parametrize("namespace", ["http://backend.userland.com/rss2", "urn:of-their-own"])
 async def test_rss_in_a_default_namespace_comes_out(proxy: Proxy, origin: Origin, namespace: str) -> None:
-    """R22, R23: one family, whatever namespace a publisher put around it."""
+    """R22, R23: one family, under any namespace."""
     attributes = f' xmlns="{namespace}"'
     description = "<description>d</description>"
     await came_out(
@@ -354,13 +347,13 @@ async def test_what_is_relative_means_what_it_meant_in_its_document(
 
 
 async def test_bases_inside_of_an_entry_stay_as_they_are(proxy: Proxy, origin: Origin) -> None:
-    """XML Base, 4: what lies deeper is relative to the entry's base, which is absolute."""
+    """XML Base, 4: deeper bases are relative to the entry's base, which is absolute."""
     inside = "<content type='html' xml:base='deep/'>&lt;a href='x'></content>"
     await came_out(proxy, origin, atom(an_entry(2, inside)), atom(an_entry(1, inside)))
 
 
 async def test_relative_references_of_rss_mean_what_they_meant(proxy: Proxy, origin: Origin) -> None:
-    """R11, R22: RSS gains xml:base where it matters, and only there."""
+    """R11, R22: RSS gains xml:base only if needed."""
     relative = (
         "<link>http://site.test/</link><description>&lt;a href='x'&gt;x&lt;/a&gt;</description>"
         "<enclosure url='http://site.test/m.mp3' length='1' type='audio/mpeg'/>"
@@ -377,7 +370,7 @@ async def test_relative_references_of_rss_mean_what_they_meant(proxy: Proxy, ori
 
 
 async def test_urls_reach_readers_that_know_of_no_base(proxy: Proxy, origin: Origin) -> None:
-    """R22: what is to be downloaded is there for readers that count from the URL they asked for."""
+    """R22: downloads work in readers that resolve against the requested URL."""
     item = an_item(1, "<link>here</link><enclosure url='/m.mp3' length='1' type='audio/mpeg'/>")
     ((url, _, _),) = publish(origin, [rss(item)])
     reply = await proxy.whole(url)
@@ -389,7 +382,7 @@ async def test_urls_reach_readers_that_know_of_no_base(proxy: Proxy, origin: Ori
 async def test_an_address_that_only_an_extension_knows_is_written_absolute(
     proxy: Proxy, origin: Origin
 ) -> None:
-    """R22: also where nothing else in the item is relative; what is called the same elsewhere stays."""
+    """R22: even if nothing else in the item is relative; other elements of that name stay."""
     namespaces = {
         "feedburner": "http://rssnamespace.org/feedburner/ext/1.0",
         "psc": "http://podlove.org/simple-chapters",
@@ -409,7 +402,7 @@ async def test_an_address_that_only_an_extension_knows_is_written_absolute(
 
 
 async def test_what_a_remembered_copy_links_stays_where_it_was(proxy: Proxy, origin: Origin) -> None:
-    """R8, R22: a copy that is kept is sent with the URLs that it had in its document."""
+    """R8, R22: a remembered copy keeps the URLs of its document."""
     old, new = (an_item(n, f"<enclosure url='{n}.mp3' length='1' type='audio/mpeg'/>") for n in (1, 2))
     ((url, _, _),) = publish(origin, [rss(old)])
     await proxy.whole(url)
@@ -420,11 +413,11 @@ async def test_what_a_remembered_copy_links_stays_where_it_was(proxy: Proxy, ori
     assert f'<enclosure url="{origin.url("/feed/2.mp3")}"' in reply.body.decode()
 
 
-# ---- What entries take from their feed
+# ---- Facts that entries inherit from their feed
 
 
 async def test_an_entry_without_an_author_takes_its_feed_s_along(proxy: Proxy, origin: Origin) -> None:
-    """R22; RFC 4287, 4.2.1: the only thing that an entry gains beside attributes, and only where it must."""
+    """R22; RFC 4287, 4.2.1: the only addition beside attributes, and only if required."""
     entries = [f"<entry><id>urn:{n}</id><title>{n}</title></entry>" for n in range(3)]
     documents = [
         atom(entries[2], head="<author><name>Ann</name></author>"),
@@ -449,7 +442,7 @@ LATIN: Final = "<summary>café naïve ÿ£</summary>"
 
 
 async def test_documents_of_several_encodings_come_out_in_one(proxy: Proxy, origin: Origin) -> None:
-    """R22: transcoded to UTF-8 and nothing else."""
+    """R22: transcoded to UTF-8 and not otherwise changed."""
     await came_out(
         proxy,
         origin,
@@ -476,7 +469,7 @@ async def test_rss_documents_of_several_encodings_come_out_in_one(proxy: Proxy, 
 
 
 async def test_the_head_of_the_answer_is_in_utf_8_too(proxy: Proxy, origin: Origin) -> None:
-    """R20, R22: the title of a feed in ISO-8859-1 reads right in an answer that says UTF-8."""
+    """R20, R22: from a feed in ISO-8859-1."""
     document = atom(an_entry(1, ""), head="<title>Größe</title>", codec="iso-8859-1")
     reply = await came_out(proxy, origin, document, atom())
     assert feedparser.parse(reply.body).feed.title == "Größe"

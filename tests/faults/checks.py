@@ -1,9 +1,9 @@
-"""What holds for every fault, wherever it strikes (docs/faults.md): one check a place.
+"""Checks for every fault at every place (docs/faults.md): one check a place.
 
     await strikes(proxy, origin, Answered(struck, Reset()), "connection-failed")
 
-`origin` publishes what stays sound, `struck` what the fault is to hit: another host, so that a fault can be
-that the whole of it is down.
+`origin` publishes sound documents, `struck` the faulty one: another host, so that a fault can take it down
+whole.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ from tests.sqlite_faults import rows
 
 DAY_SECONDS = 86_400
 REMEMBERED_SECONDS = 60
-"""For so long it is remembered at most that a URL that nothing is stored of could not be had (row 21)."""
+"""Maximum memory of an unknown URL's failure (row 21)."""
 
 SECRET = "k3y"
-"""Stands in the query string of what is asked for; no log line may show it."""
+"""Part of the requested query string; no log line may show it."""
 
 STORED = """
     SELECT d.url, d.digest, b.coded FROM feed AS f
@@ -39,7 +39,7 @@ Log = Sequence[MutableMapping[str, Any]]
 
 
 class Fault(Protocol):
-    """Something that goes wrong with one document until it does not any more."""
+    """A fault of one document, with an end."""
 
     origin: Origin
 
@@ -49,8 +49,6 @@ class Fault(Protocol):
 
 @dataclass
 class Answered:
-    """The document is answered like this."""
-
     origin: Origin
     answer: Answer
 
@@ -63,8 +61,6 @@ class Answered:
 
 @dataclass
 class Down:
-    """Nobody listens."""
-
     origin: Origin
 
     async def begin(self, path: str) -> None:
@@ -75,7 +71,7 @@ class Down:
 
 
 def problem(reply: Reply, slug: str, status: int, name: str = "") -> dict[str, Any]:
-    """Check a problem document (RFC 9457) and return it."""
+    """Check and return a problem document (RFC 9457)."""
     found: dict[str, Any] = json.loads(reply.body)
     assert (reply.status, found["status"], found["type"]) == (status, status, f"urn:wholefeed:{slug}"), name
     assert reply.headers["Content-Type"].startswith("application/problem+json")
@@ -87,7 +83,7 @@ def problem(reply: Reply, slug: str, status: int, name: str = "") -> dict[str, A
 
 
 def the_event(logs: Log, origin: Origin, path: str) -> MutableMapping[str, Any]:
-    """The one event of the fetch of a path, with all that it must tell and nothing that it must not."""
+    """Return the only event of a path's fetch; check its required and forbidden fields."""
     (event,) = [
         line
         for line in logs
@@ -102,7 +98,6 @@ def the_event(logs: Log, origin: Origin, path: str) -> MutableMapping[str, Any]:
 
 
 async def strikes(proxy: Proxy, origin: Origin, fault: Fault, slug: str, status: int = 502) -> None:
-    """Check that a fault has its outcome wherever it strikes, and leaves another feed alone."""
     origin.publish("/sound", atom(an_item("z"), complete=True))
     await strikes_what_is_unknown(proxy, fault, slug, status)
     await strikes_what_is_stored(proxy, fault, slug)
@@ -113,7 +108,7 @@ async def strikes(proxy: Proxy, origin: Origin, fault: Fault, slug: str, status:
 async def each_strikes(
     proxy: Proxy, origin: Origin, struck: Origin, slug: str, status: int, answers: Mapping[str, Answer]
 ) -> None:
-    """Check faults of one outcome: the first wherever it can strike, the others where nothing is stored."""
+    """Check faults of one outcome: the first at every place, the others with nothing stored."""
     first, *others = answers
     await strikes(proxy, origin, Answered(struck, answers[first]), slug, status)
     for number, name in enumerate(others):
@@ -124,7 +119,7 @@ async def each_strikes(
 async def strikes_what_is_unknown(
     proxy: Proxy, fault: Fault, slug: str, status: int, *, path: str = "/unknown", name: str = ""
 ) -> None:
-    """SUB, nothing stored: the problem, and nothing is kept of it."""
+    """SUB, nothing stored: the problem, and nothing is stored."""
     url = fault.origin.url(f"{path}?key={SECRET}")
     fault.origin.publish(path, atom(an_item("a"), complete=True))
     await fault.begin(path)
@@ -141,7 +136,7 @@ async def strikes_what_is_unknown(
 
 
 async def strikes_what_is_stored(proxy: Proxy, fault: Fault, slug: str) -> None:
-    """SUB, stored: what is stored is served as stale and stays as it was, until the publisher is back."""
+    """SUB, stored: the stored feed, stale and unchanged, until the publisher is back."""
     publisher, url = fault.origin, fault.origin.url("/stored")
     publisher.publish("/stored", atom(an_item("b", 2), prev_archive="/stored/1"))
     publisher.publish("/stored/1", atom(an_item("a", 1), archive=True))
@@ -166,7 +161,7 @@ async def strikes_what_is_stored(proxy: Proxy, fault: Fault, slug: str) -> None:
 
 
 async def strikes_an_archive(proxy: Proxy, origin: Origin, fault: Fault, slug: str) -> None:
-    """ARC: partial with all that is within reach, until it heals; then the stored copy outlasts it."""
+    """ARC: partial with every reachable entry, until it heals; then the stored copy outlasts the fault."""
     publisher, url = fault.origin, origin.url("/chain")
     origin.publish("/chain", atom(an_item("d", 4), prev_archive="/chain/3"))
     origin.publish("/chain/3", atom(an_item("c", 3), archive=True, prev_archive=publisher.url("/chain/2")))
@@ -197,7 +192,6 @@ async def strikes_an_archive(proxy: Proxy, origin: Origin, fault: Fault, slug: s
 
 
 async def stored(proxy: Proxy, url: str) -> list[tuple[str, bytes, bytes]]:
-    """URL, digest and coded body of each document that is stored of a feed."""
     found = await asyncio.to_thread(rows, proxy.database, STORED.format(url))
     assert found
     return found

@@ -1,4 +1,4 @@
-"""Fixtures of the faults: another publisher, whose documents are struck."""
+"""Fixtures of the faults: another publisher, with faulty documents."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rows 19, 25, 27, 76, 77, 80, 81 and 82 as a reader, or somebody worse, meets them."""
+"""Rows 19, 25, 27, 76, 77, 80, 81 and 82 for readers and attackers."""
 
 from __future__ import annotations
 
@@ -34,14 +34,13 @@ def slug(reply: Reply) -> str:
 
 
 def spelled_out(proxy: Proxy, url: str, **options: str) -> URL:
-    """The proxy's URL with the feed's as it is; the client would normalise it."""
+    """Return the URL; the client would normalise the feed's."""
     query = "".join(f"&{name}={quote(value, safe='')}" for name, value in options.items())
     return URL(f"{proxy.client.make_url('/feed')}?url={quote(url, safe='')}{query}", encoded=True)
 
 
 @cache
 def signed(url: str, *keys: str, days: int = 0) -> str:
-    """The mark of a feed, as an operator has it made."""
     lasting = ["--days", str(days)] if days else []
     own = printed(Path(__file__).parent, "sign", *lasting, url, server_signing_keys=",".join(keys))
     return parse_qs(urlsplit(own.strip()).query)["signed"][0]
@@ -75,7 +74,7 @@ async def guarded(folder: Path, **server: Any) -> AsyncIterator[Proxy]:
 async def test_a_page_of_another_origin_changes_nothing(
     tmp_path: Path, origin: Origin, fields: dict[str, str], is_refused: bool
 ) -> None:
-    """A form needs no leave to be sent, and the browser adds the password that it knows."""
+    """A browser sends any form without permission, and adds the password it knows."""
     publish_chain(origin, archives=1)
     headers = {"Host": "localhost:8080", "Authorization": basic(TOKEN), **fields}
     query = {"url": origin.url("/feed")}
@@ -97,8 +96,8 @@ async def test_a_page_of_another_origin_changes_nothing(
 
 @pytest.mark.fault("97")
 async def test_a_page_has_nothing_loaded_as_a_part_of_itself(tmp_path: Path, origin: Origin) -> None:
-    """Row 97: `<img src="…/feed?url=…">` on somebody's page adds no feed, whoever has logged in; the style
-    and script of our own pages are what it may name."""
+    """Row 97: `<img src="…/feed?url=…">` on a foreign page adds no feed, even in a logged-in browser; our own
+    pages may load their style and script."""
     publish_chain(origin, archives=1)
     url, token = origin.url("/feed"), {"Authorization": f"Bearer {TOKEN}"}
     async with guarded(tmp_path, access_token=TOKEN) as proxy:
@@ -116,7 +115,7 @@ async def test_a_page_has_nothing_loaded_as_a_part_of_itself(tmp_path: Path, ori
 @pytest.mark.fault("94")
 @pytest.mark.parametrize("target", ["/opml", "/login"])
 async def test_a_body_in_another_coding_than_it_says_is_refused(tmp_path: Path, target: str) -> None:
-    """Row 94: what a client sends wrong is no error of the proxy's."""
+    """Row 94: a client's bad body is no error of the proxy."""
     fields = {"Content-Encoding": "gzip", "Authorization": f"Bearer {TOKEN}"}
     async with guarded(tmp_path, access_token=TOKEN) as proxy:
         reply = await proxy.ask("POST", target, data=b"\x1f\x8b\x08\x00" * 100, headers=fields)
@@ -125,7 +124,7 @@ async def test_a_body_in_another_coding_than_it_says_is_refused(tmp_path: Path, 
 
 @pytest.mark.fault("97")
 async def test_the_feed_for_people_is_a_part_of_nothing(proxy: Proxy, origin: Origin) -> None:
-    """Row 97: a page of entries costs something to make, and only who opens it can read it."""
+    """Row 97: a page of entries is costly, and readable only when opened."""
     publish_chain(origin, archives=1)
     query = {"url": origin.url("/feed")}
     for part in ("iframe", "frame", "object", "embed", "empty", "track", "worker"):
@@ -164,7 +163,7 @@ async def test_nothing_of_a_reader_reaches_a_publisher_and_no_cookie_comes_back(
 
 @pytest.mark.fault("27")
 async def test_spellings_of_one_url_are_one_feed(proxy: Proxy, origin: Origin) -> None:
-    """Row 27: case, dots, ports and escapes in a URL make no second feed and no second fetch."""
+    """Row 27: case, dots, ports and escapes, with one fetch."""
     publish_chain(origin, archives=1)
     port = origin.url("").rpartition(":")[2].strip("/")
     for spelled in (
@@ -206,7 +205,7 @@ AMBIGUOUS: list[tuple[bytes, set[int]]] = [
 
 @pytest.mark.fault("76")
 async def test_what_two_servers_could_read_in_two_ways_is_refused(proxy: Proxy) -> None:
-    """Row 76: ambiguous lengths, hosts and methods get one error, and smuggle no second request."""
+    """Row 76: lengths, hosts and methods; no second request is smuggled."""
     for head, statuses in AMBIGUOUS:
         body = b"0\r\n\r\n" if head.startswith(b"POST") else b""
         answer = await proxy.raw(head + b"\r\nConnection: close\r\n\r\n" + body)
@@ -217,7 +216,7 @@ async def test_what_two_servers_could_read_in_two_ways_is_refused(proxy: Proxy) 
 
 @pytest.mark.fault("77")
 async def test_links_are_never_made_from_a_foreign_name(proxy: Proxy, origin: Origin) -> None:
-    """Row 77: a Host that is not ours gets 400 or 421, and nothing is fetched for it."""
+    """Row 77: a foreign Host gets 400 or 421, and causes no fetch."""
     publish_chain(origin, archives=1)
     plain = origin.url("/feed")
     url = quote(plain, safe="")
@@ -236,7 +235,7 @@ async def test_links_are_never_made_from_a_foreign_name(proxy: Proxy, origin: Or
 
 @pytest.mark.fault("77")
 async def test_an_absolute_target_does_not_count_beside_an_allowed_host(proxy: Proxy, origin: Origin) -> None:
-    """Row 77: a foreign name in the request line stands nowhere in the answer."""
+    """Row 77: the answer never repeats a foreign name from the request line."""
     publish_chain(origin, archives=1)
     target = f"http://evil.example/feed?url={quote(origin.url('/feed'), safe='')}"
     answer = await proxy.raw(
@@ -277,7 +276,7 @@ async def test_a_reverse_proxy_that_is_believed_says_what_name_the_reader_used(
 @pytest.mark.fault("77")
 @pytest.mark.parametrize("path", ["/new", "/new/{name}"])
 async def test_a_route_that_says_nothing_of_it_is_closed_to_foreign_names(tmp_path: Path, path: str) -> None:
-    """A name that a web page lets point here is no name of ours, whatever is asked for."""
+    """A foreign name that resolves to this server is never ours, for any path."""
 
     async def get_new(_request: web.Request) -> web.StreamResponse:
         return web.Response()
@@ -298,7 +297,7 @@ async def test_a_route_that_says_nothing_of_it_is_closed_to_foreign_names(tmp_pa
 async def test_everything_but_feeds_is_for_those_who_know_the_token(
     tmp_path: Path, keys: tuple[str, ...]
 ) -> None:
-    """A signature is for one feed; what changes or tells more is behind the token."""
+    """A signature is for one feed; all changes and further facts need the token."""
     url = "http://a.test/feed"
     query = {"url": url, "signed": signed(url, *KEYS)}
     headers = {"Authorization": f"Bearer {TOKEN}"}
@@ -322,7 +321,7 @@ WRONG = [
 
 @pytest.mark.fault("80")
 async def test_a_wrong_token_is_told_nothing(tmp_path: Path, origin: Origin) -> None:
-    """Row 80: a missing, wrong or misspelt token is 401, nothing is fetched, and no token is logged."""
+    """Row 80: a missing, wrong or misspelt token is 401, without a fetch or a log of it."""
     publish_chain(origin, archives=1)
     head = f"GET /feed?url={quote(origin.url('/feed'))} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n"
     async with guarded(tmp_path, access_token=TOKEN) as proxy:
@@ -350,7 +349,7 @@ async def test_octets_that_are_no_text_are_no_token(tmp_path: Path) -> None:
 @pytest.mark.fault("80")
 @pytest.mark.parametrize("token", ["", TOKEN])
 async def test_a_signed_url_opens_its_feed_and_no_other(tmp_path: Path, origin: Origin, token: str) -> None:
-    """Whatever the spelling and the view; and the feed's own link is one that works."""
+    """In any spelling and view; and the feed's own link works."""
     expected = publish_chain(origin, archives=1)
     url, other = origin.url("/feed"), origin.url("/other")
     mark = signed(url, *KEYS)
@@ -382,8 +381,7 @@ async def test_a_signed_url_opens_its_feed_and_no_other(tmp_path: Path, origin: 
 
 @pytest.mark.fault("80")
 async def test_a_bad_or_expired_signature_is_a_403(tmp_path: Path, origin: Origin) -> None:
-    """Row 80: a signature opens its feed until it expires; the token goes first; no secret is logged or
-    linked."""
+    """Row 80: a signature opens its feed until it expires; the token goes first; no secret leaks."""
     publish_chain(origin, archives=1)
     url = origin.url("/feed")
     async with guarded(tmp_path, access_token=TOKEN, signing_keys=KEYS) as proxy:
@@ -462,7 +460,7 @@ async def test_every_answer_tells_browsers_to_do_nothing_with_it(proxy: Proxy, o
 
 
 async def test_what_a_problem_repeats_of_a_request_is_escaped(proxy: Proxy) -> None:
-    """Row 79: a hostile URL comes back in the problem document as escaped ASCII alone."""
+    """Row 79: as ASCII alone."""
     hostile = "<script>alert(1)</script>\u202e\u2028\"'\\"
     for target in (f"/feed?url={quote(hostile)}", f"/feed?url=http://a.test/&limit={quote(hostile)}"):
         reply = await proxy.ask("GET", target)
@@ -473,7 +471,7 @@ async def test_what_a_problem_repeats_of_a_request_is_escaped(proxy: Proxy) -> N
 
 @pytest.mark.fault("80")
 async def test_a_password_that_comes_percent_encoded_is_taken(tmp_path: Path, origin: Origin) -> None:
-    """Some readers send the password of a URL as it is written there, others decode it."""
+    """Some readers send the password of a URL undecoded, others decode it."""
     publish_chain(origin, archives=1)
     token = "a b/c@d:e%25f-and-more"
     async with guarded(tmp_path, access_token=token) as proxy:
@@ -486,7 +484,7 @@ async def test_a_password_that_comes_percent_encoded_is_taken(tmp_path: Path, or
 async def test_behind_the_slash_one_is_told_how_the_token_is_given_there(
     tmp_path: Path, origin: Origin
 ) -> None:
-    """All parameters belong to the feed's URL in that form: ?token= would be sent to the publisher."""
+    """All parameters belong to the feed's URL in that form: the proxy would send ?token= to the publisher."""
     async with guarded(tmp_path, access_token=TOKEN) as proxy:
         reply = await proxy.ask("GET", f"/{origin.url('/feed')}?token={TOKEN}")
     assert reply.status == 401
@@ -500,8 +498,7 @@ async def test_behind_the_slash_one_is_told_how_the_token_is_given_there(
 async def test_what_is_put_behind_a_url_by_mistake_is_not_logged(
     tmp_path: Path, origin: Origin, is_open: bool
 ) -> None:
-    """Row 98: behind the slash `&token=` is a part of the feed's path, and what it bears a secret all the
-    same: whether it is let in or not."""
+    """Row 98: behind the slash `&token=` is part of the feed's path, but still a secret, even if refused."""
     server = {} if is_open else {"access_token": TOKEN, "signing_keys": KEYS}
     async with guarded(tmp_path, **server) as proxy:
         for said in ("&signed={}", "&token={}", "&amp;token={}", "%26token%3D{}", "%3Ftoken={}"):
@@ -519,7 +516,7 @@ async def test_what_is_put_behind_a_url_by_mistake_is_not_logged(
 
 @pytest.mark.fault("90")
 async def test_numbers_without_end_are_no_error_of_the_proxy_s(proxy: Proxy, origin: Origin) -> None:
-    """Row 90: what is too long to be a number is refused, and a year that no calendar has is ignored."""
+    """Row 90: an overlong number is refused, and a year outside any calendar is ignored."""
     publish_chain(origin, archives=1)
     url = origin.url("/feed")
     reply = await proxy.get(url, limit="0" * 5000 + "1")

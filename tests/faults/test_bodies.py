@@ -1,4 +1,4 @@
-"""docs/faults.md rows 143 and 144: bodies that only the route that takes one reads, and what is no HTTP."""
+"""docs/faults.md rows 143 and 144: bodies read only by routes that need them, and bytes outside HTTP."""
 
 from __future__ import annotations
 
@@ -46,19 +46,17 @@ ROUTES = [
 
 @pytest.fixture
 async def served(start: StartProxy) -> Proxy:
-    """The proxy, with a token."""
     return await start(server={"access_token": TOKEN})
 
 
 class Client:
-    """One connection, which says a request in bytes."""
+    """A connection for requests in raw bytes."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._reader, self._writer = reader, writer
 
     @classmethod
     async def ask(cls, served: Proxy, method: str, target: str, *fields: str) -> Client:
-        """Connect, and send the head of a request."""
         client = cls(*await asyncio.open_connection(served.client.host, served.client.port))
         lines = [f"{method} {target} HTTP/1.1", f"Host: 127.0.0.1:{served.client.port}", *fields, "", ""]
         client._writer.write("\r\n".join(lines).encode())
@@ -69,7 +67,7 @@ class Client:
         await self._writer.drain()
 
     async def sends_until_reset(self, piece: bytes) -> int:
-        """Send a piece again and again until the other side is gone; return how many bytes were taken."""
+        """Send a piece until the other side is gone; return the bytes accepted."""
         sent = 0
         with suppress(ConnectionError):
             while sent < 1 << 30:
@@ -82,7 +80,6 @@ class Client:
             return (await self._reader.readuntil(b"\r\n\r\n")).decode()
 
     async def rest(self) -> bytes:
-        """What comes until the server has no more to say."""
         async with asyncio.timeout(20):
             return await self._reader.read()
 
@@ -95,7 +92,7 @@ class Client:
 async def test_nothing_is_read_behind_an_answer_that_needs_no_body(
     served: Proxy, method: str, target: str
 ) -> None:
-    """The answer comes whole; what is sent on finds nobody, and the connection ends."""
+    """The answer comes whole; further bytes find nobody, and the connection ends."""
     client = await Client.ask(served, method, target, f"Content-Length: {1 << 30}")
     answer = await client.head()
     assert "\r\nConnection: close\r\n" in answer
@@ -111,7 +108,7 @@ async def test_nothing_is_read_behind_an_answer_that_needs_no_body(
 async def test_who_has_no_access_gets_nothing_decoded(
     served: Proxy, method: str, target: str, coding: str
 ) -> None:
-    """A body that is in no coding at all is refused for want of the token, as any other is, and once."""
+    """A body in no coding at all is refused once, for want of the token."""
     body = b"no coding at all"
     client = await Client.ask(
         served, method, target, f"Content-Encoding: {coding}", f"Content-Length: {len(body)}"
@@ -125,7 +122,7 @@ async def test_who_has_no_access_gets_nothing_decoded(
 @pytest.mark.parametrize("coding", CODINGS)
 @pytest.mark.fault("143")
 async def test_a_list_is_taken_in_every_coding(served: Proxy, coding: str, is_chunked: bool) -> None:
-    """RFC 9110, section 8.4: decoded by the route that takes it."""
+    """RFC 9110, section 8.4: the route that accepts it decodes it."""
     body = CODINGS[coding](LIST)
     length = "Transfer-Encoding: chunked" if is_chunked else f"Content-Length: {len(body)}"
     named = [f"Content-Encoding: {coding}"] if coding else []
@@ -144,7 +141,7 @@ async def test_a_list_is_taken_in_every_coding(served: Proxy, coding: str, is_ch
 @pytest.mark.parametrize("coding", ["gzip", "br", "deflate"])
 @pytest.mark.fault("143")
 async def test_a_list_that_unpacks_to_too_much_is_refused(served: Proxy, coding: str) -> None:
-    """413: decoded no further than a list may be long."""
+    """413: decoding ends at the maximum length of a list."""
     body = CODINGS[coding](bytes(64 << 20))
     access = f"Authorization: Bearer {TOKEN}"
     client = await Client.ask(
@@ -157,7 +154,7 @@ async def test_a_list_that_unpacks_to_too_much_is_refused(served: Proxy, coding:
 
 @pytest.mark.fault("143")
 async def test_a_body_that_is_in_no_coding_is_refused(served: Proxy) -> None:
-    """400: and the answer says so."""
+    """400: with the reason."""
     access = f"Authorization: Bearer {TOKEN}"
     broken = gzip.compress(LIST)[:-20]
     client = await Client.ask(
@@ -171,7 +168,8 @@ async def test_a_body_that_is_in_no_coding_is_refused(served: Proxy) -> None:
 @pytest.mark.parametrize(("access", "first"), [(TOKEN, "HTTP/1.1 100 "), ("wrong", "HTTP/1.1 401 ")])
 @pytest.mark.fault("143")
 async def test_a_body_is_asked_for_by_who_takes_it(served: Proxy, access: str, first: str) -> None:
-    """RFC 9110, section 10.1.1: after access was checked; who has none is told before sending anything."""
+    """RFC 9110, section 10.1.1: after the check of access; a client without access learns it before sending
+    anything."""
     client = await Client.ask(
         served,
         *("POST", "/opml", f"Authorization: Bearer {access}"),
@@ -194,7 +192,7 @@ async def test_what_is_expected_else_is_refused(served: Proxy) -> None:
 
 @pytest.mark.fault("143")
 async def test_a_request_behind_one_with_a_body_is_answered(served: Proxy) -> None:
-    """A body that has come whole leaves the connection as it was."""
+    """A body received whole leaves the connection usable."""
     client = await Client.ask(served, "GET", "/healthz", "Content-Length: 5")
     await client.send(b"hello")
     await client.send(b"GET /healthz HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n")
@@ -227,7 +225,7 @@ async def test_what_is_no_http_is_not_sent_back(served: Proxy, head: str) -> Non
 @pytest.mark.parametrize("head", GARBAGE.values(), ids=GARBAGE)
 @pytest.mark.fault("144")
 async def test_nothing_is_held_of_what_is_no_http(served: Proxy, head: str) -> None:
-    """Neither by the error nor by its traceback, until the collector comes."""
+    """Neither the error nor its traceback holds it until the collector comes."""
     garbage = head.encode() + bytes(GARBAGE_BYTES)
     await _answers_to(served, garbage)
     gc.collect()
@@ -244,7 +242,6 @@ async def test_nothing_is_held_of_what_is_no_http(served: Proxy, head: str) -> N
 
 
 async def _answers_to(served: Proxy, sent: bytes) -> bytes:
-    """Return all that comes for what one connection sends."""
     reader, writer = await asyncio.open_connection(served.client.host, served.client.port)
     writer.write(sent)
     answers = bytearray()

@@ -1,4 +1,4 @@
-"""docs/faults.md part E: chains and entries that are not what they should be, as a reader sees them."""
+"""docs/faults.md part E: faulty chains and entries, as a reader sees them."""
 
 from __future__ import annotations
 
@@ -23,7 +23,6 @@ async def codes(proxy: Proxy, url: str) -> list[str]:
 
 
 def publish_three(origin: Origin, older: str) -> str:
-    """/feed, /2 and /1, and what the oldest one links to; return the feed's URL."""
     origin.publish("/feed", atom(an_item("c", 3), prev_archive="/2"))
     origin.publish("/2", atom(an_item("b", 2), archive=True, prev_archive="/1"))
     origin.publish("/1", atom(an_item("a", 1), archive=True, prev_archive=older))
@@ -35,7 +34,7 @@ def publish_three(origin: Origin, older: str) -> str:
 async def test_row_50_a_document_that_links_to_itself_is_the_end(
     proxy: Proxy, origin: Origin, older: str
 ) -> None:
-    """R17; also by another spelling or through a redirect."""
+    """R17; including another spelling or a redirect."""
     origin.redirect("/to-1", "/1")
     reply = await proxy.whole(publish_three(origin, older))
     assert (reply.state, ids(reply.body)) == ("complete", ["c", "b", "a"])
@@ -60,8 +59,6 @@ async def test_row_50_a_larger_circle_is_partial(proxy: Proxy, origin: Origin, o
 
 
 def endless(*entries: str) -> Answer:
-    """Archive documents without end: /older?n, each with a body and a URL of its own, and these entries."""
-
     def answer(request: Request) -> Answer:
         number = int(request.target.partition("?")[2])
         items = [an_item(name.format(number), 1) for name in entries]
@@ -73,7 +70,7 @@ def endless(*entries: str) -> Answer:
 
 @pytest.mark.fault("51")
 async def test_row_51_a_chain_without_end_meets_a_limit(tmp_path: Path, origin: Origin) -> None:
-    """R18: what was collected is served, and the limit is named."""
+    """R18: the collected entries are served, and the note names the limit."""
     origin.publish("/feed", atom(an_item("new", 9), prev_archive="/older?1"))
     origin.answer("/older", endless("e{}"))
     url = origin.url("/feed")
@@ -87,7 +84,7 @@ async def test_row_51_a_chain_without_end_meets_a_limit(tmp_path: Path, origin: 
 
 @pytest.mark.fault("51")
 async def test_row_51_a_chain_without_news_ends(proxy: Proxy, origin: Origin) -> None:
-    """R17: not after 5,000 documents, but after 50 that brought nothing."""
+    """R17: not after 5,000 documents, but after 50 without news."""
     origin.publish("/feed", atom(an_item("new", 9), an_item("same", 1), prev_archive="/older?1"))
     origin.answer("/older", endless("same"))
     url = origin.url("/feed")
@@ -99,7 +96,7 @@ async def test_row_51_a_chain_without_news_ends(proxy: Proxy, origin: Origin) ->
 
 @pytest.mark.fault("52")
 async def test_row_52_an_archive_that_changed_is_replaced(proxy: Proxy, origin: Origin) -> None:
-    """R13: seen when it is revalidated; R10: a copy that is older than another one stays behind it."""
+    """R13: found when it is revalidated; R10: an older copy stays behind a newer one."""
     old = [an_item("c", 3, "as it was"), an_item("b", 2), an_item("a", 1)]
     new = [an_item("c", 2, "older"), an_item("b", 7, "corrected"), an_item("x", 2)]
     url = origin.url("/feed")
@@ -122,7 +119,7 @@ async def test_row_52_an_archive_that_changed_is_replaced(proxy: Proxy, origin: 
 async def test_row_56_a_closed_feed_is_asked_for_daily(
     tmp_path: Path, origin: Origin, status: int, maximum_seconds: int
 ) -> None:
-    """Also where freshness lasts less than a day at most."""
+    """Even if freshness lasts less than a day at most."""
     expected = publish_chain(origin, archives=1)
     url = origin.url("/feed")
     freshness = {"maximum_seconds": maximum_seconds}
@@ -142,7 +139,8 @@ async def test_row_56_a_closed_feed_is_asked_for_daily(
 
 @pytest.mark.fault("57")
 async def test_row_57_duplicate_identities_stand_once(proxy: Proxy, origin: Origin) -> None:
-    """R9, R10: the latest instant stays; equal ones nearer the subscription document, then nearer the top."""
+    """R9, R10: the latest instant stays; then the one nearest the subscription document, then nearest the
+    top."""
     url = origin.url("/feed")
     first = [an_item("a", 3, "first"), an_item("b", 1, "old"), an_item("b", 5, "new")]
     more = [an_item("a", 3, "second"), an_item("c", 2, "here")]
@@ -158,7 +156,7 @@ LONG_ID = "x" * 3000
 
 @pytest.mark.fault("57")
 async def test_row_57_entries_without_an_id_and_with_a_long_one(proxy: Proxy, origin: Origin) -> None:
-    """R9: an empty id is none, and what the entry holds stands in for it; long ones count to their end."""
+    """R9: an empty id is none, and the entry's content replaces it; long ones count to their end."""
     url = origin.url("/feed")
     long = [an_item(LONG_ID + end, 2) for end in ("1", "2")]
     nameless = atom(an_item("p", 2), an_item("q", 2), *long, prev_archive="/1")
@@ -177,7 +175,7 @@ async def test_row_57_entries_without_an_id_and_with_a_long_one(proxy: Proxy, or
 
 @pytest.mark.fault("57")
 async def test_row_57_items_without_a_guid(proxy: Proxy, origin: Origin) -> None:
-    """R9: the link where no other item has it, else what the item holds; the same in every document."""
+    """R9: the link, if no other item has it, else the item's content; the same in every document."""
 
     def item(title: str, link: str, guid: str = "") -> str:
         return f"<item><title>{title}</title><link>http://site.test/{link}</link>{guid}</item>"
@@ -194,7 +192,6 @@ async def test_row_57_items_without_a_guid(proxy: Proxy, origin: Origin) -> None
 
 
 def dated(item: Item, date: str) -> bytes:
-    """An archive with this entry alone, updated at what the publisher calls a date."""
     document = atom(item, archive=True).decode()
     before, _, after = document.rpartition("<updated>")
     return f"{before}<updated>{date}</updated>{after.partition('</updated>')[2]}".encode()
@@ -203,7 +200,7 @@ def dated(item: Item, date: str) -> bytes:
 @pytest.mark.fault("58")
 @pytest.mark.parametrize("date", ["", "yesterday", "2023-02-30T00:00:00Z", "9999-12-31T23:59:59Z"])
 async def test_row_58_a_date_that_cannot_be_counts_as_none(proxy: Proxy, origin: Origin, date: str) -> None:
-    """R10: a dated copy beats it, wherever the two stand; without another copy it is served all the same."""
+    """R10: a dated copy beats it at any place; without another copy it is still served."""
     url = origin.url("/feed")
     origin.publish("/feed", atom(an_item("b", 2), prev_archive="/2"))
     odd = dated(an_item("a", 0, "odd"), date)
@@ -221,7 +218,7 @@ async def test_row_58_a_date_that_cannot_be_counts_as_none(proxy: Proxy, origin:
 
 @pytest.mark.fault("58")
 async def test_row_58_a_clock_that_is_a_little_fast_counts(proxy: Proxy, origin: Origin) -> None:
-    """R10: up to a day ahead of when the document was fetched."""
+    """R10: up to a day ahead of the time of the fetch."""
     ahead = (proxy.clock() - 1_700_000_000) // HOUR_SECONDS
     origin.publish("/feed", atom(an_item("a", 1, "old"), prev_archive="/1"))
     origin.publish("/1", atom(an_item("a", int(ahead) + 20, "new"), archive=True))
@@ -244,7 +241,7 @@ async def test_row_59_another_format_in_the_chain_is_missing(proxy: Proxy, origi
 
 @pytest.mark.fault("60")
 async def test_row_60_a_feed_that_calls_itself_complete_is_that_alone(proxy: Proxy, origin: Origin) -> None:
-    """R1: no link is followed, what was there before leaves, and what it drops leaves too."""
+    """R1: no link is followed, earlier entries leave, and dropped ones leave too."""
     expected = publish_chain(origin, archives=2)
     url = origin.url("/feed")
     assert ids((await proxy.whole(url)).body) == expected

@@ -1,7 +1,7 @@
-"""docs/faults.md part D: documents that are not what XML and their encoding should be, as a reader sees them.
+"""docs/faults.md part D: faulty XML and encodings, as a reader sees them.
 
-Each row is a list of ways to write a document. Those that are refused are checked like any other fault
-(`tests.faults.checks`); those that are read, wherever they can stand.
+Refused documents are checked like any other fault (`tests.faults.checks`); readable ones, at every place in a
+chain.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def body(content: bytes, media_type: str = ATOM) -> Answer:
 
 
 def under(doctype: str, inside: str = "") -> Answer:
-    """A feed under a document type, which names /outside on its own host as HERE."""
+    """A feed with a document type that names /outside on its own host as HERE."""
 
     def answer(request: object) -> Answer:
         here = f"http://{request.headers['host']}/outside"  # type: ignore[attr-defined]
@@ -39,7 +39,6 @@ def under(doctype: str, inside: str = "") -> Answer:
 
 
 def element(attributes: str = "", inside: str = "") -> bytes:
-    """A feed with an entry that holds this element."""
     return FEED.replace(b"TEXT", f"<b{attributes}>{inside}</b>".encode())
 
 
@@ -76,7 +75,7 @@ REFUSED: list[tuple[str, str, dict[str, Answer]]] = [
             "behind a public one": under('<!DOCTYPE feed PUBLIC "-//X//" "HERE" [%a;]>'),
         },
     ),
-    # Not much more than is allowed; what a thousand times as much costs: tests/faults/test_memory.py
+    # Slightly over the limit; tests/faults/test_memory.py shows the cost of a thousand times as much
     (
         "43",
         "xml-limit",
@@ -120,7 +119,7 @@ REFUSED: list[tuple[str, str, dict[str, Answer]]] = [
 async def test_what_is_refused_has_its_reason(
     proxy: Proxy, origin: Origin, struck: Origin, slug: str, documents: dict[str, Answer]
 ) -> None:
-    """Part D: 422 with the slug; nothing that a document names is asked for."""
+    """Part D: 422 with the slug; no URL in a document gets a request."""
     struck.publish("/outside", "<!ELEMENT feed ANY>")
     await each_strikes(proxy, origin, struck, slug, 422, documents)
     assert struck.requests_for("/outside") == []
@@ -131,7 +130,7 @@ async def test_what_is_refused_has_its_reason(
 async def test_row_42_a_public_document_type_is_accepted_and_never_fetched(
     proxy: Proxy, origin: Origin, inside: str
 ) -> None:
-    """RSS 0.91 has one, which defines HTML's entities; the repair pass resolves those."""
+    """RSS 0.91 has one with HTML's entities; the repair pass resolves those."""
     declared = f'<!DOCTYPE rss PUBLIC "-//Netscape//DTD RSS 0.91//EN" "{origin.url("/rss-0.91.dtd")}">\n<rss'
     new, old = rss(an_item("b", 2, inside), prev_archive="/1"), rss(an_item("a", 1, inside), archive=True)
     origin.publish("/feed", new.replace(b"<rss", declared.encode(), 1), content_type="application/rss+xml")
@@ -146,18 +145,15 @@ async def test_row_42_a_public_document_type_is_accepted_and_never_fetched(
 
 @dataclass(frozen=True)
 class Odd:
-    """A way to write a document that is read nevertheless."""
-
     name: str
     change: Callable[[bytes], bytes]
     text: str = "TEXT"
-    """Of the entry, as a reader sees it."""
     note: str | None = None
     media_type: str = ATOM
 
 
 async def is_read(proxy: Proxy, origin: Origin, odd: Odd, under: str) -> None:
-    """SUB and ARC: nothing is missing, the reader gets the text that was meant, a note says what was done."""
+    """SUB and ARC: nothing is missing, the text is as intended, a note names the repair."""
     for feed, path, odd_one in (
         (f"{under}/alone", f"{under}/alone", atom(an_item("a", 1, "TEXT"), complete=True)),
         (f"{under}/feed", f"{under}/1", atom(an_item("a", 1, "TEXT"), archive=True)),
@@ -200,7 +196,7 @@ SETS = (
 
 
 def respelt(right: str, written: str) -> Callable[[bytes], bytes]:
-    """Return what writes something else for a name; start tags of the two names that have attributes too."""
+    """Return a change of element names; start tags of the two names have attributes too."""
 
     def change(document: bytes) -> bytes:
         text = document.decode().replace(right, written)
@@ -386,7 +382,7 @@ async def test_row_150_a_harmless_subset_asks_for_nothing(proxy: Proxy, origin: 
 
 @pytest.mark.fault("151")
 async def test_row_151_json_that_is_almost_json_is_read(proxy: Proxy, origin: Origin) -> None:
-    """Row 151: SUB; the reader gets JSON, and the publisher sees in the notes what was wrong."""
+    """Row 151: SUB; the reader gets JSON, and the notes show the publisher its faults."""
     item = '{"id":"a","content_text":"one\ntwo\tit\\\'s",}'
     body = (
         f'{{"version":"https://jsonfeed.org/version/1.1","title":"T",\ufeff"items":[{item},{item[:-2]}}},]}}'
@@ -416,7 +412,7 @@ async def test_row_151_json_that_is_almost_json_is_read(proxy: Proxy, origin: Or
 async def test_row_45_what_stands_before_the_root_is_dropped(
     proxy: Proxy, origin: Origin, change: Callable[[bytes], bytes]
 ) -> None:
-    """Row 45: RSS without an XML declaration, behind a server's warning or in a tag that does not end."""
+    """Row 45: RSS without an XML declaration, behind a server's warning or in an unfinished tag."""
     body = rss(an_item("b", 2), an_item("a", 1), complete=True)
     origin.publish("/feed", change(body[body.index(b"<rss") :]))
     reply = await proxy.whole(origin.url("/feed"))
@@ -466,7 +462,7 @@ async def test_row_49_whole_entries_of_a_broken_document_are_kept(
 async def test_row_49b_what_lacks_only_its_last_end_tag_is_whole(
     proxy: Proxy, origin: Origin, lacks: str
 ) -> None:
-    """Row 49b: SUB and ARC of RSS: complete, with a note, and what stands in it goes out to the reader."""
+    """Row 49b: SUB and ARC of RSS: complete, with a note, and readers get its entries."""
     alone = rss(an_item("b", 2), an_item("a", 1), complete=True)
     archive = rss(an_item("b", 2), an_item("a", 1), archive=True)
     origin.publish("/feed", rss(an_item("c", 3), prev_archive="/1"))
@@ -482,7 +478,7 @@ async def test_row_49b_what_lacks_only_its_last_end_tag_is_whole(
 
 @pytest.mark.fault("45")
 async def test_row_45_a_misspelt_end_tag_of_a_title_is_not_shown(proxy: Proxy, origin: Origin) -> None:
-    """Row 45: the reader gets the title as it was meant, and all entries."""
+    """Row 45: the reader gets the intended title, and all entries."""
     body = rss(an_item("b", 2), an_item("a", 1), complete=True)
     title = body[body.rindex(b"<title>") : body.rindex(b"</title>")]
     origin.publish("/feed", body.replace(title + b"</title>", title + b"</titel>"))
@@ -493,7 +489,7 @@ async def test_row_45_a_misspelt_end_tag_of_a_title_is_not_shown(proxy: Proxy, o
 
 
 NO_HOSTS = ["a\u2100b", "127.0.0.1\uff1a80", "[zz]", "[1.2.3.4]", "[]", "[::1"]
-"""What stands in the place of a host, and browsers take for none (URL Standard, 3.5)."""
+"""Text in place of a host, refused as a host by browsers (URL Standard, 3.5)."""
 BROWSER = {"Accept": "text/html", "Accept-Encoding": "identity"}
 
 
@@ -516,7 +512,7 @@ async def test_row_126_a_site_with_a_host_that_is_none_is_left_out(proxy: Proxy,
 async def test_row_126_an_interface_with_a_host_that_is_none_ends_no_walk(
     proxy: Proxy, origin: Origin
 ) -> None:
-    """Row 126: a feed of WordPress whose header fields lead there is read, and no error is logged."""
+    """Row 126: a WordPress feed with such header fields is read, and no error is logged."""
     items = [an_item(name, number) for number, name in enumerate("abcdefghij")]
     document = rss(*items, extra="<generator>https://wordpress.org/?v=6.5</generator>")
     with capture_logs() as logs:

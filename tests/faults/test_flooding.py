@@ -1,4 +1,4 @@
-"""Rows 95, 95a and 96 of docs/faults.md: connections that never say the whole of what they want."""
+"""Rows 95, 95a and 96 of docs/faults.md: connections with requests that never end."""
 
 from __future__ import annotations
 
@@ -25,16 +25,15 @@ pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="re
 TOKEN = "a-token-for-readers"
 FORMS = 300
 MOST_BYTES = 64 << 20
-"""Of memory for all of them; a mebibyte for each would be five times as much."""
+"""For all of them; a mebibyte for each would be five times as much."""
 LISTS = 40
 MOST_BYTES_OF_LISTS = 160 << 20
-"""Eight are held, and grow as they come; all forty would be 280 MB and as much again."""
+"""For eight lists as they grow; all forty would be 280 MB and as much again."""
 MORE_THAN_ADMITTED = 2_200
 HEALTHY_SECONDS = 3.0
 
 
 async def logged_in(served: Served) -> int:
-    """Send the right token, as a person does; return the status."""
     target = f"http://127.0.0.1:{served.port}/login"
     async with (
         aiohttp.ClientSession() as session,
@@ -45,7 +44,7 @@ async def logged_in(served: Served) -> int:
 
 @pytest.mark.fault("95")
 async def test_row_95_forms_without_end_do_not_fill_memory(tmp_path: Path) -> None:
-    """Row 95: anybody may send one, from as many addresses as there are."""
+    """Row 95: anybody may send a form, from any number of addresses."""
     async with serving(tmp_path, server_access_token=TOKEN) as served:
         assert await logged_in(served) == 303
         before = peak_bytes(served.process.pid)
@@ -56,8 +55,7 @@ async def test_row_95_forms_without_end_do_not_fill_memory(tmp_path: Path) -> No
 
 @pytest.mark.fault("94")
 async def test_row_94_lists_without_end_do_not_fill_memory(tmp_path: Path) -> None:
-    """Row 94: as many are read as there is room for; who finds none is told when to come again, and has room
-    when they have left."""
+    """Row 94: lists beyond the room for bodies get a Retry-After, and room once the others leave."""
     sent = b"<opml version='2.0'><body><outline xmlUrl='http://a.example/feed'/></body></opml>"
     async with serving(tmp_path) as served, aiohttp.ClientSession() as session:
         target = f"http://127.0.0.1:{served.port}/opml"
@@ -75,7 +73,7 @@ async def test_row_94_lists_without_end_do_not_fill_memory(tmp_path: Path) -> No
 @pytest.mark.fault("95a")
 @pytest.mark.parametrize("what", ["a form", "a reader's request"])
 async def test_row_95a_who_has_not_said_all_takes_no_place(tmp_path: Path, origin: Origin, what: str) -> None:
-    """Row 95a: wherever the rest is waited for; who asks for something whole is answered at once."""
+    """Row 95a: at any point of an unfinished request; whole requests are answered at once."""
     origin.publish("/feed", atom(an_item("a")))
     target = f"/feed?token={quote(TOKEN)}&url={quote(origin.url('/held'), safe='')}"
     unsaid = f"GET {target} HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1\r\n\r\n".encode()
@@ -94,8 +92,8 @@ async def test_row_95a_who_has_not_said_all_takes_no_place(tmp_path: Path, origi
 )
 @pytest.mark.sample("asyncio-256", "uvloop-256")
 async def test_row_96_few_files_do_not_stop_the_server(tmp_path: Path, loop: str, most_files: int) -> None:
-    """Row 96: more connections than files are half-open. The oldest are closed for the new ones, a supervisor
-    is answered all the while, and the log has a line a second. uvloop runs where it is installed."""
+    """Row 96: more half-open connections than files. The oldest close for new ones, a supervisor gets
+    answers, and the log a line a second. uvloop runs if installed."""
     if loop == "asyncio":
         hide_uvloop(tmp_path)
     few = ["sh", "-c", f'ulimit -n {most_files} && exec "$@"', "sh"]
@@ -105,8 +103,8 @@ async def test_row_96_few_files_do_not_stop_the_server(tmp_path: Path, loop: str
 
 @pytest.mark.fault("96")
 async def test_row_96_what_cannot_be_accepted_is_told_once_a_second(tmp_path: Path) -> None:
-    """Row 96: the files that the server reckons with may be taken away. Each round of asyncio's loop fails a
-    hundred times to accept, and would write as many tracebacks."""
+    """Row 96: the reserved files may be used up. Each round of asyncio's loop would write a hundred
+    tracebacks."""
     hide_uvloop(tmp_path)
     async with serving(tmp_path) as served:
         assert (await served.ask("/healthz")).status == 200
@@ -123,12 +121,10 @@ async def test_row_96_what_cannot_be_accepted_is_told_once_a_second(tmp_path: Pa
 
 
 def hide_uvloop(folder: Path) -> None:
-    """Let a server that runs in this folder do without it."""
     (folder / "uvloop.py").write_text('raise ImportError("hidden for a test")\n', "utf-8")
 
 
 async def besieged(served: Served, count: int) -> None:
-    """Open so many connections three times; a supervisor is answered meanwhile."""
     began = time.monotonic()
     for _ in range(3):
         async with flooding(served.port, HALF_A_HEAD, count=count), asyncio.timeout(HEALTHY_SECONDS):
@@ -137,14 +133,14 @@ async def besieged(served: Served, count: int) -> None:
 
 
 async def status_of_health(served: Served) -> int:
-    """Ask as a supervisor does, which asks again where its own connection had to make room in the rush."""
+    """Ask again if the server closed the connection to make room."""
     while True:
         with suppress(aiohttp.ServerDisconnectedError, aiohttp.ClientOSError):
             return (await served.ask("/healthz")).status
 
 
 def quiet(served: Served, seconds: float) -> None:
-    """In so many seconds the log has had as many lines of connections, and no traceback."""
+    """Check for at most one line a second about connections, and no traceback."""
     events = Counter(served.events())
     assert 1 <= events["connections.crowded"] <= seconds + 1
     assert events["library.logged"] == 0

@@ -1,4 +1,5 @@
-"""Rows 131 to 136 of docs/faults.md: pages that would cost much, or make a feed show what is no post."""
+"""Rows 131 to 136 of docs/faults.md: pages that would cost much, or make a feed show entries that are no
+posts."""
 
 from __future__ import annotations
 
@@ -16,19 +17,16 @@ from tests.running import Proxy, StartProxy
 from wholefeed.web.keys import COUNTS
 
 PAGES = 12
-"""Of a list that are asked for here."""
 MOST_REQUESTS = PAGES + 9
 
 
 @pytest.fixture
 async def looking(start: StartProxy) -> Proxy:
-    """A proxy that looks at publishers' pages."""
     return await start(history={"list": "auto", "list_interval_seconds": 0.1, "list_pages": PAGES})
 
 
 @pytest.fixture
 def blog(origin: Origin) -> ArchivePage:
-    """A blog with a cut feed; a test says what its other URLs answer."""
     blog = ArchivePage(origin, posts=30)
     blog.publish()
     origin.answer("/robots.txt", Status(404))
@@ -41,7 +39,6 @@ def html(body: str) -> Document:
 
 
 async def after_a_look(proxy: Proxy, origin: Origin) -> tuple[str, int, float]:
-    """Ask for the feed, and return what it is once its pages were looked at: state, entries, seconds."""
     url = origin.url("/feed")
     began = time.monotonic()
     assert (await proxy.get(url)).state == "remembered"
@@ -64,7 +61,7 @@ def rows(numbers: range) -> str:
 async def test_a_list_without_end_is_read_as_far_as_it_may_be(
     looking: Proxy, origin: Origin, blog: ArchivePage
 ) -> None:
-    """Row 132, H4: each page links another one; the feed is partial, and says why."""
+    """Row 132, H4: each page links another one; the feed is partial, with the reason."""
     posts = "".join(f'<li><a href="{each.path}">{each.number}</a></li>' for each in blog.newest_first)
 
     def page(request: Request) -> Answer:
@@ -118,7 +115,7 @@ async def test_a_page_that_takes_much_to_read_holds_nobody_up(
 async def test_a_site_that_answers_every_path_lists_nothing(
     looking: Proxy, origin: Origin, blog: ArchivePage, same: str
 ) -> None:
-    """Row 134, H4: with one page for all; what is known to be no list stays none."""
+    """Row 134, H4: with one page for all; a page judged to be no list stays so."""
     posts = "".join(f'<li><a href="{each.path}">{each.title}</a></li>' for each in blog.newest_first[:5])
     said = {
         "front page": f'<a href="/archive/">Archive</a><aside>{posts}</aside>',
@@ -137,7 +134,7 @@ async def test_a_site_that_answers_every_path_lists_nothing(
 async def test_a_list_that_is_another_at_each_look_adds_no_end_of_entries(
     looking: Proxy, origin: Origin, blog: ArchivePage
 ) -> None:
-    """Row 135, H8: it is looked at once a month, however it changes; the feed's own entries stay."""
+    """Row 135, H8: it is read once a month, however it changes; the feed's own entries stay."""
     looks = itertools.count()
     posts = "".join(f'<li><a href="{each.path}">{each.title}</a></li>' for each in blog.newest_first)
 

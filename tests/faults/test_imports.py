@@ -1,4 +1,4 @@
-"""What is imported may be hostile (docs/faults.md part M; rule I1)."""
+"""Imports may be hostile (docs/faults.md part M; rule I1)."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ async def test_row_128_a_hostile_document_is_refused(
 
 @pytest.mark.fault("128")
 async def test_row_128_a_body_is_bounded_decoded_too(start: StartProxy, origin: Origin) -> None:
-    """Row 128: what says how long it is is not read at all, what is coded no further than it may go."""
+    """Row 128: a declared excess is not read at all, a coded body decoded no further than the limit."""
     proxy = await start(limits={"document_bytes": 65536})
     url = origin.url("/feed")
     origin.publish("/feed", atom(an_item("a", 1)))
@@ -77,7 +77,7 @@ async def test_row_128_a_body_is_bounded_decoded_too(start: StartProxy, origin: 
 async def test_row_128_a_feed_grows_no_larger_than_it_may(
     start: StartProxy, origin: Origin, key: str, most: int
 ) -> None:
-    """Row 128, R18: what is imported counts as what is fetched does."""
+    """Row 128, R18: imports count like fetched documents."""
     proxy = await start(limits={key: most})
     url = origin.url("/feed")
     origin.publish("/feed", atom(an_item("a", 1)))
@@ -95,7 +95,7 @@ async def test_row_128_a_feed_grows_no_larger_than_it_may(
 
 @pytest.mark.fault("129")
 async def test_row_129_what_was_kept_takes_nothing_away(proxy: Proxy, origin: Origin) -> None:
-    """Row 129, I1: it claims all of the feed's entries, later, fuller, and deletes them beside."""
+    """Row 129, I1: it claims all of the feed's entries, later, fuller, and deletes them too."""
     url = origin.url("/feed")
     at = 'xmlns:at="http://purl.org/atompub/tombstones/1.0"'
     graves = "".join(

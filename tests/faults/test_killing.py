@@ -28,7 +28,6 @@ LONGEST_SECONDS = 0.6
 
 
 def publish(origin: Origin, name: str) -> list[str]:
-    """A chain under a name; return the entry ids, newest first."""
     names = []
     for place in range(ARCHIVES + 1, 0, -1):
         held = [an_item(f"{name}-{place}-{n}", 3 * place + n, "x" * 500) for n in (2, 1)]
@@ -41,7 +40,6 @@ def publish(origin: Origin, name: str) -> list[str]:
 
 
 def archives(database: Path) -> set[str]:
-    """The paths of the archive documents that are stored and settled."""
     if not database.exists():
         return set()
     with closing(sqlite3.connect(database)) as db:
@@ -54,8 +52,7 @@ def archives(database: Path) -> set[str]:
 async def test_a_process_that_is_killed_over_and_over_loses_nothing_and_fetches_nothing_twice(
     tmp_path: Path, origin: Origin, request: pytest.FixtureRequest
 ) -> None:
-    """Row 67: after every kill -9 the file is sound, no stored archive is gone or fetched again, all feeds
-    come out whole."""
+    """Row 67: after every kill -9 the file is sound, and all feeds come out whole."""
     kills = ALL_KILLS if request.config.getoption("--exhaustive") else KILLS
     chance = random.Random(67)
     database = tmp_path / "wholefeed.db"

@@ -1,4 +1,4 @@
-"""Rows 117 and 118 of docs/faults.md: feeds whose heads are as long as few bytes on the wire make them."""
+"""Rows 117 and 118 of docs/faults.md: feeds with the longest heads that few bytes on the wire can make."""
 
 from __future__ import annotations
 
@@ -26,34 +26,31 @@ from tests.sqlite_faults import rows
 
 FEEDS = 4
 MOST_CPU_SECONDS = 1.0
-"""For all lists together; each of them took a second and a half when heads were read for it."""
+"""For all lists together; each took a second and a half when it read heads."""
 MOST_BYTES = (256 << 10) + 4096
-"""Of an answer: a head, and an entry."""
+"""A head, and an entry."""
 PAGE = {"Accept": "text/html"}
 FILL = '<u:a xmlns:u="urn:u">' + "x" * 60 + "</u:a>"
 
 
 def costly(origin: Origin, number: int) -> str:
-    """Publish a feed whose head is 8 MB where each element says what it needs; return its URL."""
+    """Publish a feed with a head of 8 MB, in which each element declares its namespaces; return its URL."""
     body, fields = gzip.compress(long_head(number), 1), [("Content-Encoding", "gzip")]
     origin.publish(f"/{number}", body, headers=[("Content-Type", ATOM), *fields])
     return origin.url(f"/{number}")
 
 
 def known(reply: Reply) -> dict[str, tuple[str, str]]:
-    """What a subscription list says of each feed: its title and its site."""
     found = [each.attrib for each in fromstring(reply.body).iter("outline")]
     return {each["xmlUrl"]: (each["text"], each.get("htmlUrl", "")) for each in found}
 
 
 async def titles(proxy: Proxy) -> list[str]:
-    """The titles on the page with the known feeds."""
     page = (await proxy.ask("GET", "/", headers={**PAGE, "Accept-Encoding": "identity"})).body.decode()
     return re.findall(r'<span class="title" dir="auto">([^<]*)</span>', page)
 
 
 async def in_a_browser(served: Served, path: str) -> str:
-    """A page of a server that is a process of its own."""
     target = f"http://127.0.0.1:{served.port}{path}"
     async with aiohttp.ClientSession() as session, session.get(target, headers=PAGE) as response:
         return await response.text()
@@ -61,7 +58,6 @@ async def in_a_browser(served: Served, path: str) -> str:
 
 @pytest.fixture
 def change(tmp_path: Path, store_url: str, request: pytest.FixtureRequest) -> Callable[[str], None]:
-    """What changes the database behind the proxy's back."""
     cluster: Cluster | None = request.getfixturevalue("shared_postgres") if store_url else None
 
     def changed(statement: str) -> None:
@@ -96,7 +92,7 @@ async def test_row_117_lists_cost_little_whatever_publishers_write(tmp_path: Pat
 async def test_row_117_lists_read_no_heads(
     proxy: Proxy, origin: Origin, change: Callable[[str], None]
 ) -> None:
-    """Row 117: what they tell of a feed was kept when it was published, whatever has become of its head."""
+    """Row 117: their facts were stored at publication, despite later damage to the head."""
     origin.publish("/feed", rss(an_item("a")))
     await proxy.whole(origin.url("/feed"))
     exported = known(await proxy.ask("GET", "/opml"))
@@ -111,7 +107,7 @@ async def test_row_117_lists_read_no_heads(
 async def test_row_117_what_was_published_before_titles_were_kept_is_read_once(
     proxy: Proxy, origin: Origin, change: Callable[[str], None]
 ) -> None:
-    """Row 117: the first list reads them from the heads and keeps them; a page of the feed says the same."""
+    """Row 117: the first list stores those of the heads; a page of the feed agrees."""
     origin.publish("/feed", rss(an_item("a")))
     url = origin.url("/feed")
     await proxy.whole(url)
@@ -125,7 +121,6 @@ async def test_row_117_what_was_published_before_titles_were_kept_is_read_once(
 
 
 def filled(make: Callable[..., bytes], count: int) -> bytes:
-    """A document with so much before its title."""
     if make is json_feed:
         fill = {f"_{number}": "x" * 60 for number in range(count)}
         plain = json.loads(json_feed(an_item("a"), home_page_url="http://site.test/"))
@@ -136,8 +131,8 @@ def filled(make: Callable[..., bytes], count: int) -> bytes:
 @pytest.mark.fault("118")
 @pytest.mark.parametrize("make", [atom, atom_03, rss, rdf, json_feed])
 async def test_row_118_a_head_has_a_bound(proxy: Proxy, origin: Origin, make: Callable[..., bytes]) -> None:
-    """Row 118, R21: what stands last of it is left out and noted; title, id and links stay, wherever they
-    stand, and so do the entries. The answer is well-formed."""
+    """Row 118, R21: its last parts are left out and noted; title, id, links and entries stay. The answer is
+    well-formed."""
     origin.publish("/plain", filled(make, 0))
     origin.publish("/long", filled(make, 15_000))
     plain, long = [await proxy.whole(origin.url(path)) for path in ("/plain", "/long")]
@@ -165,7 +160,7 @@ async def test_row_118_a_head_has_a_bound(proxy: Proxy, origin: Origin, make: Ca
 
 @pytest.mark.fault("118")
 async def test_row_118_one_part_without_room_takes_none_of_the_others(proxy: Proxy, origin: Origin) -> None:
-    """Row 118: something needed that is longer than a head may be leaves the rest."""
+    """Row 118: a required element longer than the maximum head leaves the rest."""
     extra = f"<rights>{'r' * 300_000}</rights>"
     origin.publish("/feed", atom(an_item("a"), extra=extra))
     reply = await proxy.whole(origin.url("/feed"))
@@ -181,8 +176,7 @@ async def test_row_118_one_part_without_room_takes_none_of_the_others(proxy: Pro
 async def test_row_118_a_head_that_was_longer_is_made_anew(
     tmp_path: Path, origin: Origin, store_url: str, change: Callable[[str], None]
 ) -> None:
-    """Row 118: one that the version before has stored has the bound after the next refresh, though nothing
-    has changed at its publisher."""
+    """Row 118: a head stored by the version before has the bound after a refresh, even unchanged."""
     config, clock = a_config(tmp_path, store={"url": store_url}), Clock()
     origin.publish("/feed", atom(an_item("a")))
     url = origin.url("/feed")

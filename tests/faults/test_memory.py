@@ -1,4 +1,4 @@
-"""Rows of docs/faults.md about memory: a server in a process of its own is sent what is meant to fill it."""
+"""Rows of docs/faults.md about memory: a server in its own process receives input designed to fill it."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ LARGE = 30 * MEBIBYTE
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """A server that is in no hurry: the machine may be busy with other things."""
+    """A patient server, for a busy machine."""
     folder = tmp_path_factory.mktemp("server")
     with running_server(folder, limits_respond_within_seconds=50, fetch_retries=0) as server:
         yield server
@@ -59,13 +59,12 @@ def coded(coding: str, content: bytes) -> Document:
 
 
 def packed(content: bytes) -> Answer:
-    """Coded so that neither the size on the wire nor the ratio is what it is refused for."""
+    """Compress so that neither the size on the wire nor the ratio is refused."""
     packer = zlib.compressobj(1, zlib.DEFLATED, 31, 9, zlib.Z_HUFFMAN_ONLY)
     return coded("gzip", packer.compress(content) + packer.flush())
 
 
 def deflated_zeros(mebibytes: int) -> bytes:
-    """Blocks of raw deflate that say nothing but zeros."""
     packer = zlib.compressobj(9, zlib.DEFLATED, -15)
     block = packer.compress(bytes(MEBIBYTE)) + packer.flush(zlib.Z_FULL_FLUSH)
     return block * mebibytes
@@ -119,14 +118,14 @@ BOMBS: dict[str, tuple[Callable[[], Answer], str]] = {
 
 
 PEAK_BYTES = 300 * MEBIBYTE
-"""Over what the server takes anyway: a body that is decoded and read, and what the allocator keeps of it."""
+"""A decoded and read body, and memory retained by the allocator, take less."""
 SOON_SECONDS = 20.0
-"""Far above what any of these takes on a machine that is busy, far below what they would take unguarded."""
+"""Far above the time on a busy machine, far below the unguarded time."""
 
 
 @pytest.mark.fault("36", "40", "43", "44")
 async def test_what_is_meant_to_fill_memory_does_not(server: Server, origin: Origin) -> None:
-    """One after the other, each refused for what it is; decoded and expanded they come to gigabytes."""
+    """One after the other, each refused for its own fault; decoded and expanded they come to gigabytes."""
     origin.publish("/sound", atom(an_item("a"), complete=True))
     assert (await asked(server, origin.url("/sound")))[0] == 200
     baseline = server.peak_bytes()
@@ -144,8 +143,7 @@ async def test_what_is_meant_to_fill_memory_does_not(server: Server, origin: Ori
 
 @pytest.mark.fault("44", "62")
 async def test_row_62_an_entry_of_30_megabytes(server: Server, origin: Origin) -> None:
-    """Rows 44, 62: an entry of 30 MB is served whole, byte for byte: no limit of names or values counts its
-    text."""
+    """Rows 44, 62: served whole, byte for byte: no limit of names or values counts its text."""
     content = atom(an_item("a", 1, "x" * LARGE), complete=True)
     origin.answer("/feed", packed(content))
     status, reply = await asked(server, origin.url("/feed"))
@@ -169,14 +167,11 @@ async def test_row_62_a_hundred_thousand_entries(tmp_path: Path, origin: Origin)
 
 
 class Metered:
-    """A document that is sent in pieces, each counted when it has left."""
-
     def __init__(self, document: Document) -> None:
         self.document = document
         self.sent_bytes = 0
 
     async def send(self, request: Request, wire: Wire) -> None:
-        """Answer with all of it."""
         body, chunked = self.document.body, self.document.chunked
         length = ("Transfer-Encoding", "chunked") if chunked else ("Content-Length", str(len(body)))
         await wire.send_head(200, [length, *self.document.headers])
@@ -194,8 +189,8 @@ class Metered:
 async def test_row_121_large_archives_are_asked_for_once(
     server: Server, origin: Origin, coding: str, has_length: bool
 ) -> None:
-    """What is fetched ahead waits for memory before it is asked for, by what those before it had, or may
-    have: the publisher gets one request for each document, and sends each of its bytes once."""
+    """Look-ahead reserves memory before a request, by the size of the documents before: no body is fetched
+    twice."""
     origin.publish("/feed", atom(an_item("e9", 9), prev_archive=f"/{coding}/6"))
     archives = {
         f"/{coding}/{number}": Metered(replace(large_archive(number, coding), chunked=not has_length))
@@ -212,14 +207,14 @@ async def test_row_121_large_archives_are_asked_for_once(
 
 
 def large_archive(number: int, coding: str) -> Document:
-    """One of 15 MB, of less than half of that where it is coded."""
+    """15 MB; less than half of that when coded."""
     older = f"/{coding}/{number - 1}" if number > 1 else None
     body = atom(an_item(f"e{number}", number, large_text(number, 15)), archive=True, prev_archive=older)
     return coded(coding, gzip.compress(body, 1) if coding == "gzip" else body)
 
 
 def large_text(number: int, mebibytes: int) -> str:
-    """Words of a language, which gzip makes to a third or a quarter."""
+    """Gzip shrinks it to a third or a quarter."""
     chance = random.Random(number)
     words = [f"{chance.getrandbits(28):x}" for _ in range(1 << 12)]
     text = " ".join(chance.choices(words, k=MEBIBYTE // 4))[:MEBIBYTE]
@@ -230,9 +225,10 @@ def large_text(number: int, mebibytes: int) -> str:
 async def test_row_122_large_documents_do_not_end_a_server_with_little_memory(
     tmp_path: Path, origin: Origin
 ) -> None:
-    """160 MB and six feeds of 27 MB, asked for at once: that is too little for one, which readers are told.
+    """160 MB and six feeds of 27 MB at once: too little for one, and the answers say so.
 
-    The kernel ends nobody, and others are answered."""
+    The kernel ends nobody, and others are answered.
+    """
     publish_six_large_feeds(origin)
     origin.publish("/sound", atom(an_item("a"), complete=True))
     with (
@@ -273,7 +269,6 @@ def publish_six_large_feeds(origin: Origin) -> None:
 
 
 async def in_the_end(server: Server, url: str) -> tuple[int, bytes]:
-    """What a reader gets who asks again while it is told to come back: a busy machine takes its time."""
     until = time.monotonic() + 40
     status, body = await asked(server, url)
     while status == 503 and time.monotonic() < until:
@@ -286,7 +281,7 @@ async def in_the_end(server: Server, url: str) -> tuple[int, bytes]:
 async def test_row_122_a_document_that_there_is_no_memory_for_is_missing(
     tmp_path: Path, origin: Origin
 ) -> None:
-    """128 MB and an archive of 27 MB: the feed is partial, says why, and the server lives."""
+    """128 MB and an archive of 27 MB: the feed is partial, with the reason, and the server lives."""
     origin.publish("/feed", atom(an_item("new", 9), prev_archive="/archive"))
     archive = atom(an_item("old", 1, large_text(1, 27)), archive=True)
     origin.answer("/archive", coded("gzip", gzip.compress(archive, 1)))
@@ -306,7 +301,7 @@ async def test_row_122_a_document_that_there_is_no_memory_for_is_missing(
 )
 @pytest.mark.sample("<other>")
 async def test_nothing_is_kept_of_a_document_that_is_refused(proxy: Proxy, origin: Origin, body: str) -> None:
-    """Whoever waits for a flight and the error it ends with form a cycle; the body does not hang on it."""
+    """The waiters of a flight and its error form a cycle; the body does not hang on it."""
     origin.publish("/feed", body + "x" * MEBIBYTE)
     origin.publish("/chain", atom(an_item("a"), prev_archive="/feed"))
     await proxy.status(origin.url("/feed"))

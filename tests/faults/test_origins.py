@@ -1,4 +1,4 @@
-"""Part B of the faults: what one publisher can do to the feeds of another; what is kept of private ones."""
+"""Part B of the faults: one publisher against the feeds of another; storage of private feeds."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ async def test_an_archive_at_another_site_has_to_say_that_it_belongs_here(
 
 @pytest.mark.fault("23")
 async def test_a_feed_cannot_change_the_entries_of_another(proxy: Proxy, origin: Origin) -> None:
-    """R9; docs/faults.md row 23: identity is scoped to the feed, whatever ids and archives another has."""
+    """R9; docs/faults.md row 23: identity is scoped to the feed, for any ids and archives of another."""
     names = publish_chain(origin, archives=2)
     before = await proxy.whole(origin.url("/feed"))
     async with Origin("127.0.0.2") as hostile:
@@ -61,7 +61,7 @@ async def test_a_feed_cannot_change_the_entries_of_another(proxy: Proxy, origin:
 async def test_a_feed_that_moves_to_another_site_does_not_become_the_feed_there(
     proxy: Proxy, origin: Origin
 ) -> None:
-    """docs/faults.md row 23: what was remembered of a hostile feed is not served under its victim's URL."""
+    """docs/faults.md row 23: remembered entries of a hostile feed are not served under its victim's URL."""
     url = origin.url("/feed")
     origin.publish("/feed", atom(an_item("spam")))
     await proxy.whole(url)
@@ -106,7 +106,7 @@ async def test_row_91_a_feed_that_moves_to_anothers_on_its_site_has_nothing_serv
 async def test_what_is_private_is_kept_and_answered_as_private(
     tmp_path: Path, origin: Origin, sent: str
 ) -> None:
-    """docs/faults.md row 26: stored, because that is the job; no shared cache behind the proxy may keep
+    """docs/faults.md row 26: stored, because storage is the job; no shared cache behind the proxy may keep
     it."""
     config = a_config(tmp_path)
     origin.publish("/feed", atom(an_item("a", 1)), headers=[("Cache-Control", sent)])
@@ -123,7 +123,7 @@ async def test_what_is_private_is_kept_and_answered_as_private(
 
 @pytest.mark.fault("26")
 async def test_a_304_that_says_nothing_of_it_leaves_private_what_is(proxy: Proxy, origin: Origin) -> None:
-    """docs/faults.md row 26; RFC 9111, 3.2: fields that a 304 does not bear are as they were."""
+    """docs/faults.md row 26; RFC 9111, 3.2: fields absent from a 304 are unchanged."""
     body, url = atom(an_item("a", 1)), origin.url("/feed")
     origin.publish("/feed", body, etag='"1"', headers=[("Cache-Control", "private")])
     await proxy.get(url)

@@ -1,4 +1,4 @@
-"""Rows 119 and 120 of docs/faults.md: pages that are made to cost much, and many of them at once."""
+"""Rows 119 and 120 of docs/faults.md: costly pages, and many of them at once."""
 
 from __future__ import annotations
 
@@ -32,11 +32,10 @@ GROWING = '<a href="x">y</a>' * 900
 BASE = "http://site.test/" + "long/" * 180
 AT_ONCE = 10
 MOST_BYTES = 150 << 20
-"""Of memory for all of them, the server's own aside; a page of eight megabytes each took twice as much."""
+"""For all of them, the server's own aside; a page of eight megabytes each took twice as much."""
 
 
 def publish(origin: Origin, content: str, *, entries: int = 50, path: str = "/feed") -> str:
-    """A feed of such entries, each with a page of its own; return its URL."""
     items = "".join(
         f"<entry><id>urn:{number}</id><title>e{number}</title><link href='http://site.test/{number}'/>"
         f"<content type='html' xml:base='{BASE}'>{content.replace('&', '&amp;').replace('<', '&lt;')}"
@@ -48,7 +47,6 @@ def publish(origin: Origin, content: str, *, entries: int = 50, path: str = "/fe
 
 
 async def view(served: Served, url: str, *, query: str = "") -> Reply:
-    """The page of a feed, as a browser asks for it."""
     target = f"http://127.0.0.1:{served.port}/view?url={quote(url, safe='')}{query}"
     async with aiohttp.ClientSession() as session, session.get(target, headers=BROWSER) as response:
         return Reply(response.status, response.headers, await response.read())
@@ -63,8 +61,8 @@ def words(reply: Reply) -> str:
 async def test_row_119_what_is_made_to_cost_much_costs_little(
     tmp_path: Path, origin: Origin, content: str
 ) -> None:
-    """Row 119: a mebibyte and a second, and nothing for who asks next. Each entry has some of the page; what
-    is not shown of one is said, with the way to its own page."""
+    """Row 119: a mebibyte and a second, and no cost to the next reader. Each entry has some of the page; a
+    cut one links to its own page."""
     url = publish(origin, content)
     async with serving(tmp_path) as served:
         await served.whole(url)
@@ -85,7 +83,7 @@ async def test_row_119_what_is_made_to_cost_much_costs_little(
 
 @pytest.mark.fault("119")
 async def test_row_119_pages_that_many_ask_for_fill_no_memory(tmp_path: Path, origin: Origin) -> None:
-    """Row 119: ten feeds of such entries at once, and ten who ask for one of them."""
+    """Row 119: ten feeds of such entries at once, and ten readers of one of them."""
     urls = [publish(origin, GROWING, path=f"/{number}") for number in range(AT_ONCE)]
     async with serving(tmp_path) as served:
         for url in urls:
@@ -116,8 +114,8 @@ async def test_row_120_without_workers_pages_are_made_all_the_same(tmp_path: Pat
 
 @pytest.mark.fault("120")
 async def test_row_120_a_worker_that_gives_no_page_is_told_in_words(tmp_path: Path, origin: Origin) -> None:
-    """Row 120: where it is stuck, 503 with Retry-After within seconds; another makes the next page. What
-    needs no worker is answered meanwhile."""
+    """Row 120: a stuck worker gives 503 with Retry-After within seconds; another makes the next page. Other
+    answers go on."""
     url, other = publish(origin, GROWING), publish(origin, NESTED, path="/other")
     small = publish(origin, "<p>small</p>", entries=1, path="/small")
     async with serving(tmp_path, limits_workers=1) as served:
@@ -139,14 +137,14 @@ async def test_row_120_a_worker_that_gives_no_page_is_told_in_words(tmp_path: Pa
 
 
 def the_worker(served: Served) -> int:
-    """The number of the one process that the server has."""
+    """Return the process id."""
     (worker,) = set(tree(served.process.pid)) - {served.process.pid}
     return worker
 
 
 @pytest.mark.fault("120")
 async def test_row_120_who_reads_slowly_holds_little(tmp_path: Path, origin: Origin) -> None:
-    """Row 120: a hundred who take a page and read nothing of it share it."""
+    """Row 120: a hundred readers request a page, read nothing of it, and share it."""
     origin.publish("/feed", atom(*(an_item(f"e{n}", n, "word " * 4000) for n in range(50))))
     url = origin.url("/feed")
     async with serving(tmp_path) as served:

@@ -1,4 +1,4 @@
-"""How publishers are treated, through the whole proxy: docs/faults.md rows 21, 24, 30, 54, 55, 64."""
+"""Treatment of publishers, through the whole proxy: docs/faults.md rows 21, 24, 30, 54, 55, 64."""
 
 from __future__ import annotations
 
@@ -25,7 +25,6 @@ from tests.running import Proxy, a_config, running
 
 DEAD = "http://nowhere.example/feed"
 LONGEST_QUEUE = 256
-"""Requests that wait at one host."""
 
 
 def failures(logs: list[Any]) -> list[str]:
@@ -34,7 +33,7 @@ def failures(logs: list[Any]) -> list[str]:
 
 @asynccontextmanager
 async def crowded(proxy: Proxy, origin: Origin) -> AsyncIterator[None]:
-    """The queue of a publisher's host is full: it answers nothing, and readers ask for feeds there."""
+    """Fill the queue of a silent publisher's host with readers' requests."""
     running = 4  # fetch.concurrency_per_host
     async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=0)) as session:
         with origin.held("/crowd"):
@@ -47,7 +46,6 @@ async def crowded(proxy: Proxy, origin: Origin) -> AsyncIterator[None]:
 
 
 async def read(request: AbstractAsyncContextManager[aiohttp.ClientResponse]) -> int:
-    """The status of an answer that is read to its end."""
     async with request as response:
         await response.read()
         return response.status
@@ -62,7 +60,7 @@ async def is_nothing_stored(proxy: Proxy) -> bool:
 
 @pytest.mark.fault("21")
 async def test_a_name_without_an_address_is_looked_up_once_a_minute(tmp_path: Path) -> None:
-    """Row 21: ten readers of a dead host get 502 `dns-error` for one look-up; nothing is stored of it."""
+    """Row 21: ten readers of a dead host get 502 `dns-error` for one look-up; nothing is stored."""
     names = Names()
     async with running(
         a_config(tmp_path, fetch={"retries": 2}), open_fetcher=opening(resolver=names)
@@ -96,7 +94,7 @@ async def test_a_name_server_that_does_not_answer_delays_nobody_else(tmp_path: P
 async def test_a_url_that_gives_no_feed_is_asked_once_a_minute(
     tmp_path: Path, origin: Origin, fault: Answer
 ) -> None:
-    """A hundred requests of readers are one request of ours, or two where the connection broke."""
+    """A hundred requests of readers are one request of ours, or two after a broken connection."""
     origin.fault("/feed", fault)
     async with running(a_config(tmp_path, fetch={"read_timeout_seconds": 0.3})) as proxy:
         replies = [await proxy.get(origin.url("/feed")) for _ in range(100)]
@@ -111,7 +109,7 @@ async def test_a_url_that_gives_no_feed_is_asked_once_a_minute(
 async def test_a_host_that_is_down_is_left_alone_and_its_stored_feeds_are_served(
     tmp_path: Path, origin: Origin
 ) -> None:
-    """Rows 28, 75: after some failures a host is not asked any more; its stored feeds are answered, stale."""
+    """Rows 28, 75: after some failures the host gets no requests; its stored feeds are answered, stale."""
     expected = publish_chain(origin, archives=1)
     async with running(a_config(tmp_path)) as proxy:
         await proxy.whole(origin.url("/feed"))
@@ -135,7 +133,7 @@ async def test_a_host_that_is_down_is_left_alone_and_its_stored_feeds_are_served
 async def test_a_chain_that_leads_to_a_victim_is_polite_and_ends_at_the_limit(
     tmp_path: Path, origin: Origin
 ) -> None:
-    """docs/faults.md row 24: numbered links invite to guess, and every document claims to belong to the
+    """docs/faults.md row 24: numbered links invite guesses, and every document claims to belong to the
     feed."""
     async with Origin("127.0.0.2") as victim:
         victim.latency_seconds = 0.002
@@ -158,7 +156,7 @@ async def test_a_chain_that_leads_to_a_victim_is_polite_and_ends_at_the_limit(
 
 @pytest.fixture
 def many_open_files() -> Iterator[None]:
-    """As many as a thousand connections have at both of their ends."""
+    """Allow files for both ends of a thousand connections."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, 4096), hard))
     yield
@@ -169,7 +167,7 @@ def many_open_files() -> Iterator[None]:
 async def test_a_thousand_readers_of_a_cold_feed_cause_one_fetch_a_document(
     many_open_files: None, proxy: Proxy, origin: Origin
 ) -> None:
-    """Row 64: a thousand readers at once of an unknown feed all get it, for one request a document."""
+    """Row 64: a thousand readers at once of an unknown feed, one request a document."""
     expected = publish_chain(origin, archives=3)
     url = origin.url("/feed")
     async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=0)) as session:
@@ -189,7 +187,7 @@ async def test_a_thousand_readers_of_a_cold_feed_cause_one_fetch_a_document(
 
 @asynccontextmanager
 async def walking(folder: Path, *sites: Origin, walks: int, waits: int) -> AsyncIterator[Proxy]:
-    """A proxy that walks feeds of these sites, so many of each, while others wait, for one slow document."""
+    """Let `walks` feeds of each site wait for one slow document, and `waits` feeds for a walk."""
     config = a_config(folder, limits={"respond_within_seconds": 60})
     async with running(config) as proxy, Origin("127.0.0.9") as slow, aiohttp.ClientSession() as session:
         slow.publish("/slow", atom(an_item("b"), archive=True))
@@ -240,7 +238,7 @@ async def test_a_slow_publisher_of_many_feeds_keeps_no_other_waiting(tmp_path: P
 async def test_a_request_that_the_queue_has_no_room_for_is_refused_and_not_remembered(
     proxy: Proxy, origin: Origin
 ) -> None:
-    """Beyond the queue of a host a reader gets 503 with Retry-After, and the feed when it asks later."""
+    """Beyond a host's queue a reader gets 503 with Retry-After, and the feed later."""
     origin.publish("/c", atom(an_item("c")))
     async with Origin("127.0.0.2") as other:
         other.publish("/d", atom(an_item("d")))
@@ -254,7 +252,7 @@ async def test_a_request_that_the_queue_has_no_room_for_is_refused_and_not_remem
 async def test_a_stored_feed_that_the_queue_had_no_room_for_is_asked_for_when_there_is(
     proxy: Proxy, origin: Origin
 ) -> None:
-    """It is no failure of the publisher's: nothing was asked."""
+    """The publisher has not failed: it got no request."""
     origin.publish("/a", atom(an_item("a")))
     await proxy.whole(origin.url("/a"))
     origin.publish("/a", atom(an_item("a"), an_item("b")))
@@ -333,7 +331,7 @@ async def test_a_document_that_does_not_end_is_given_up(
 async def test_an_archive_document_that_cannot_be_had_is_tried_again_in_its_time(
     proxy: Proxy, origin: Origin, status: int, pauses: list[int]
 ) -> None:
-    """R14; row 54: each status has its pause before the next try; in between nobody makes the proxy ask."""
+    """R14; row 54: each status has its pause before the next attempt; no reader shortens it."""
     entries = publish_chain(origin, archives=2)
     origin.fault("/archive/1", Status(status))
     url = origin.url("/feed")
@@ -368,7 +366,7 @@ async def test_an_archive_document_that_cannot_be_had_is_tried_again_in_its_time
 async def test_a_host_that_wants_to_be_left_alone_is(
     proxy: Proxy, origin: Origin, status: int, value: str, seconds: int
 ) -> None:
-    """Row 55: Retry-After, clamped to 1 s to 24 h, holds for the whole host; other hosts are still asked."""
+    """Row 55: Retry-After, clamped to 1 s to 24 h, holds for the whole host and no other."""
     publish_chain(origin, archives=2)
     value = formatdate(time.time() + 120, usegmt=True) if value == "date" else value
     origin.fault("/archive/1", Status(status, (("Retry-After", value),)))
@@ -396,7 +394,7 @@ async def test_a_host_that_wants_to_be_left_alone_is(
 
 @pytest.mark.fault("93")
 async def test_a_new_feed_is_asked_for_where_another_was_told_to_wait(proxy: Proxy, origin: Origin) -> None:
-    """What one URL was told says nothing of another: new subscriptions at that host do not fail."""
+    """The pause of one URL does not apply to another: new subscriptions at that host do not fail."""
     publish_chain(origin, archives=2)
     origin.fault("/archive/1", Status(429, (("Retry-After", "120"),)))
     await proxy.whole(origin.url("/feed"))
@@ -409,7 +407,7 @@ async def test_a_new_feed_is_asked_for_where_another_was_told_to_wait(proxy: Pro
 
 
 async def test_the_status_says_until_when_a_host_is_left_alone(proxy: Proxy, origin: Origin) -> None:
-    """A refresh that is wished for meanwhile asks nothing, and whoever wishes for it learns when it will."""
+    """A person's refresh meanwhile makes no request, and the answer gives the time of the next one."""
     url = origin.url("/feed")
     origin.publish("/feed", atom(an_item("a"), complete=True))
     await proxy.whole(url)

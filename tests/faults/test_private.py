@@ -1,4 +1,4 @@
-"""Rows 137 to 142: the secrets of a publisher, and feeds that are fetched with them, go to nobody else."""
+"""Rows 137 to 142: the secrets of a publisher, and feeds fetched with them, go to nobody else."""
 
 from __future__ import annotations
 
@@ -46,12 +46,10 @@ def page(target: str) -> Document:
 
 
 def closed(answer: Answer) -> Answer:
-    """An answer for those alone who bear the secrets."""
     return Computed(lambda request: answer if bears_secrets(request) else Status(401))
 
 
 def echo(request: Request) -> Answer:
-    """An error whose status line, fields and body say again what was asked."""
     said = request.headers.get("authorization", "") + request.headers.get("x-api-key", "")
     head = (
         f"HTTP/1.1 500 {said}\r\nX-Said: {said}\r\nRetry-After: {said}\r\nContent-Length: {len(said)}\r\n\r\n"
@@ -59,7 +57,7 @@ def echo(request: Request) -> Answer:
     return Raw((head + said).encode())
 
 
-# What the publisher, or somebody else, does: each prepares the publishers, and returns the URL to ask for
+# Acts of the publisher, or of somebody else: each prepares the publishers, and returns the URL to request
 
 
 def redirects_elsewhere(world: World) -> str:
@@ -185,8 +183,7 @@ def content(folder: Path) -> bytes:
 async def test_secrets_go_to_their_publisher_and_are_shown_nowhere(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], plays: Callable[[World], str]
 ) -> None:
-    """A2, A6: whatever publishers do, what they hear, what readers and operators are told, what is logged and
-    what is stored has nothing of them."""
+    """A2, A6: for any act of a publisher, no other request, answer, log line or stored row has them."""
     with capture_logs() as logs:
         async with a_world(tmp_path, fetch={"allow_downgrade": True}) as world:
             url = plays(world)
@@ -205,7 +202,7 @@ async def test_secrets_go_to_their_publisher_and_are_shown_nowhere(
 
 @pytest.mark.fault("138")
 async def test_a_feed_of_another_host_gets_nothing_that_is_private(tmp_path: Path) -> None:
-    """A2: a redirect and a link lead there without secrets, so that only what is for everybody comes."""
+    """A2: redirects and links there carry no secrets, so that only public documents come."""
     async with a_world(tmp_path) as world:
         redirected = await world.whole(is_redirected_to(world))
         chained = await world.whole(is_an_archive_of_another(world))
@@ -220,8 +217,8 @@ async def test_a_feed_of_another_host_gets_nothing_that_is_private(tmp_path: Pat
 @pytest.mark.fault("139")
 @pytest.mark.parametrize("is_known", [False, True], ids=["first", "known"])
 async def test_no_url_elsewhere_leads_to_a_private_feed(tmp_path: Path, *, is_known: bool) -> None:
-    """A3: whoever may read a page of another host may not read the private feed that it announces, or that a
-    document there calls its own; nor does the URL that has led there before it was private."""
+    """A3: readers of another host's page may not read the private feed it announces, or names as a document's
+    own; nor by a URL that led there before it was private."""
     feed = Computed(lambda request: Document(body=FEED))  # now and then open to everybody
     server = {"access_token": TOKEN, "signing_keys": (KEY,)}
     ports: tuple[int, ...] = ()
@@ -252,7 +249,7 @@ async def test_no_url_elsewhere_leads_to_a_private_feed(tmp_path: Path, *, is_kn
                 }, (path, route)
             assert (await world.whole(url)).slug == "destination-forbidden"
         assert (await world.whole(world.url("/page"))).status == 200
-        if is_known:  # nor does what once led there become a feed of its own
+        if is_known:  # nor does a page that once led there become its own feed
             world.other.publish("/archive", atom(an_item("now a feed"), complete=True))
             world.proxy.clock.advance(120)
             assert (await world.whole(world.other_url("/archive"))).slug == "destination-forbidden"
@@ -260,7 +257,7 @@ async def test_no_url_elsewhere_leads_to_a_private_feed(tmp_path: Path, *, is_kn
 
 @pytest.mark.fault("139")
 async def test_no_feed_elsewhere_continues_a_private_one(tmp_path: Path) -> None:
-    """A3, I3: its entries would be for who may read that feed; nor does it continue a public one."""
+    """A3, I3: otherwise readers of that feed would get its entries; nor does it continue a public one."""
     server = {"access_token": TOKEN, "signing_keys": (KEY,)}
     async with a_world(tmp_path, server=server) as world:
         private, other = world.url("/feed"), world.other_url("/feed")
@@ -274,7 +271,7 @@ async def test_no_feed_elsewhere_continues_a_private_one(tmp_path: Path) -> None
 
 
 async def test_a_person_is_told_what_to_paste_instead(tmp_path: Path) -> None:
-    """A3: to allow private addresses would not help."""
+    """A3: allowing private addresses would not help."""
     async with a_world(tmp_path) as world:
         prepare_ways(world, Document(body=FEED))
         shown = {**world.token, "Accept": HTML}
@@ -284,7 +281,6 @@ async def test_a_person_is_told_what_to_paste_instead(tmp_path: Path) -> None:
 
 
 def prepare_ways(world: World, feed: Answer) -> None:
-    """A page and an archive elsewhere lead to the private feed, and a page of its own host does."""
     world.private.answer("/feed", feed)
     world.private.answer("/page", page("/feed"))
     world.other.answer("/page", page(world.url("/feed")))
@@ -295,8 +291,8 @@ ROUTES = ("/feed", "/view", "/status", "/events", "/feeds", "/opml", "/metrics",
 
 
 async def test_a_private_feed_is_for_who_has_the_token_or_its_signature(tmp_path: Path) -> None:
-    """A4: nobody else is told of it anywhere, though on loopback and in server.metrics_networks all may ask
-    else; and no shared cache keeps it."""
+    """A4: nobody else learns of it, even on loopback and in server.metrics_networks, open otherwise; no
+    shared cache keeps it."""
     server = {"access_token": TOKEN, "signing_keys": (KEY,), "metrics_networks": ("127.0.0.0/8",)}
     async with a_world(tmp_path, server=server) as world:
         world.private.answer("/feed", closed(Document(body=FEED, etag='"1"')))
@@ -332,7 +328,7 @@ SECRET_KINDS = [{}, {"headers": {}}, {"credentials_file": ""}]
 def test_without_a_token_such_a_configuration_does_not_start(
     tmp_path: Path, table: dict[str, object]
 ) -> None:
-    """A4: neither an address that only this machine reaches nor `server.open` stands for one."""
+    """A4: neither a loopback address nor `server.open` replaces one."""
     for is_open in (False, True):
         with pytest.raises(WholefeedError, match=r"\[\[publisher\]\] private.example has .*access_token"):
             make_app(with_publisher(tmp_path, table, open=is_open))
@@ -369,8 +365,7 @@ def listed(origin: Origin) -> str:
 async def test_each_request_for_a_private_feed_bears_its_secrets(
     tmp_path: Path, origin: Origin, publish: Callable[[Origin], str]
 ) -> None:
-    """A2: archives, pages that are not linked (R26), those of the site and its robots.txt (H1), and when the
-    feed is asked again."""
+    """A2: archives, unlinked pages (R26), those of the site and its robots.txt (H1), and repeated fetches."""
     url = publish(origin)
     table = {"host": origin.host}
     config = await asyncio.to_thread(with_publisher, tmp_path, table, access_token=TOKEN)
@@ -395,7 +390,7 @@ async def test_each_request_for_a_private_feed_bears_its_secrets(
 async def test_no_document_of_a_feed_of_another_host_bears_secrets(
     tmp_path: Path, origin: Origin, publish: Callable[[Origin], str]
 ) -> None:
-    """A2: nor what is not linked, nor pages of the site that it is led to; of robots.txt nothing is shown."""
+    """A2: nor unlinked documents, nor linked pages of the site; no robots.txt is shown."""
     url, table = publish(origin), {"host": origin.host}
     config = await asyncio.to_thread(with_publisher, tmp_path, table, access_token=TOKEN)
     config = replace(config, history=a_config(tmp_path, history=LISTS).history)
@@ -412,7 +407,7 @@ async def test_no_document_of_a_feed_of_another_host_bears_secrets(
 
 
 async def test_a_web_archive_learns_nothing_of_a_private_feed(tmp_path: Path) -> None:
-    """A5: neither of the feed nor of its documents, when they are gone; of others it is asked."""
+    """A5: neither of the feed nor of its documents, when they are gone; other feeds are looked up."""
     async with WebArchive() as archive:
         history = {
             "memento": True,

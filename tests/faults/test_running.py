@@ -1,4 +1,4 @@
-"""Readers that are slow or leave, clocks that jump, signals: docs/faults.md, rows 63 to 66a, 73 to 75, 79."""
+"""Slow and leaving readers, clocks that jump, signals: docs/faults.md, rows 63 to 66a, 73 to 75, 79."""
 
 from __future__ import annotations
 
@@ -32,17 +32,16 @@ from tests.sqlite_faults import READING, SqliteFaults, check_database, rows
 TEN_YEARS = 10 * 365 * 86_400.0
 DAY = 86_400.0
 LARGE = 7
-"""Megabytes that no socket's buffers take."""
+"""More megabytes than any socket's buffers."""
 
 
 def incompressible(seed: str, length: int) -> str:
-    """Text whose coded form is not much shorter."""
     pieces = (hashlib.sha256(f"{seed}{n}".encode()).hexdigest() for n in range(length // 64))
     return "".join(pieces)
 
 
 def publish_large(origin: Origin, seed: str, megabytes: int) -> None:
-    """A feed of entries of 1 MB each, and so of as many segments."""
+    """Publish a feed of entries of 1 MB, one segment each."""
     items = [an_item(f"{seed}{n}", n + 1, incompressible(f"{seed}{n}", 1 << 20)) for n in range(megabytes)]
     for place, item in enumerate(items):
         older = f"/large/{place - 1}" if place else None
@@ -59,7 +58,6 @@ async def until_logged(lines: Sequence[Mapping[str, Any]], event: str) -> Mappin
 
 
 async def stalled(proxy: Proxy) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-    """A connection that takes next to nothing unless it is read."""
     raw = socket.socket()
     raw.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
     raw.setblocking(False)
@@ -75,8 +73,7 @@ def request_for(url: str) -> bytes:
 async def test_a_reader_that_takes_nothing_is_let_go_and_holds_no_transaction(
     proxy: Proxy, origin: Origin, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Row 65: a reader that stops reading is cut off as `aborted`, and does not keep the database's log from
-    shrinking."""
+    """Row 65: the log shows `aborted`, and the database's log still shrinks."""
     publish_large(origin, "a", LARGE)
     url = origin.url("/large")
     await proxy.whole(url)
@@ -98,7 +95,7 @@ async def test_a_reader_that_takes_nothing_is_let_go_and_holds_no_transaction(
 async def test_an_error_in_the_middle_of_an_answer_breaks_it_off(
     faults: SqliteFaults, proxy: Proxy, origin: Origin, coding: str, error: str | Exception
 ) -> None:
-    """Row 66: a fault after the header aborts the connection: no reader takes a part for the whole feed."""
+    """Row 66: after the header, the connection aborts: no reader takes a part for the whole feed."""
     publish_large(origin, "a", 3)
     url = origin.url("/large")
     await proxy.whole(url)
@@ -144,7 +141,8 @@ async def test_an_answer_stays_what_it_began_as_while_its_segments_are_replaced(
 async def test_a_clock_that_jumps_loses_nothing_and_delays_nothing(
     tmp_path: Path, origin: Origin, jump_seconds: float
 ) -> None:
-    """What is missing is tried again after a jump backwards too, though its time seems ten years away."""
+    """Missing documents are tried again even after a jump backwards, though their time seems ten years
+    away."""
     expected = publish_chain(origin, archives=3)
     origin.fault("/archive/1", Status(404))
     url = origin.url("/feed")
@@ -155,8 +153,8 @@ async def test_a_clock_that_jumps_loses_nothing_and_delays_nothing(
             origin.forget_requests()
             reply = await proxy.whole(url)
             assert (reply.status, reply.state, ids(reply.body)[1:]) == (200, "partial", expected[:-2])
-            # Perhaps the newest is looked at, since the clock says that it is older, and what should stand
-            # behind the missing one is asked for (R34).
+            # The newest may be fetched, since it looks older by the clock, and so may the document expected
+            # behind the missing one (R34).
             others = {"/archive/3", "/archive/0"}
             assert origin.counts().keys() - others == {"/feed", "/archive/1"}
             assert max(origin.counts().values()) == 1
@@ -173,7 +171,7 @@ async def test_a_clock_that_jumps_loses_nothing_and_delays_nothing(
 async def test_a_clock_that_was_put_right_delays_nothing(
     tmp_path: Path, origin: Origin, hours: int, restarts: bool
 ) -> None:
-    """Row 73: what was counted from an instant of the future does not hold, in the next process neither."""
+    """Row 73: periods counted from an instant of the future do not hold, nor in the next process."""
     expected = publish_chain(origin, archives=3)
     origin.fault("/archive/1", Status(404))
     url, clock, config = origin.url("/feed"), Clock(), a_config(tmp_path)
@@ -198,7 +196,7 @@ async def test_a_clock_that_was_put_right_delays_nothing(
 @pytest.mark.fault("73")
 @pytest.mark.parametrize("is_seen_before", [False, True], ids=["first seen", "in another format"])
 async def test_no_feed_is_of_the_future(tmp_path: Path, origin: Origin, is_seen_before: bool) -> None:
-    """Row 73; R7: `since` is then the first time that the publisher was heard of by a right clock."""
+    """Row 73; R7: `since` is then the first response seen by a right clock."""
     url, clock = origin.url("/feed"), Clock()
     async with running(a_config(tmp_path), clock) as proxy:
         if is_seen_before:
@@ -221,7 +219,7 @@ async def test_no_feed_is_of_the_future(tmp_path: Path, origin: Origin, is_seen_
 async def test_no_reader_is_told_to_wait_until_a_wrong_clock_would_have_been_right(
     tmp_path: Path, origin: Origin
 ) -> None:
-    """Row 73; RFC 9111, 4.2: by an instant of the future nothing is fresh, be the publisher slow."""
+    """Row 73; RFC 9111, 4.2: an instant of the future makes nothing fresh, even for a slow publisher."""
     origin.publish("/feed", atom(an_item("a"), complete=True))
     url, clock = origin.url("/feed"), Clock()
     clock.advance(23 * 3600)
@@ -237,7 +235,7 @@ async def test_no_reader_is_told_to_wait_until_a_wrong_clock_would_have_been_rig
 async def test_a_replica_whose_clock_is_ahead_delays_no_other(
     postgres_url: str, tmp_path: Path, origin: Origin
 ) -> None:
-    """Row 73: what it has noted holds for nobody whose clock is right."""
+    """Row 73: its notes hold for no replica with a right clock."""
     origin.publish("/feed", atom(an_item("a"), complete=True))
     url, ahead = origin.url("/feed"), Clock()
     ahead.advance(5 * 3600)
@@ -254,7 +252,7 @@ async def test_a_replica_whose_clock_is_ahead_delays_no_other(
 async def test_what_failed_by_a_wrong_clock_is_tried_again_once_it_is_right(
     tmp_path: Path, origin: Origin, hours: int, restarts: bool
 ) -> None:
-    """Row 115: when a failure is tried again was counted from an instant that has not come."""
+    """Row 115: the next attempt was counted from an instant in the future."""
     url, clock, config = origin.url("/feed"), Clock(), a_config(tmp_path)
     origin.publish("/feed", atom(an_item("a"), complete=True))
     async with AsyncExitStack() as stack:
@@ -282,7 +280,7 @@ async def test_what_failed_by_a_wrong_clock_is_tried_again_once_it_is_right(
 async def test_a_failure_is_waited_out_though_the_last_answer_is_of_a_wrong_clock(
     tmp_path: Path, origin: Origin
 ) -> None:
-    """Row 115: the feed was heard of by the wrong clock, and has failed by the right one."""
+    """Row 115: the wrong clock saw the last response, the right one the failure."""
     url, clock = origin.url("/feed"), Clock()
     origin.publish("/feed", atom(an_item("a"), complete=True))
     clock.advance(5 * 3600)
@@ -306,7 +304,7 @@ async def test_a_failure_is_waited_out_though_the_last_answer_is_of_a_wrong_cloc
 async def test_a_failure_that_a_replica_with_a_fast_clock_has_seen_delays_no_other(
     postgres_url: str, tmp_path: Path, origin: Origin
 ) -> None:
-    """Row 115: what it has noted holds for nobody whose clock is right."""
+    """Row 115: its notes hold for no replica with a right clock."""
     origin.publish("/feed", atom(an_item("a"), complete=True))
     url, ahead = origin.url("/feed"), Clock()
     ahead.advance(5 * 3600)
@@ -323,7 +321,7 @@ async def test_a_failure_that_a_replica_with_a_fast_clock_has_seen_delays_no_oth
 async def test_sigterm_in_a_walk_ends_it_in_time_and_the_next_start_goes_on(
     tmp_path: Path, origin: Origin
 ) -> None:
-    """Row 74: SIGTERM answers who waits, exits 0 within ten seconds; stored archives are not fetched
+    """Row 74: SIGTERM answers waiting readers, exits 0 within ten seconds; stored archives are not fetched
     again."""
     expected = publish_chain(origin, archives=6)
     url = origin.url("/feed")
@@ -352,7 +350,7 @@ async def test_sigterm_in_a_walk_ends_it_in_time_and_the_next_start_goes_on(
 async def test_feeds_of_a_publisher_that_is_down_for_a_day_are_answered(
     tmp_path: Path, origin: Origin
 ) -> None:
-    """Whole, as they were, stale; the publisher is asked less and less."""
+    """Whole, unchanged, stale; the publisher gets ever fewer requests."""
     clock = Clock()
     expected = publish_chain(origin, archives=2)
     origin.publish("/partial", atom(an_item("p", 2), prev_archive="/gone"))

@@ -1,7 +1,7 @@
 """PostgreSQL fails in the middle of a refresh, at every statement in turn; then the fault goes away.
 
-The suite takes some of the statements; `python -m pytest tests/faults --exhaustive` takes every one. Each is
-of a feed of its own, all at one proxy.
+The suite takes some of the statements; `python -m pytest tests/faults --exhaustive` takes every one. Each has
+its own feed, all at one proxy.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ RECOVER_SECONDS = 10.0
 ALL, COMMITS = 160, 10
 """About as many as there are in a refresh."""
 EVERY = 97
-"""Of the statements that are done again, one in so many fails: more than there are in a transaction."""
+"""One in this many repeatable statements fails: more than there are in a transaction."""
 SETTLED = """
     SELECT d.url FROM document AS d JOIN feed AS f ON f.id = d.feed
     WHERE f.url = '{}' AND d.role = 'archive' AND d.is_settled <> 0
@@ -40,8 +40,6 @@ LEFT_OPEN = """
 
 
 class Bench:
-    """A proxy on a database that fails, and feeds for it."""
-
     def __init__(
         self, proxy: Proxy, origin: Origin, faults: PostgresFaults, cluster: Cluster, url: str
     ) -> None:
@@ -52,10 +50,9 @@ class Bench:
         self._url = url
         self._feeds = 0
         self.hits = 0
-        """How many refreshes met a fault: on a busy machine a known feed is answered without one."""
+        """Number of refreshes with a fault: a busy machine answers a known feed without one."""
 
     async def rows(self, sql: str) -> list[tuple[Any, ...]]:
-        """What a statement gives that goes by no relay."""
         return await asyncio.to_thread(self._cluster.run, sql, self._url)
 
     async def play(self, at: int, how: str, *, is_known: bool, every: int = 0) -> Reply | None:
@@ -82,7 +79,7 @@ class Bench:
         return reply
 
     async def _recover(self, url: str, settled: set[str]) -> None:
-        """Nothing is lost or fetched again, and the feed becomes right; a lease is given back with a beat."""
+        """Check that nothing is lost or fetched again, and the feed heals; a beat returns a lease."""
         self._origin.forget_requests()
         async with asyncio.timeout(RECOVER_SECONDS):
             while not await self._is_right(url):
@@ -101,7 +98,7 @@ class Bench:
         return reply.status == 200 and (reply.state, ids(reply.body)) == ("complete", NEW)
 
     async def check(self) -> None:
-        """Nothing is half-written, and no transaction was left open."""
+        """Check that nothing is half-written, and no transaction is open."""
         await asyncio.to_thread(check_rows, lambda sql: self._cluster.run(sql, self._url))
         assert await self.rows(LEFT_OPEN) == []
 
@@ -119,7 +116,6 @@ async def bench(
 
 
 def some(request: pytest.FixtureRequest, of: int, stride: int) -> range:
-    """Which statements the suite takes, of so many."""
     return range(1, of + 1, 1 if request.config.getoption("--exhaustive") else stride)
 
 
@@ -130,7 +126,7 @@ def some(request: pytest.FixtureRequest, of: int, stride: int) -> range:
 async def test_a_statement_that_can_be_done_again_is(
     bench: Bench, request: pytest.FixtureRequest, how: str
 ) -> None:
-    """Row 71a: another one was in the way, or the connection is lost: whichever statement it hits."""
+    """Row 71a: after a conflict or a lost connection, at any statement."""
     for at in some(request, COMMITS if how == LATE else EVERY, 5 if how == LATE else 27):
         reply = await bench.play(at, how, is_known=at % 2 == 0, every=4 if how == LATE else EVERY)
         assert reply is not None
@@ -155,7 +151,7 @@ async def test_a_statement_that_can_be_done_again_is(
 async def test_a_shared_store_that_fails_anywhere_in_a_refresh_loses_nothing(
     bench: Bench, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, how: str, is_for_good: bool
 ) -> None:
-    """Row 71a: whichever statement fails, what is stored stays whole, and all is right once the server is."""
+    """Row 71a: at any statement; all is right once the server is."""
     set_constant(monkeypatch, "PATIENCE_SECONDS", 0.5)
     for at in some(request, ALL, 97 if is_for_good else 67):
         await bench.play(at, how, is_known=at % 2 == 0, every=int(is_for_good))

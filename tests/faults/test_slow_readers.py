@@ -1,4 +1,4 @@
-"""Rows 85 and 86 of docs/faults.md: what many readers cost that are slow, or take a part of a feed."""
+"""Rows 85 and 86 of docs/faults.md: the cost of many readers that are slow, or take a part of a feed."""
 
 from __future__ import annotations
 
@@ -22,11 +22,10 @@ PLAIN, GZIP = {"Accept-Encoding": "identity"}, {"Accept-Encoding": "gzip"}
 READERS = 30
 TEXT_BYTES = 8 << 20
 MOST_BYTES = 48 << 20
-"""Of memory for all readers; a copy of the text for each would be five times as much."""
+"""For all readers; a copy of the text for each would be five times as much."""
 
 
 def noise(seed: int, size: int) -> str:
-    """Text that hardly deflates."""
     return random.Random(seed).randbytes(size // 2).hex()
 
 
@@ -36,7 +35,6 @@ def resident_bytes() -> int:
 
 
 async def begin_to_read(proxy: Proxy, url: str, coding: str) -> asyncio.StreamWriter:
-    """Ask for a feed, take its first bytes, and no more."""
     server = proxy.client.server
     reader, writer = await asyncio.open_connection(str(server.host), server.port, limit=1024)
     head = f"GET /feed?url={quote(url, safe='')} HTTP/1.1\r\nHost: {server.host}:{server.port}\r\n"
@@ -81,7 +79,6 @@ async def test_row_86_a_view_reads_what_it_sends(faults: SqliteFaults, proxy: Pr
     await proxy.whole(url)
 
     async def pieces(**view: str) -> tuple[list[str], int]:
-        """What is sent, and how many pieces are read of what is stored."""
         faults.arm(0, "SQLITE_IOERR", only=READING)
         reply = await proxy.ask("GET", "/feed", params={"url": url, **view}, headers=PLAIN)
         return ids(reply.body), faults.statements
@@ -102,7 +99,7 @@ async def test_row_86_a_view_reads_what_it_sends(faults: SqliteFaults, proxy: Pr
 async def test_row_86_a_large_part_is_the_same_in_both_codings(
     proxy: Proxy, origin: Origin, make: Callable[..., bytes]
 ) -> None:
-    """Row 86: it is deflated while it is sent; whole segments stand before and behind it."""
+    """Row 86: it is deflated during sending; whole segments stand before and behind it."""
     newest = [an_item(f"n{n}", 900 - n, noise(n, 2_000)) for n in range(2)]
     mixed = [an_item(f"e{n}", n, noise(n, 20_000)) for n in range(1, 61)]
     relation = "next_url" if make is json_feed else "next"

@@ -1,7 +1,7 @@
 """Part A of the faults: every spelling of tests/data/refused_targets.txt, through every door.
 
-No test here lets a packet out: names resolve from a table, and a socket that is about to be connected to
-anything but the publisher is stopped and noted. Canaries listen where the spellings lead.
+No test here lets a packet out: names resolve from a table, and a socket to any address but the publisher's is
+stopped and noted. Canaries listen at the targets.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ ADDRESSES = {
     "alias-of-denied.example": ("93.184.215.66",),
 }
 FURTHER_ADDRESSES = ("fe80::1%2", "fe80::1%lo", "2606:4700::1%1", "::1%1")
-"""With zones, which no URL can have."""
+"""With zones, impossible in a URL."""
 DENIED = ("denied.example", "*.denied.example", "2606:4700:0::dead:0", "93.184.215.66")
 
 _ASKED = {
@@ -119,7 +119,6 @@ class Spelling:
 
 
 def spellings(port: int) -> Iterator[Spelling]:
-    """The corpus, with the port that the canaries listen on."""
     rows: frozenset[str] = frozenset()
     for line in CORPUS.splitlines():
         if line.startswith("["):
@@ -133,7 +132,7 @@ def spellings(port: int) -> Iterator[Spelling]:
 
 @asynccontextmanager
 async def canaries() -> AsyncIterator[tuple[Origin, Origin]]:
-    """Two listeners on one port of this machine, which nothing must ever be connected to."""
+    """Two listeners on one port that must get no connection."""
     async with Origin("127.0.0.1") as canary, Origin("::1", port=canary.port) as other:
         yield canary, other
         assert (canary.total_connections, other.total_connections) == (0, 0)
@@ -174,7 +173,7 @@ async def through_a_base(proxy: Proxy, origin: Origin, url: str, number: int) ->
 
 
 async def walked(proxy: Proxy, origin: Origin, link: str, number: int) -> str:
-    """What becomes of a feed with such a link in its head: all that can be had is served and kept."""
+    """Check that a feed with such a link in its head is served and stored as far as possible."""
     origin.publish(f"/{number}/feed", atom(an_item(f"newer-{number}"), extra=link))
     reply = await proxy.whole(origin.url(f"/{number}/feed"))
     assert f"urn:newer-{number}<".encode() in reply.body
@@ -194,7 +193,6 @@ DOORS: dict[str, Door] = {
 
 
 async def outcomes(door: Door, proxy: Proxy, origin: Origin, urls: list[str]) -> dict[str, str]:
-    """What each URL comes to, several at once."""
     places = asyncio.Semaphore(AT_ONCE)
 
     async def one(number: int, url: str) -> str:
@@ -205,7 +203,6 @@ async def outcomes(door: Door, proxy: Proxy, origin: Origin, urls: list[str]) ->
 
 
 def hosts(found: dict[str, str]) -> set[str]:
-    """The hosts that the guard refused, by what the URLs came to."""
     return {named_host(url) for url, result in found.items() if result.endswith("destination-forbidden")}
 
 
@@ -213,8 +210,7 @@ def hosts(found: dict[str, str]) -> set[str]:
 @pytest.mark.parametrize("door", DOORS)
 @pytest.mark.sample("feed", "path", "redirect", "base")
 async def test_no_spelling_of_a_refused_target_gets_through(door: str, tmp_path: Path) -> None:
-    """docs/faults.md part A: status and slug of each; nothing but the publisher is connected to, or looked
-    up."""
+    """docs/faults.md part A: status and slug of each; only the publisher gets connections or look-ups."""
     names = Names(ADDRESSES)
     async with (
         Origin("127.0.0.2") as origin,
@@ -228,7 +224,7 @@ async def test_no_spelling_of_a_refused_target_gets_through(door: str, tmp_path:
         with capture_logs() as logs:
             found = await outcomes(DOORS[door], proxy, origin, [entry.url for entry in entries])
         kept = len(json.loads((await proxy.ask("GET", "/feeds")).body))
-    if door == "redirect":  # row 35: what cannot even be resolved leads nowhere
+    if door == "redirect":  # row 35: an unresolvable target leads nowhere
         found = {url: result.replace("redirect-loop", "bad-redirect") for url, result in found.items()}
     assert found == {entry.url: OUTCOMES[door][entry.kind] for entry in entries}
     assert outlet.reached <= {origin.host}
@@ -239,7 +235,6 @@ async def test_no_spelling_of_a_refused_target_gets_through(door: str, tmp_path:
 
 
 def addresses(entries: Iterable[Spelling]) -> set[str]:
-    """Every address that the corpus names, as a name server would give it."""
     found = {*FURTHER_ADDRESSES}
     for entry in entries:
         with contextlib.suppress(ValueError):
@@ -262,8 +257,8 @@ async def test_no_name_leads_to_a_refused_address(tmp_path: Path) -> None:
 
 
 async def test_a_refusal_says_nothing_of_its_reason(tmp_path: Path) -> None:
-    """docs/faults.md part A: the same answer for an address, a name and a host that is denied; and for a
-    refused port of any of these, or of a host that may be asked."""
+    """docs/faults.md part A: the same answer for a denied address, name and host; and for a refused port of
+    these or an allowed host."""
     hosts = (
         "10.0.0.1",
         "localhost",
@@ -279,7 +274,7 @@ async def test_a_refusal_says_nothing_of_its_reason(tmp_path: Path) -> None:
 
 
 def answers_in(replies: list[Reply]) -> set[tuple[int, str, str]]:
-    """What differs among answers, without what says which URL was asked for, and when."""
+    """Return the answers without the requested URL and the time."""
     answers = set()
     for reply in replies:
         problem = json.loads(reply.body)
@@ -292,7 +287,7 @@ def answers_in(replies: list[Reply]) -> set[tuple[int, str, str]]:
 
 
 def test_the_corpus_has_what_the_rows_ask_for() -> None:
-    """docs/faults.md part A: the rows that are shown by spelling."""
+    """docs/faults.md part A: the rows shown by spelling."""
     entries = list(spellings(8080))
     assert len({entry.url for entry in entries}) == len(entries) >= 300
     assert {entry.kind for entry in entries} == set(OUTCOMES["feed"])

@@ -42,12 +42,11 @@ def publish_new(origin: Origin) -> None:
 
 
 def a_patient_config(folder: Path, **sections: Any) -> Config:
-    """No answer leaves early: what is shown is what the store made of it."""
+    """Let no answer leave early: it shows the final state of the store."""
     return a_config(folder, limits={"respond_within_seconds": 60}, **sections)
 
 
 async def a_template(folder: Path, origin: Origin, *, is_known: bool) -> Path:
-    """A database: empty, or with the feed as it was before."""
     folder.mkdir()
     path = folder / "wholefeed.db"
     empty_store.put_at(path)
@@ -60,7 +59,6 @@ async def a_template(folder: Path, origin: Origin, *, is_known: bool) -> Path:
 
 @asynccontextmanager
 async def started(template: Path, folder: Path) -> AsyncIterator[Proxy]:
-    """The proxy with a copy of the database, when all that it knows is due."""
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir()
     shutil.copy(template, folder / "wholefeed.db")
@@ -70,7 +68,7 @@ async def started(template: Path, folder: Path) -> AsyncIterator[Proxy]:
 
 
 async def asked(proxy: Proxy, url: str) -> Reply | None:
-    """The answer when all has come to its end; None: it broke off, so nobody takes it for the whole feed."""
+    """Return the final answer; None: it broke off, so nobody takes it for the whole feed."""
     try:
         return await proxy.get(url)
     except aiohttp.ClientPayloadError:
@@ -80,7 +78,6 @@ async def asked(proxy: Proxy, url: str) -> Reply | None:
 
 
 def check_answer(reply: Reply | None, name: str, old: list[str]) -> None:
-    """What is stored, or the right problem."""
     if reply is None or reply.status != 200:
         assert not (old and name in ONLY_WRITING), "what is stored can be read"
         assert reply is None or any(f'"urn:wholefeed:{slug}"'.encode() in reply.body for slug in SLUGS)
@@ -97,7 +94,7 @@ def settled_archives(path: Path) -> set[str]:
 
 
 async def check_recovery(proxy: Proxy, origin: Origin, faults: SqliteFaults, settled: set[str]) -> None:
-    """Nothing is lost or fetched again, no connection is in a transaction, and the feed becomes right."""
+    """Check that nothing is lost or fetched again, no transaction is open, and the feed heals."""
     url = origin.url("/feed")
     origin.forget_requests()
     if (await proxy.get(url)).status == 200:
@@ -125,8 +122,7 @@ async def test_a_store_that_fails_anywhere_in_a_refresh_loses_nothing(
     how: str,
     is_known: bool,
 ) -> None:
-    """Rows 68, 69, 71: whichever statement fails, the stored feed is served, and all is right once the store
-    is."""
+    """Rows 68, 69, 71: at any statement; the stored feed is served, and all is right once the store is."""
     is_late = how == "late-commit"
     stride = COMMIT_STRIDE if is_late else STRIDE
     if request.config.getoption("--exhaustive"):
@@ -171,7 +167,7 @@ async def test_a_store_that_fails_anywhere_in_a_collected_walk_loses_nothing(
     how: str,
     is_known: bool,
 ) -> None:
-    """Rows 68, 69; R20: whichever statement fails, each live entry of a clean document stands in a segment.
+    """Rows 68, 69; R20: at any statement; each live entry of a clean document stands in a segment.
 
     Answers leave early, so that the feed is published in the middle of its walk.
     """
@@ -218,7 +214,7 @@ async def test_a_store_that_fails_anywhere_in_a_pass_through_archives_loses_noth
     how: str,
     is_broken_off: bool,
 ) -> None:
-    """Rows 158, 159; R35: an entry that moves from one archive to the next is there after every statement."""
+    """Rows 158, 159; R35: an entry that moves to the next archive is there after every statement."""
     publisher, url = Shifting(origin, size=3), origin.url("/feed")
     publisher.publish(14)
     template = tmp_path / "template"
@@ -251,5 +247,5 @@ async def test_a_store_that_fails_anywhere_in_a_pass_through_archives_loses_noth
 
 
 def hash_of(*words: str) -> int:
-    """Something to begin with that differs from case to case, and not from run to run."""
+    """Return a seed that differs between cases, and not between runs."""
     return sum("".join(words).encode())

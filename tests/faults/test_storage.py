@@ -19,19 +19,17 @@ from tests.running import Proxy, Reply, a_config, running
 from tests.sqlite_faults import Connections, check_database, rows
 
 APPLICATION_ID = 2003330660
-"""docs/operations.md has it: SQLite files of this program bear it."""
+"""docs/operations.md has it."""
 
 needs_mounts = pytest.mark.skipif(not can_mount(), reason="no mounts of one's own are allowed here")
 ALWAYS_DUE = {"freshness_minimum_seconds": 0, "freshness_default_seconds": 0}
 
 
 def problem(reply: Reply) -> tuple[int, str]:
-    """Status and slug."""
     return reply.status, reply.body.decode().partition('"urn:wholefeed:')[2].partition('"')[0]
 
 
 def fill(path: Path) -> None:
-    """Leave no room on a volume."""
     with path.open("wb", buffering=0) as filler:
         for size in (1 << 16, 1 << 12, 1):
             try:
@@ -46,7 +44,7 @@ def fill(path: Path) -> None:
 async def test_an_archive_that_is_gone_is_served_from_the_store(
     proxy: Proxy, origin: Origin, status: int
 ) -> None:
-    """The newest one, which is looked at again when the feed changes, and those behind it."""
+    """The newest one, fetched again when the feed changes, and those behind it."""
     expected = publish_chain(origin, archives=3)
     url = origin.url("/feed")
     await proxy.whole(url)
@@ -69,8 +67,7 @@ async def test_an_archive_that_is_gone_is_served_from_the_store(
 async def test_a_full_volume_leaves_what_is_stored_and_is_left_behind_by_itself(
     tmp_path: Path, origin: Origin
 ) -> None:
-    """Row 68: on a full volume stored feeds are served, others are 503; with room again all goes on,
-    unaided."""
+    """Row 68: stored feeds are served, others are 503; with room again all goes on."""
     volume = tmp_path / "volume"
     volume.mkdir()
     old = publish_chain(origin, archives=3)
@@ -102,7 +99,7 @@ async def test_a_full_volume_leaves_what_is_stored_and_is_left_behind_by_itself(
 @needs_mounts
 @pytest.mark.fault("68")
 async def test_a_start_on_a_full_volume_serves_what_is_stored(tmp_path: Path, origin: Origin) -> None:
-    """Row 68: started on a full volume the proxy serves what it has, and /readyz says `storage-full`."""
+    """Row 68: the proxy serves stored feeds, and /readyz says `storage-full`."""
     volume = tmp_path / "volume"
     volume.mkdir()
     expected = publish_chain(origin, archives=2)
@@ -123,8 +120,7 @@ async def test_a_start_on_a_full_volume_serves_what_is_stored(tmp_path: Path, or
 async def test_a_read_only_volume_serves_what_is_stored_and_says_what_it_cannot(
     tmp_path: Path, origin: Origin
 ) -> None:
-    """Row 69: from a read-only volume stored feeds are served; no file is touched, and the log says it
-    once."""
+    """Row 69: stored feeds are served; no file is touched, and the log says it once."""
     volume = tmp_path / "volume"
     volume.mkdir()
     expected = publish_chain(origin, archives=2)
@@ -186,7 +182,7 @@ async def test_a_file_that_is_not_its_own_ends_the_start_and_is_left_alone(
 
 
 async def test_a_second_process_is_refused_and_the_first_goes_on(tmp_path: Path, origin: Origin) -> None:
-    """Row 71: a second server on one database exits with one clear line; the first one is not disturbed."""
+    """Row 71: on one database, with one clear line."""
     publish_chain(origin, archives=1)
     async with running(a_config(tmp_path)) as first:
         async with serving(tmp_path) as second:
@@ -202,8 +198,7 @@ async def test_a_second_process_is_refused_and_the_first_goes_on(tmp_path: Path,
 async def test_a_file_that_is_damaged_in_use_is_read_as_far_as_possible_and_not_written(
     tmp_path: Path, origin: Origin
 ) -> None:
-    """Row 70: after damage stored feeds are read, nothing is written, and new feeds get 503
-    `store-damaged`."""
+    """Row 70: stored feeds are served, new ones get 503 `store-damaged`."""
     old = publish_chain(origin, archives=3)
     origin.publish("/other", atom(an_item("other")))
     link = '<link rel="alternate" type="application/atom+xml" href="/feed">'
@@ -232,7 +227,6 @@ async def test_a_file_that_is_damaged_in_use_is_read_as_far_as_possible_and_not_
 
 
 def damage(path: Path, table: str) -> None:
-    """Overwrite the first page of a table."""
     with closing(sqlite3.connect(path)) as db:
         (page,) = db.execute("SELECT rootpage FROM sqlite_schema WHERE name = ?", (table,)).fetchone()
         (page_bytes,) = db.execute("PRAGMA page_size").fetchone()
@@ -245,8 +239,7 @@ def damage(path: Path, table: str) -> None:
 async def test_a_locked_database_serves_and_asks_whoever_it_cannot_serve_to_come_back(
     tmp_path: Path, origin: Origin, connections: Connections
 ) -> None:
-    """Row 71: while another process locks the file, stored feeds are served and others get 503 with
-    Retry-After."""
+    """Row 71: stored feeds are served, others get 503 with Retry-After."""
     old = publish_chain(origin, archives=2)
     origin.publish("/other", atom(an_item("other")))
     known, unknown = origin.url("/feed"), origin.url("/other")

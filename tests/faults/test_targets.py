@@ -1,7 +1,7 @@
-"""Part A of the faults, beyond spelling: resolution, redirects, links, and what is left in the store.
+"""Part A of the faults, beyond spelling: resolution, redirects, links, and traces in the store.
 
-No test here lets a packet out: names resolve from a table, and a socket that is about to be connected to
-anything but the test's own publishers is stopped and noted.
+No test here lets a packet out: names resolve from a table, and a socket to any address but the test's own
+publishers is stopped and noted.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def events(logs: list[MutableMapping[str, Any]], *names: str) -> list[MutableMap
 
 
 class Rebinding(Names):
-    """A name server whose answer is public when the resolver looks at it, and another when it is used."""
+    """A name server with a public address for the resolver, and another for the connection."""
 
     async def resolve(
         self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_UNSPEC
@@ -63,7 +63,7 @@ class _Turning(dict[str, Any]):
 async def test_a_name_that_changes_its_mind_is_stopped_at_the_socket(
     tmp_path: Path, addresses: tuple[str, ...]
 ) -> None:
-    """docs/faults.md row 11; docs/design.md#the-guard: the guard stands where the address is used, on each
+    """docs/faults.md row 11; docs/design.md#the-guard: the guard stands at the use of the address, on each
     leg of several."""
     async with (
         Origin("127.0.0.1") as canary,
@@ -99,7 +99,7 @@ async def test_only_the_public_addresses_of_a_name_are_tried(
 
 @pytest.mark.fault("12")
 async def test_the_public_address_of_a_mixed_name_serves(tmp_path: Path) -> None:
-    """docs/faults.md row 12; a publisher on loopback that is exempt stands for a public one."""
+    """docs/faults.md row 12; an exempt publisher on loopback stands for a public one."""
     names = Names({"mixed.example": ("10.0.0.1", "127.0.0.1", PUBLISHER, "::1")})
     async with Origin(PUBLISHER) as origin, watched(tmp_path, origin, names=names) as (proxy, outlet):
         origin.publish("/feed", atom(an_item("a", 1)))
@@ -110,8 +110,8 @@ async def test_the_public_address_of_a_mixed_name_serves(tmp_path: Path) -> None
 
 @pytest.mark.fault("13")
 async def test_a_subscription_document_does_not_redirect_to_a_refused_target(tmp_path: Path) -> None:
-    """docs/faults.md row 13, SUB: a problem where nothing is stored, after two hops too; else the stored
-    feed, stale."""
+    """docs/faults.md row 13, SUB: a problem if nothing is stored, after two hops too; else the stored feed,
+    stale."""
     async with (
         Origin(PUBLISHER) as origin,
         Origin(OTHER) as other,
@@ -156,8 +156,8 @@ async def test_an_archive_does_not_redirect_to_a_refused_target(tmp_path: Path) 
 
 @pytest.mark.fault("154")
 async def test_a_page_does_not_lead_to_a_refused_target(tmp_path: Path) -> None:
-    """docs/faults.md row 154: a page that refreshes is held to what a redirect is: the address, the port, no
-    credentials; so is a Refresh field. What is no http(s) URL is not followed."""
+    """docs/faults.md row 154: a page or field that refreshes obeys the rules of redirects for address, port
+    and credentials. Only http(s) URLs are followed."""
     async with Origin(PUBLISHER) as origin, watched(tmp_path, origin, names=Names(NAMES)) as (proxy, outlet):
         web = [row for row in REDIRECTS if row[0].startswith("http")]
         for number, (location, expected) in enumerate(
@@ -204,8 +204,8 @@ async def test_a_redirect_with_credentials_is_not_followed(tmp_path: Path) -> No
 async def test_https_leads_to_http_only_where_that_is_allowed(
     tmp_path: Path, is_allowed: bool, by_page: bool
 ) -> None:
-    """docs/faults.md rows 14 and 154: fetch.allow_downgrade; for the subscription document and for an
-    archive, by a redirect and by a page that refreshes."""
+    """docs/faults.md rows 14 and 154: fetch.allow_downgrade; for both kinds of documents, by a redirect and
+    by a page that refreshes."""
     authority = trustme.CA()
     server, client = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER), ssl.create_default_context()
     authority.issue_cert(PUBLISHER).configure_cert(server)
@@ -243,8 +243,7 @@ async def test_https_leads_to_http_only_where_that_is_allowed(
     ],
 )
 async def test_a_link_to_a_private_host_is_a_security_event(tmp_path: Path, link: str) -> None:
-    """docs/faults.md row 15, ARC: told once, with the feed whose publisher leads there, and not at every
-    poll."""
+    """docs/faults.md row 15, ARC: logged once, with the feed that links there, and not at every poll."""
     async with Origin(PUBLISHER) as origin, watched(tmp_path, origin, names=Names(NAMES)) as (proxy, outlet):
         url = origin.url("/feed")
         origin.publish("/feed", atom(an_item("b", 2), prev_archive="/1"))
@@ -271,8 +270,7 @@ async def test_a_link_to_a_private_host_is_a_security_event(tmp_path: Path, link
 
 @pytest.mark.fault("16")
 async def test_a_link_that_is_no_plain_http_url_is_a_bad_link(tmp_path: Path) -> None:
-    """docs/faults.md row 16, ARC: `bad-link`; nothing is asked for, and what is stored of the chain is
-    served."""
+    """docs/faults.md row 16, ARC: `bad-link`; it gets no request, and the stored chain is served."""
     links = [
         *("file:///etc/passwd", "ftp://127.0.0.2/1", "gopher://127.0.0.2/1", "unix:/run/docker.sock"),
         *("data:application/atom+xml,x", "javascript:alert(1)", "http://user:hidden@127.0.0.2/1"),
@@ -307,8 +305,8 @@ async def test_credentials_in_a_feed_s_url_are_refused_and_shown_nowhere(tmp_pat
 
 @pytest.mark.fault("18")
 async def test_ports_of_other_services_are_refused(tmp_path: Path) -> None:
-    """docs/faults.md row 18: the answer names fetch.ports; of a public host as of an exempt one, before any
-    name is looked up."""
+    """docs/faults.md row 18: the answer names fetch.ports; for a public host and an exempt one, before any
+    look-up."""
     names = Names({"example.org": ("93.184.215.14",)})
     async with Origin(PUBLISHER) as origin, watched(tmp_path, origin, names=names) as (proxy, outlet):
         for port in (1, 22, 25, 79, 81, 110, 442, 444, 993, 1023):
@@ -341,8 +339,7 @@ async def test_what_is_no_url_is_refused(tmp_path: Path) -> None:
 
 @pytest.mark.fault("20")
 async def test_a_fragment_is_dropped(tmp_path: Path) -> None:
-    """docs/faults.md row 20: one feed, whatever stands behind the `#`; and a URL of 2,048 characters is none
-    too long."""
+    """docs/faults.md row 20: one feed for any text behind the `#`; a URL of 2,048 characters is accepted."""
     async with Origin(PUBLISHER) as origin, watched(tmp_path, origin) as (proxy, _):
         longest = origin.url("/" + "x" * (2048 - len(origin.url("/"))))
         origin.publish(longest.removeprefix(origin.url("")), atom(an_item("a", 1)))
@@ -385,7 +382,7 @@ async def test_the_operator_says_which_hosts_may_be_asked(
 
 
 async def test_behind_a_proxy_urls_are_judged_and_names_are_the_proxy_s(tmp_path: Path) -> None:
-    """config.example.toml: fetch.proxy. Every connection is to it; what a URL says is guarded as ever."""
+    """config.example.toml: fetch.proxy. Every connection is to it; the guard still judges URLs."""
     names = Names()
     async with Origin(PUBLISHER) as gateway:
         fetch = {"proxy": gateway.url(""), "allow_networks": (), "deny_hosts": ("denied.example",)}

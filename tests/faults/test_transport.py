@@ -1,6 +1,6 @@
-"""docs/faults.md part C: what goes wrong on the wire, as a reader of the proxy sees it.
+"""docs/faults.md part C: faults on the wire, as a reader of the proxy sees them.
 
-`tests.fetch.test_fetcher` shows the same of the fetcher alone, and what a request costs.
+`tests.fetch.test_fetcher` shows the same of the fetcher alone, and the cost of a request.
 """
 
 from __future__ import annotations
@@ -194,14 +194,14 @@ FAULTS: list[tuple[str, str, int, dict[str, Answer]]] = [
 async def test_what_goes_wrong_on_the_wire_has_its_outcome(
     proxy: Proxy, origin: Origin, struck: Origin, slug: str, status: int, answers: dict[str, Answer]
 ) -> None:
-    """Part C: status and slug; what is stored is served, and nobody is asked over and over."""
+    """Part C: status and slug; stored feeds are served, and publishers do not get repeated requests."""
     await each_strikes(proxy, origin, struck, slug, status, answers)
     assert len(struck.requests_for("/unknown")) <= 1 + 5 + 1
 
 
 @pytest.mark.fault("28")
 async def test_row_28_a_refused_connection(proxy: Proxy, origin: Origin, struck: Origin) -> None:
-    """Row 28: a publisher that refuses connections is told the same way as one that resets them."""
+    """Row 28: a refused connection reads like a reset one."""
     await strikes(proxy, origin, Down(struck), "connection-failed")
 
 
@@ -209,8 +209,7 @@ async def test_row_28_a_refused_connection(proxy: Proxy, origin: Origin, struck:
 async def test_row_29_a_connection_closed_without_an_answer(
     proxy: Proxy, origin: Origin, struck: Origin
 ) -> None:
-    """Row 29: a closed connection is tried once more, on a fresh one, and no oftener; the reader may see no
-    error at all."""
+    """Row 29: one more try, on a fresh connection; the reader may see no error at all."""
     await strikes(proxy, origin, Answered(struck, CloseWithoutAnswer()), "connection-failed")
     first, second = struck.requests_for("/unknown")[:2]
     assert first.connection != second.connection
@@ -223,7 +222,7 @@ async def test_row_29_a_connection_closed_without_an_answer(
 
 @pytest.mark.fault("31")
 async def test_row_31_a_length_that_is_not_true(proxy: Proxy, origin: Origin, struck: Origin) -> None:
-    """Nothing that may stand behind such an answer is read as the next one: its connection is given up."""
+    """Bytes behind such a response are not read as the next one: its connection is given up."""
     chunked = sized(b"5", b"5\r\nhello\r\n0\r\n\r\n", b"Transfer-Encoding: chunked\r\n")
     answers = {
         "smaller": sized(b"10"),
@@ -302,7 +301,7 @@ REPAIRED: dict[str, dict[str, Answer]] = {
         "no end behind it": chunked(b"0\r\n"),
     },
 }
-"""Responses that are not as HTTP has them, by what is said of each."""
+"""Responses that break HTTP, by their notes."""
 
 
 @pytest.mark.fault("152")
@@ -310,7 +309,7 @@ REPAIRED: dict[str, dict[str, Answer]] = {
 async def test_row_152_what_other_clients_take_is_read_and_noted(
     proxy: Proxy, struck: Origin, repair: str
 ) -> None:
-    """Row 152: the feed is the same as in other clients, for the subscription document and for an archive."""
+    """Row 152: the feed is the same as in other clients, for both kinds of documents."""
     for number, (name, answer) in enumerate(REPAIRED[repair].items()):
         path = f"/{number}"
         struck.answer(path, answer)
@@ -327,7 +326,7 @@ async def test_row_152_what_other_clients_take_is_read_and_noted(
 
 @pytest.mark.fault("152")
 async def test_row_152_many_header_fields_are_no_fault(proxy: Proxy, struck: Origin) -> None:
-    """Row 152: up to 256, as curl and browsers take them; nothing is noted."""
+    """Row 152: up to 256, as in curl and browsers, without a note."""
     struck.answer("/feed", headed(b"X-A: b\r\n" * 254))
     assert ids((await proxy.whole(struck.url("/feed"))).body) == ["x"]
     assert (await proxy.status(struck.url("/feed")))["notes"] == []
@@ -338,7 +337,7 @@ async def test_row_152_many_header_fields_are_no_fault(proxy: Proxy, struck: Ori
 async def test_row_152_a_mended_response_smuggles_in_no_other(
     proxy: Proxy, struck: Origin, lines: bytes
 ) -> None:
-    """Row 152: what stands behind it is not read, and the next request has a connection of its own."""
+    """Row 152: bytes behind it are not read, and the next request has its own connection."""
     evil = atom(an_item("evil"))
     smuggled = OK + b"Content-Length: %d\r\n\r\n" % len(evil) + evil
     struck.answer(
@@ -363,8 +362,6 @@ async def test_row_56_a_feed_that_is_closed(proxy: Proxy, origin: Origin, struck
 
 @dataclass
 class Certified:
-    """The publisher shows another certificate."""
-
     origin: Origin
     good: ssl.SSLContext
     bad: ssl.SSLContext
@@ -383,7 +380,7 @@ class Certified:
 
 @pytest.mark.fault("34")
 async def test_row_34_a_certificate_that_is_not_valid(tmp_path: Path, origin: Origin) -> None:
-    """Row 34: an expired, misnamed or unknown certificate is `tls-certificate`, and nothing is taken from
+    """Row 34: an expired, misnamed or unknown certificate is `tls-certificate`, and nothing is read from
     it."""
     authority, other = trustme.CA(), trustme.CA()
     trust = ssl.create_default_context()
@@ -443,8 +440,8 @@ def gated(request: Request, *, status: int, target: str, cookie: str) -> Answer:
 async def test_row_153_a_redirect_that_wants_its_cookie_back_gets_it(
     proxy: Proxy, struck: Origin, status: int, path: str, target: str
 ) -> None:
-    """Row 153: also to the URL that was just asked; each look begins without cookies, and at the same URL,
-    however permanent a redirect calls itself."""
+    """Row 153: including a redirect to the same URL; each look begins without cookies at the first URL,
+    though a redirect calls itself permanent."""
     struck.answer(
         path, Computed(lambda request: gated(request, status=status, target=target, cookie="seen=1; Path=/"))
     )
@@ -460,7 +457,7 @@ async def test_row_153_a_redirect_that_wants_its_cookie_back_gets_it(
 async def test_row_153_a_cookie_stays_with_its_host_and_its_chain(
     proxy: Proxy, origin: Origin, struck: Origin
 ) -> None:
-    """Row 153: neither another host nor the next fetch gets it; who comes back to its host has it."""
+    """Row 153: neither another host nor the next fetch gets it; a return to its host does."""
     cookie = (("Set-Cookie", "seen=1; Path=/"), ("Location", origin.url("/over")))
     struck.answer("/feed", Status(302, cookie))
     origin.redirect("/over", struck.url("/back"))
@@ -497,7 +494,7 @@ async def test_row_153_cookies_lead_no_chain_on_for_ever(
 async def test_row_39_what_is_not_stored_is_asked_for_without_a_condition(
     proxy: Proxy, struck: Origin
 ) -> None:
-    """304 can only answer for a body that is there: a feed that was forgotten is fetched whole."""
+    """A 304 needs a stored body: a forgotten feed is fetched whole."""
     url = struck.url("/feed")
     struck.publish("/feed", atom(an_item("a"), complete=True), etag='"1"')
     await proxy.whole(url)

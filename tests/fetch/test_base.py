@@ -1,4 +1,4 @@
-"""wholefeed.fetch.base: URLs as they are sent, where redirects lead, and the sites of hosts."""
+"""wholefeed.fetch.base: URLs in requests, targets of redirects, and the sites of hosts."""
 
 from __future__ import annotations
 
@@ -28,8 +28,7 @@ BASE = parse_target("https://example.org/a/feed")
     ],
 )
 def test_a_target_is_what_the_url_means(given: str, sent: str, host: str, port: int) -> None:
-    """Rows 9, 27: what is sent has the host in lower case and IDNA, escaped path, no fragment and the right
-    port."""
+    """Rows 9, 27: host in lower case and IDNA, escaped path, no fragment and the right port."""
     target = parse_target(given)
     assert (target.url, target.host, target.port) == (sent, host, port)
 

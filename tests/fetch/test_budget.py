@@ -1,4 +1,4 @@
-"""wholefeed.fetch.budget: how much of large bodies is in memory at once."""
+"""wholefeed.fetch.budget: the memory for large bodies at once."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ def a_share(budget: MemoryBudget, *, is_ahead: bool = False) -> Share:
 
 @pytest.mark.parametrize(("free", "total"), [(240, 40), (600, 96), (24_000, 96)])
 def test_bodies_may_have_a_part_of_the_memory_that_is_free(free: int, total: int) -> None:
-    """Row 122: in a small container less than elsewhere, so that one of them can be worked on."""
+    """Row 122: a smaller part in a small container, so that one body can be processed."""
     assert budget_bytes(free << 20) == total << 20
 
 
 async def test_shares_wait_in_order_until_there_is_room() -> None:
-    """Large bodies wait for memory in the order in which they came, a small one behind a large one."""
+    """A small body waits behind a large one."""
     budget = MemoryBudget(total_bytes=100)
     first = a_share(budget)
     await first.take(70)
@@ -55,7 +55,7 @@ async def test_shares_wait_in_order_until_there_is_room() -> None:
 
 
 async def test_a_share_does_not_wait_for_ever() -> None:
-    """Without room in time a body is refused with Retry-After; a smaller one that fits is taken."""
+    """Without room in time a body is refused with Retry-After; a smaller one that fits is accepted."""
     budget = MemoryBudget(total_bytes=100, wait_seconds=0.01)
     await a_share(budget).take(70)
     with pytest.raises(QueueFullError) as caught:
@@ -65,7 +65,7 @@ async def test_a_share_does_not_wait_for_ever() -> None:
 
 
 async def test_what_is_fetched_ahead_leaves_half_of_the_budget_and_does_not_wait_inside_a_body() -> None:
-    """Look-ahead takes half of the memory for bodies at most, so that linked documents find room."""
+    """Look-ahead uses half of the memory for bodies at most, so that linked documents find room."""
     budget = MemoryBudget(total_bytes=100)
     await a_share(budget, is_ahead=True).take(50)
     with pytest.raises(QueueFullError):
@@ -75,8 +75,8 @@ async def test_what_is_fetched_ahead_leaves_half_of_the_budget_and_does_not_wait
 
 @pytest.mark.fault("121")
 async def test_what_is_fetched_ahead_waits_before_it_is_asked_for() -> None:
-    """Row 121: for a quarter more than the documents before it had, behind all that is not ahead, and no
-    longer than until the path of its walk comes to it."""
+    """Row 121: for a quarter more than earlier documents took, behind all requests in turn, until its walk
+    reaches it."""
     budget, sizes, order = MemoryBudget(), BudgetSizes(), list[str]()
     sizes.add(16 << 20)
     path_is_there = asyncio.Event()
@@ -117,7 +117,7 @@ async def test_small_documents_need_no_share_before_they_are_asked_for() -> None
 
 @pytest.mark.fault("121")
 async def test_what_has_come_of_a_body_does_not_make_the_next_one_smaller() -> None:
-    """Row 121: the part of a large body that is there, when it takes its share, is not its size."""
+    """Row 121: the bytes received before a large body gets its share are not its size."""
     budget, sizes = MemoryBudget(), BudgetSizes()
     sizes.add(24 << 20)
     share = Share(budget, URL, is_ahead=lambda: False, sizes=sizes)
@@ -128,7 +128,7 @@ async def test_what_has_come_of_a_body_does_not_make_the_next_one_smaller() -> N
 
 @pytest.mark.fault("121")
 async def test_a_body_of_an_unknown_length_may_be_as_long_as_any() -> None:
-    """Row 121: so what is fetched ahead is not asked for before there is room for such a one."""
+    """Row 121: so look-ahead waits for room for the longest body before its request."""
     sizes = BudgetSizes()
     share = Share(MemoryBudget(), URL, is_ahead=lambda: False, sizes=sizes)
     await share.begin(None, is_coded=True, limit_bytes=32 << 20)
@@ -141,8 +141,8 @@ async def test_a_body_of_an_unknown_length_may_be_as_long_as_any() -> None:
 @pytest.mark.fault("121")
 @pytest.mark.parametrize("part", [0.05, 0.0], ids=["of a known length", "of an unknown one"])
 async def test_a_body_that_is_fetched_ahead_takes_what_it_probably_comes_to(part: float) -> None:
-    """Row 121: by how much of it has come, and before those that wait to be asked for. So one of 15 MiB finds
-    room beside one in its turn, which has 32, and is not fetched again."""
+    """Row 121: estimated from the bytes received, and before unsent requests. So one of 15 MiB fits beside
+    one in its turn, which has 32, and is not fetched again."""
     budget = MemoryBudget()
     linked, ahead = a_share(budget), a_share(budget, is_ahead=True)
     for share in (linked, ahead):
@@ -166,7 +166,7 @@ async def test_a_body_that_is_fetched_ahead_takes_what_it_probably_comes_to(part
     )
 )
 def test_no_more_is_taken_than_there_is_and_all_comes_back(events: list[tuple[str, int]]) -> None:
-    """In any order of taking, cancelling and giving back, the budget is never overdrawn and ends full."""
+    """In any order of taking, cancelling and giving back."""
 
     async def play() -> None:
         budget = MemoryBudget(total_bytes=100)
@@ -193,7 +193,7 @@ def test_no_more_is_taken_than_there_is_and_all_comes_back(events: list[tuple[st
 
 
 async def test_the_memory_comes_back_when_a_document_is_garbage(origin: Origin) -> None:
-    """Memory counts as taken while a fetched body is in use, and is free when it is dropped."""
+    """Memory counts as used while a fetched body is in use, and is free when it is dropped."""
     origin.publish("/feed", b"<feed>" + bytes(3 << 20))
     origin.publish("/coded", random.Random(1).randbytes(3 << 20), coding="gzip")
     budget = MemoryBudget()
@@ -210,7 +210,7 @@ async def test_the_memory_comes_back_when_a_document_is_garbage(origin: Origin) 
 async def test_a_walk_along_large_documents_needs_no_more_memory_than_there_is(
     tmp_path: Path, origin: Origin, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Two feeds, each with more fetched ahead than there is room for: both come whole."""
+    """Two feeds, each with more look-ahead than there is room for: both come whole."""
     set_constant(monkeypatch, "LARGE_BYTES", 100)
     expected = publish_chain(origin, archives=12)
     budget = MemoryBudget(total_bytes=1500, retry_after_seconds=0.01)  # a document has about 900 bytes
@@ -226,7 +226,7 @@ async def test_a_walk_along_large_documents_needs_no_more_memory_than_there_is(
 
 
 async def test_the_memory_comes_back_when_a_fetch_fails(origin: Origin) -> None:
-    """Row 30: a body that turns out too large leaves nothing counted behind."""
+    """Row 30: a body over the limit leaves nothing counted behind."""
     origin.publish("/feed", bytes(3 << 20))
     budget = MemoryBudget()
     async with a_fetcher(document_bytes=2 << 20, budget=budget) as fetcher:

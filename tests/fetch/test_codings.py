@@ -1,4 +1,4 @@
-"""wholefeed.fetch.codings: what a body decodes to, and what is refused."""
+"""wholefeed.fetch.codings: decoded bodies, and refusals."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def decoded(coding: str, wire: bytes, *, chunk_bytes: int = 1 << 16, limit_bytes
 def read_body(
     fields: Sequence[str], wire: bytes, *, chunk_bytes: int = 1 << 16, limit_bytes: int = 1 << 24
 ) -> tuple[bytes, set[str]]:
-    """What a body with these Content-Encoding fields decodes to, and what was not as HTTP has it."""
+    """Return the decoded body for these Content-Encoding fields, and its breaches of HTTP."""
     decoder = Decoder(codings_of(fields), limit_bytes=limit_bytes)
     body = bytearray()
     for start in range(0, len(wire), chunk_bytes):
@@ -83,12 +83,12 @@ def slug_of(coding: str, wire: bytes, *, chunk_bytes: int = 1 << 16, limit_bytes
     coder=st.sampled_from(sorted(CODERS)),
 )
 def test_decoding_undoes_coding(body: bytes, chunk_bytes: int, coder: str) -> None:
-    """In every coding and chunk size a body comes out byte for byte."""
+    """In every coding and chunk size, byte for byte."""
     assert decoded(coding_named(coder), CODERS[coder](body), chunk_bytes=chunk_bytes) == body
 
 
 def test_identity_passes_through_as_it_came() -> None:
-    """What is not coded is counted and not copied: it was as large when it came."""
+    """An uncoded body is counted and not copied: it was as large when it came."""
     decoder = Decoder((), limit_bytes=1 << 20)
     pieces = [*decoder.feed(NOISE), *decoder.finish()]
     assert len(pieces) == 1
@@ -121,7 +121,7 @@ def test_what_stands_behind_the_end_is_left_out(coder: str, junk: bytes, chunk_b
 
 @pytest.mark.parametrize("chunk_bytes", [1, 1 << 16])
 def test_what_stands_behind_the_end_of_brotli_is_refused(chunk_bytes: int) -> None:
-    """docs/faults.md row 37: the library does not tell where the end was, so it is refused always."""
+    """docs/faults.md row 37: the library does not report the end, so all of them are refused."""
     assert slug_of("br", CODERS["br"](TEXT) + b"\n", chunk_bytes=chunk_bytes) == "content-coding"
 
 
@@ -199,7 +199,7 @@ def test_the_ratio_counts_from_one_mebibyte_on() -> None:
     ],
 )
 def test_the_codings_are_read_from_their_fields(fields: tuple[str, ...], codings: tuple[str, ...]) -> None:
-    """RFC 9110, section 8.4; quotes and parameters, which it does not have, go."""
+    """RFC 9110, section 8.4; quotes and parameters, unknown to it, are dropped."""
     assert codings_of(fields) == codings
 
 
@@ -224,7 +224,7 @@ LIE = {"content-coding"}
     ],
 )
 def test_a_name_that_is_no_coding_says_nothing(name: str, chunk_bytes: int) -> None:
-    """docs/faults.md row 152: plain bytes stay plain, coded ones that have a signature are decoded."""
+    """docs/faults.md row 152: plain bytes stay plain, coded ones with a signature are decoded."""
     assert read_body([name], PAGE, chunk_bytes=chunk_bytes) == (PAGE, LIE)
     assert read_body([name], gzip.compress(PAGE), chunk_bytes=chunk_bytes) == (PAGE, LIE)
     assert read_body([name], zstd.compress(PAGE), chunk_bytes=chunk_bytes) == (PAGE, LIE)
@@ -256,7 +256,7 @@ def test_text_is_plain_whatever_coding_is_named(name: str, body: bytes, chunk_by
     chunk_bytes=st.integers(1, 40),
 )
 def test_how_a_body_is_cut_decides_nothing(head: bytes, name: str, chunk_bytes: int) -> None:
-    """docs/faults.md row 152: whatever comes at once, the same bytes tell the coding."""
+    """docs/faults.md row 152: in chunks of any size, the same bytes reveal the coding."""
 
     def outcome(chunk_bytes: int) -> object:
         try:
@@ -325,7 +325,7 @@ def test_codings_are_found_that_are_named_too_often_or_seldom_or_in_another_orde
 
 @pytest.mark.parametrize("fields", [(), ("gzip",), ("gzip, gzip",), ("utf-8",)])
 def test_codings_are_undone_once_more_than_they_are_named(fields: tuple[str, ...]) -> None:
-    """docs/faults.md row 152: what is coded more often stays so; nothing is unpacked without end."""
+    """docs/faults.md row 152: a body coded more often stays coded, so unpacking ends."""
     wire = TEXT
     for _ in range(4):
         wire = gzip.compress(wire)
@@ -338,7 +338,7 @@ def test_codings_are_undone_once_more_than_they_are_named(fields: tuple[str, ...
 
 @pytest.mark.parametrize("coder", ["gzip", "deflate", "zstd"])
 def test_a_bomb_in_another_is_refused_by_what_the_outer_one_gives(coder: str) -> None:
-    """docs/faults.md row 36: each layer counts, also one of which the next makes nothing."""
+    """docs/faults.md row 36: each layer counts, even if the next decodes it to nothing."""
     nothing = gzip.compress(b"")[:10] + b"\0\0\0\xff\xff" * 1_000_000  # blocks that are stored and empty
     assert slug_of(f"gzip, {coding_named(coder)}", CODERS[coder](nothing)) == "too-large"
     bomb = gzip.compress(gzip.compress(b"\0" * (64 << 20)))
@@ -346,8 +346,8 @@ def test_a_bomb_in_another_is_refused_by_what_the_outer_one_gives(coder: str) ->
 
 
 def test_blocks_without_content_are_told_and_soon_refused() -> None:
-    """docs/faults.md row 36: of each slice that is decoded to nothing its reader knows, so that others have
-    their turn; there may be four bytes of them for one on the wire."""
+    """docs/faults.md row 36: the reader learns of each empty slice, so that others have their turn; four
+    bytes of them are allowed for one on the wire."""
     nothing = gzip.compress(b"")[:10] + b"\0\0\0\xff\xff" * 1_000_000
     wire = gzip.compress(nothing)
     decoder, pieces = Decoder(("gzip", "gzip"), limit_bytes=32 << 20), list[bytes]()

@@ -1,4 +1,4 @@
-"""wholefeed.fetch.cookies: which cookies of a chain of redirects go back to their host."""
+"""wholefeed.fetch.cookies: cookies of a chain of redirects go back to their host only."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ URL = "http://example.org/feeds/all.xml"
 
 
 def sent(*fields: str, to: str = URL, by: str = URL) -> str:
-    """The Cookie field of a request, after one response with these Set-Cookie fields."""
+    """Return the Cookie field after one response with these Set-Cookie fields."""
     cookies = ChainCookies()
     cookies.store(by, fields, now=NOW)
     return cookies.find_field(to)
@@ -30,7 +30,7 @@ def sent(*fields: str, to: str = URL, by: str = URL) -> str:
     ],
 )
 def test_a_cookie_goes_back_to_its_host(field: str, pair: str) -> None:
-    """RFC 6265, sections 4.1 and 5.2: the pair alone, as it was set."""
+    """RFC 6265, sections 4.1 and 5.2: the pair alone, unchanged."""
     assert sent(field) == pair
 
 
@@ -48,12 +48,12 @@ def test_a_cookie_goes_back_to_its_host(field: str, pair: str) -> None:
     ],
 )
 def test_a_cookie_goes_to_no_other_host_or_path(to: str, is_sent: bool) -> None:
-    """docs/faults.md row 153: not even where its Domain allows it; RFC 6265, 5.1.4."""
+    """docs/faults.md row 153: not even if its Domain allows it; RFC 6265, 5.1.4."""
     assert sent("seen=1; Domain=example.org", to=to) == ("seen=1" if is_sent else "")
 
 
 def test_what_came_by_https_goes_by_https_alone() -> None:
-    """docs/faults.md row 153, also without Secure; and Secure by http sets nothing."""
+    """docs/faults.md row 153, even without Secure; and Secure by http sets nothing."""
     secure = URL.replace("http:", "https:")
     assert sent("seen=1", by=secure, to=secure) == "seen=1"
     assert sent("seen=1", by=secure, to=URL) == ""
@@ -77,12 +77,12 @@ def test_a_cookie_that_expires_is_removed(end: str) -> None:
     "field", ["", "seen", "=1", "a b=1", "seen=\u00e9", "seen=a\x01b", "seen\udce9=1", ";seen=1"]
 )
 def test_what_is_no_cookie_is_none(field: str) -> None:
-    """Nothing gets into a request that is no visible ASCII."""
+    """A request contains only visible ASCII."""
     assert sent(field) == ""
 
 
 def test_cookies_are_few_and_small() -> None:
-    """docs/faults.md row 153: what does not fit is not kept; one that is set again takes its own room."""
+    """docs/faults.md row 153: cookies beyond the room are dropped; a repeated one uses its own room."""
     many = [f"c{number}={number}" for number in range(100)]
     assert sent(*many).split("; ") == many[:MAX_COOKIES]
     assert sent("a=" + "x" * MAX_COOKIE_BYTES, "b=1") == "b=1"

@@ -1,6 +1,6 @@
-"""wholefeed.fetch.fetcher: one document from its publisher, and what faults on the wire cost.
+"""wholefeed.fetch.fetcher: one document from its publisher, and the cost of faults on the wire.
 
-What becomes of the faults of docs/faults.md is shown by tests/faults.
+Outcomes of the faults of docs/faults.md are in tests/faults.
 """
 
 from __future__ import annotations
@@ -49,8 +49,6 @@ OK = b"HTTP/1.1 200 OK\r\n"
 
 
 class Slept:
-    """Keeps what would have been slept."""
-
     def __init__(self) -> None:
         self.seconds: list[float] = []
 
@@ -65,8 +63,7 @@ async def error_of(fetcher: Fetcher, url: str, **options: Any) -> DocumentError:
 
 
 async def test_a_document_comes_with_what_is_known_of_it(origin: Origin) -> None:
-    """Body, URLs, validators, Link fields and times arrive; cookies and other fields of the publisher do not
-    (row 25)."""
+    """Body, URLs, validators, Link fields and times arrive; cookies and other fields do not (row 25)."""
     origin.publish(
         "/feed?page=1",
         FEED,
@@ -103,8 +100,8 @@ async def test_a_document_comes_with_what_is_known_of_it(origin: Origin) -> None
 
 @pytest.mark.fault("25")
 async def test_every_request_has_the_same_header_fields_and_no_others(origin: Origin) -> None:
-    """docs/faults.md row 25; docs/design.md#fetching: no cookies, nothing of a reader's, no validator that is
-    no header value; Via for loops (row 19)."""
+    """docs/faults.md row 25; docs/design.md#fetching: no cookies, no reader's field, no illegal validator;
+    Via for loops (row 19)."""
     origin.publish("/feed", FEED, headers=[("Set-Cookie", "a=b; Path=/")])
     url = f"http://feeds.example:{origin.port}/feed"
     async with a_fetcher(resolver=Names({"feeds.example": ("127.0.0.1",)})) as fetcher:
@@ -120,7 +117,7 @@ async def test_every_request_has_the_same_header_fields_and_no_others(origin: Or
 
 
 async def test_connections_are_kept_alive(origin: Origin) -> None:
-    """Also after answers that nobody reads: 304, redirects and small error pages."""
+    """Even after responses with unread bodies: 304, redirects and small error pages."""
     origin.publish("/feed", FEED, etag='"1"')
     origin.redirect("/old", "/feed")
     rest = asyncio.Event()
@@ -154,7 +151,7 @@ async def test_an_answer_that_is_unusual_is_whole(origin: Origin, answer: Answer
 
 
 async def test_chunks_are_told_while_the_rest_has_yet_to_come(origin: Origin) -> None:
-    """docs/design.md#the-walk: the older link is taken from the head while the entries still arrive."""
+    """docs/design.md#the-walk: the older link is read from the head while the entries still arrive."""
     gates = (asyncio.Event(), asyncio.Event())
     origin.publish("/feed", b"headtail", chunk_bytes=4, gates=gates)
     origin.redirect("/old", "/feed")
@@ -177,7 +174,7 @@ async def test_chunks_are_told_while_the_rest_has_yet_to_come(origin: Origin) ->
 
 
 async def test_chunks_of_other_answers_are_not_told(origin: Origin) -> None:
-    """R0: no early link is looked for in error pages, 304 or transformed answers."""
+    """R0: no early link is looked for in error pages, 304 or transformed responses."""
     origin.publish("/feed", FEED, etag='"1"')
     origin.answer("/gone", Status(410, body=b"gone"))
     origin.publish("/transformed", FEED, status=203)
@@ -231,7 +228,7 @@ async def test_waiting_for_a_place_does_not_count_as_time_of_the_document(origin
 
 @pytest.mark.parametrize("failures", [2, 3])
 async def test_a_busy_publisher_is_asked_again(origin: Origin, failures: int) -> None:
-    """fetch.retries: a 503 is tried again after growing pauses, and after the last try it is the answer."""
+    """fetch.retries: a 503 is tried again after growing pauses, and after the last try it is the outcome."""
     origin.publish("/feed", FEED)
     origin.fault("/feed", Status(503), times=failures)
     slept = Slept()
@@ -246,8 +243,7 @@ async def test_a_busy_publisher_is_asked_again(origin: Origin, failures: int) ->
 
 @pytest.mark.parametrize("status", [404, 410, 403, 500, 501])
 async def test_what_will_not_change_is_asked_once(origin: Origin, status: int) -> None:
-    """Row 54: 403, 404, 410, 500 and 501 are not retried within a fetch: that would only burden the
-    publisher."""
+    """Row 54: 403, 404, 410, 500 and 501 are final within a fetch, to spare the publisher."""
     origin.answer("/feed", Status(status))
     async with a_fetcher(retries=5) as fetcher:
         await error_of(fetcher, origin.url("/feed"))
@@ -296,7 +292,7 @@ async def test_each_fetch_is_one_event_without_credentials_and_query(origin: Ori
 async def test_a_status_that_answers_the_question_is_no_failure(
     origin: Origin, expected: tuple[int, ...], level: str
 ) -> None:
-    """Nor does it warn: who asks whether a page is there is told so by 404."""
+    """Nor does it warn: a 404 is the useful result of a probe for a page."""
     async with a_fetcher() as fetcher:
         with capture_logs() as logs:
             error = await error_of(fetcher, origin.url("/none"), manner=Manner(expected=frozenset(expected)))
@@ -307,7 +303,7 @@ async def test_a_status_that_answers_the_question_is_no_failure(
 
 
 async def test_header_text_that_is_no_utf8_can_be_stored(origin: Origin) -> None:
-    """R12: a Link field in Latin-1 can be stored: what is no UTF-8 is replaced."""
+    """R12: bytes outside UTF-8 are replaced."""
     origin.publish("/feed", FEED, headers=[("Link", "</caf\udce9>; rel=current")])
     async with a_fetcher() as fetcher:
         fetched = await fetcher.fetch(origin.url("/feed"))
@@ -335,7 +331,7 @@ def test_no_answer_is_read_as_a_whole() -> None:
     ids=lambda value: type(value).__name__ if isinstance(value, Exception) else "",
 )
 def test_the_errors_that_aiohttp_documents_are_known(error: Exception, before: str, in_body: str) -> None:
-    """docs/faults.md row 32: whatever aiohttp calls it; another one would leave the fetcher as it is."""
+    """docs/faults.md row 32: each becomes an error of the fetcher; another one would escape it."""
     assert isinstance(error, TRANSPORT_ERRORS)
     assert failure_of(error, "http://example.org/").slug == before
     assert failure_of(error, "http://example.org/", in_body=True).slug == in_body
@@ -343,8 +339,7 @@ def test_the_errors_that_aiohttp_documents_are_known(error: Exception, before: s
 
 @pytest.mark.fault("88")
 async def test_a_few_interim_answers_and_small_chunks_are_read(origin: Origin) -> None:
-    """docs/faults.md row 88: interim answers and chunks of six bytes are no fault, on a connection that has
-    brought much before."""
+    """docs/faults.md row 88: interim responses and chunks of six bytes, even late on a busy connection."""
     body = b"<feed>" * 100_000
     chunks = b"6\r\n<feed>\r\n" * 100_000
     hints = b"HTTP/1.1 103 Early Hints\r\nLink: </style.css>\r\n\r\n" * 5
@@ -358,7 +353,7 @@ async def test_a_few_interim_answers_and_small_chunks_are_read(origin: Origin) -
 
 @pytest.mark.fault("154")
 async def test_a_page_that_refreshes_is_one_of_the_redirects(origin: Origin) -> None:
-    """docs/faults.md row 154: it counts among them, and what it leads to has not moved for good."""
+    """docs/faults.md row 154: it counts among them, and is no permanent move."""
     origin.redirect("/0", "/1", status=301)
     origin.redirect_by_page("/1", "/2?a=1&amp;b=2")
     origin.publish("/2?a=1&b=2", FEED)
@@ -375,7 +370,7 @@ async def test_a_page_that_refreshes_is_one_of_the_redirects(origin: Origin) -> 
 
 @pytest.mark.fault("154")
 async def test_a_page_leads_to_what_is_there_already(origin: Origin) -> None:
-    """docs/faults.md row 154: a document that the caller has is not asked for again."""
+    """docs/faults.md row 154: a document already at the caller is not fetched again."""
     origin.redirect_by_page("/old", "/feed")
     origin.publish("/feed", FEED)
     async with a_fetcher() as fetcher:
@@ -396,7 +391,7 @@ async def test_the_body_of_a_page_that_leads_on_takes_no_memory_from_the_next(or
 
 
 async def test_who_wants_the_page_gets_it(origin: Origin) -> None:
-    """A page that is looked for entries, and robots.txt, are read themselves."""
+    """A page searched for entries, and robots.txt, are read themselves."""
     origin.redirect_by_page("/page", "/feed")
     async with a_fetcher() as fetcher:
         fetched = await fetcher.fetch(origin.url("/page"), manner=Manner(follows_refresh=False))
@@ -441,7 +436,7 @@ def test_the_minimum_rate_counts_after_ten_seconds() -> None:
 async def test_a_body_over_the_wire_limit_is_refused(
     origin: Origin, monkeypatch: pytest.MonkeyPatch, answer: str
 ) -> None:
-    """docs/design.md#limits: 16 MiB on the wire, whatever it decodes to."""
+    """docs/design.md#limits: 16 MiB on the wire, for any decoded size."""
     assert exchange.MAX_WIRE_BYTES == 16 << 20
     set_constant(monkeypatch, "MAX_WIRE_BYTES", 1 << 20)
     announced = Raw(OK + b"Content-Length: 1048577\r\n\r\n")
@@ -455,8 +450,8 @@ async def test_a_body_over_the_wire_limit_is_refused(
 @pytest.mark.fault("32")
 @pytest.mark.parametrize("is_whole", [True, False])
 async def test_a_bad_chunk_that_comes_late_is_an_error_at_once(origin: Origin, is_whole: bool) -> None:
-    """docs/faults.md row 32: aiohttp tells nobody of one that comes by itself; the reader waited for its
-    time to end."""
+    """docs/faults.md row 32: aiohttp reports none that comes by itself; the reader waited for its time to
+    end."""
     first, second = asyncio.Event(), asyncio.Event()
 
     class Late:
@@ -478,8 +473,8 @@ async def test_a_bad_chunk_that_comes_late_is_an_error_at_once(origin: Origin, i
 @pytest.mark.fault("152")
 @pytest.mark.parametrize("size", [1, 3, 1000])
 async def test_a_head_is_mended_however_it_comes(origin: Origin, size: int) -> None:
-    """docs/faults.md row 152: in pieces, behind interim responses and line breaks; the log tells what was
-    mended, and only of the response that needed it."""
+    """docs/faults.md row 152: in pieces, behind interim responses and line breaks; the log names the repair
+    of that response alone."""
     response = (
         b"\r\n\nHTTP/1.1 103 Early Hints\r\nno field\r\n\r\n"
         b"HTTP/1.1 200 OK\nX-A : b\nContent-Length: %d\nContent-Length: %d\n\n%b"
@@ -507,7 +502,7 @@ async def test_a_head_is_mended_however_it_comes(origin: Origin, size: int) -> N
 
 @pytest.mark.fault("152")
 async def test_a_coding_that_nobody_named_has_its_share_of_memory(origin: Origin) -> None:
-    """docs/faults.md rows 122 and 152: what such a body takes is known once it has begun."""
+    """docs/faults.md rows 122 and 152: the memory of such a body is known once it has begun."""
     body = b"<feed>" + random.Random(1).randbytes(3 << 20).hex().encode()
     origin.publish("/feed", gzip.compress(body))
     budget = MemoryBudget()
@@ -520,7 +515,7 @@ async def test_a_coding_that_nobody_named_has_its_share_of_memory(origin: Origin
 
 @pytest.mark.fault("152")
 async def test_without_the_last_chunk_nothing_says_how_long_the_body_was(origin: Origin) -> None:
-    """docs/faults.md row 152: whoever reads the document judges by its own end, as without a length."""
+    """docs/faults.md row 152: the document's own end decides, as without a length."""
     origin.answer("/feed", Raw(OK + b"Transfer-Encoding: chunked\r\n\r\n%x\r\n%b\r\n" % (len(FEED), FEED)))
     async with a_fetcher() as fetcher:
         fetched = await fetcher.fetch(origin.url("/feed"))
@@ -535,7 +530,7 @@ async def test_a_reset_is_no_end_of_a_body_without_a_length(origin: Origin) -> N
 
 
 async def test_no_tls_where_tls_is_asked_for_is_a_failed_connection() -> None:
-    """It is not tried again: what answers there speaks something else."""
+    """It is not tried again: that port speaks another protocol."""
     connections = []
 
     async def answer(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -566,7 +561,7 @@ async def test_redirects_are_followed_up_to_the_limit(origin: Origin) -> None:
 
 
 async def test_a_long_error_page_is_not_read(origin: Origin) -> None:
-    """Row 54: of an 8 MB page under a 404 nothing more is read, and the connection is closed."""
+    """Row 54: the connection of a 404 with 8 MB is closed early."""
     origin.publish("/feed", b"x" * (8 << 20), status=404)
     async with a_fetcher() as fetcher, asyncio.timeout(10):
         await error_of(fetcher, origin.url("/feed"))
@@ -577,7 +572,7 @@ async def test_a_long_error_page_is_not_read(origin: Origin) -> None:
 async def test_an_error_page_that_does_not_end_is_not_waited_for(
     origin: Origin, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Row 30: a 404 whose page stalls is told as 404 at once, and its connection is closed."""
+    """Row 30: the 404 counts at once, and its connection is closed."""
     set_constant(monkeypatch, "_DRAIN_SECONDS", 0.1)
     origin.answer("/feed", Silence(b"HTTP/1.1 404 Not Found\r\nContent-Length: 9\r\n\r\nno"))
     async with a_fetcher() as fetcher, asyncio.timeout(10):
@@ -599,7 +594,7 @@ async def test_a_connection_that_does_not_come_about_is_tried_again(origin: Orig
 
 
 async def test_a_validator_is_sent_to_no_document_but_its_own(origin: Origin) -> None:
-    """RFC 9110, 13.1: what another document calls by the same tag is not the one that is stored."""
+    """RFC 9110, 13.1: another document's equal tag does not mean the stored body."""
     origin.redirect("/feed", "/new")
     origin.publish("/new", FEED, etag='"1"')
     async with a_fetcher() as fetcher:

@@ -1,4 +1,4 @@
-"""wholefeed.fetch.guard: which targets may be connected to.
+"""wholefeed.fetch.guard: permitted targets of connections.
 
 Nothing here opens a socket or asks a name server. tests/faults/test_spellings.py shows the whole table.
 """
@@ -70,7 +70,7 @@ def is_refused(policy: AddressPolicy, host: str, port: int = 443) -> bool:
 
 
 def test_what_a_refused_port_is_told_with_maps_no_network() -> None:
-    """docs/faults.md part A: the same of a host that would be refused, too; the port is looked at first."""
+    """docs/faults.md part A: the same for a refused host, too; the port is checked first."""
     policy = AddressPolicy.from_config(FetchConfig())
     for host in ("example.org", "10.0.0.1"):
         with pytest.raises(TargetRefusedError, match="port 25 is not allowed"):
@@ -95,7 +95,7 @@ def test_the_ports_of_the_configuration_are_allowed(port: int) -> None:
 @pytest.mark.parametrize("written", ["2606:4700::dead:0", "2606:4700:0:0::DEAD:0000", "93.184.215.66"])
 @pytest.mark.parametrize("address", ["2606:4700::dead:0", "93.184.215.66", "::ffff:93.184.215.66"])
 def test_a_denied_address_is_denied_however_it_is_written_and_reached(written: str, address: str) -> None:
-    """config.example.toml: fetch.deny_hosts; also when a name leads there."""
+    """config.example.toml: fetch.deny_hosts; including a name that leads there."""
     policy = AddressPolicy.from_config(FetchConfig(deny_hosts=(written,)))
     is_the_same = (":" in written) == (address == "2606:4700::dead:0")
     assert is_refused(policy, address) == is_the_same
@@ -107,7 +107,7 @@ def test_a_denied_address_is_denied_however_it_is_written_and_reached(written: s
 
 
 def test_an_allowed_host_is_still_guarded_at_the_socket() -> None:
-    """Row 2: fetch.allow_hosts opens no private address; that takes fetch.allow_networks."""
+    """Row 2: fetch.allow_hosts opens no private address; only fetch.allow_networks does."""
     policy = AddressPolicy.from_config(FetchConfig(allow_hosts=("10.0.0.1",)))
     assert is_refused(policy, "10.0.0.1")
 
@@ -130,7 +130,7 @@ def info(address: str, port: int = 80, family: int | None = None) -> tuple[objec
 
 @pytest.mark.parametrize("address", ["127.0.0.1", "::1", "10.1.2.3", "not an address", "fe80::1%2"])
 def test_the_socket_factory_opens_none_for_a_refused_address(address: str) -> None:
-    """docs/faults.md row 11; docs/design.md#the-guard: it sees every address that is really connected to."""
+    """docs/faults.md row 11; docs/design.md#the-guard: it sees every address really connected to."""
     spy = SocketSpy()
     with pytest.raises(TargetRefusedError):
         guarded_socket_factory(AddressPolicy(), spy)(info(address))
@@ -138,7 +138,7 @@ def test_the_socket_factory_opens_none_for_a_refused_address(address: str) -> No
 
 
 def test_the_socket_factory_knows_internet_addresses_only() -> None:
-    """A Unix socket, or any other family than IPv4 and IPv6, is refused before one is opened."""
+    """It refuses a Unix socket, or any other family than IPv4 and IPv6, before opening one."""
     spy = SocketSpy()
     with pytest.raises(TargetRefusedError):
         guarded_socket_factory(AddressPolicy(), spy)(info("93.184.215.14", family=socket.AF_UNIX))
@@ -150,14 +150,14 @@ def guarded(names: Names, *, timeout_seconds: float = 5.0) -> GuardedResolver:
 
 
 async def test_an_answer_without_addresses_is_no_refusal() -> None:
-    """Row 21: a name without addresses is an error of the name, not told as a forbidden target."""
+    """Row 21: it is an error of the name."""
     with pytest.raises(OSError, match="no address") as caught:
         await guarded(Names({"empty.example": ()})).resolve("empty.example", 80)
     assert not isinstance(caught.value, TargetRefusedError)
 
 
 async def test_name_servers_that_do_not_answer_are_a_timeout() -> None:
-    """docs/faults.md row 21: what aiohttp's aiodns resolver raises then."""
+    """docs/faults.md row 21: the exception of aiohttp's aiodns resolver."""
     given_up = OSError(None, "timed out")
     given_up.__cause__ = aiodns.error.DNSError(aiodns.error.ARES_ETIMEOUT, "timed out")
     with pytest.raises(NameTimeoutError):

@@ -1,4 +1,4 @@
-"""wholefeed.fetch.heads: which heads of responses are mended, and how."""
+"""wholefeed.fetch.heads: repairs of heads of responses."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ STATUS = b"HTTP/1.1 200 OK\r\n"
     ids=["none", "usual", "LF alone", "folded", "not ASCII", "chunked"],
 )
 def test_a_valid_head_stays_as_it_is(fields: bytes) -> None:
-    """No copy is made of what needs no mending."""
+    """And is not copied."""
     head = STATUS + fields + b"\r\n"
     mended, repairs = mend_head(head)
     assert mended is head
@@ -112,6 +112,6 @@ def test_what_can_be_read_in_two_ways_stays_for_the_parser_to_refuse(fields: byt
 
 
 def test_two_lengths_stay_where_another_line_is_mended() -> None:
-    """docs/faults.md row 31: nothing is chosen for the parser."""
+    """docs/faults.md row 31: the parser gets both."""
     head = STATUS + b"Age : 1\r\nContent-Length: 5\r\nContent-Length: 6\r\n\r\n"
     assert mend_head(head)[0].count(b"Content-Length") == 2

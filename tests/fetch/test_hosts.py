@@ -1,4 +1,4 @@
-"""wholefeed.fetch.hosts: requests at once at one host, and whether one that fails is asked at all."""
+"""wholefeed.fetch.hosts: requests at once at one host, and pauses of failing hosts."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from wholefeed.fetch.hosts import FAILURES_TO_REST, PAUSE_SECONDS, UNHEARD, Host
 
 
 def test_what_fails_together_counts_once() -> None:
-    """Requests that were under way together and fail count as one sign of strain, not as many."""
+    """Requests under way together are one sign of strain."""
     pace = Pace(8)
     for now in (5.0, 6.0, 7.0):
         pace.note_strain(started_at=1.0, now=now)
@@ -31,7 +31,7 @@ def test_one_more_is_allowed_after_as_many_good_answers_as_are_allowed() -> None
 
 @given(most=st.integers(1, 64), events=st.lists(st.none() | st.floats(0, 60)))
 def test_the_pace_stays_in_its_bounds_and_recovers(most: int, events: list[float | None]) -> None:
-    """Never below 1, never above the most; good answers bring it back."""
+    """Never below 1, never above the maximum; good responses bring it back."""
     pace = Pace(most)
     for now, lasted in enumerate(events):
         before = pace.allowed
@@ -67,7 +67,7 @@ def rest(host: Host, now: float) -> tuple[str, float] | None:
 
 
 def test_a_few_failures_change_nothing() -> None:
-    """One failure below the limit a host is still asked: its feeds do not stop for a short fault."""
+    """Below the limit a host still gets requests: no feed stops for a short fault."""
     host = a_host()
     for _ in range(FAILURES_TO_REST - 1):
         fails(host, "connection-failed")
@@ -75,7 +75,7 @@ def test_a_few_failures_change_nothing() -> None:
 
 
 def test_a_probe_that_fails_makes_it_rest_again() -> None:
-    """When the try after the pause fails, the host rests once more, for the latest reason."""
+    """A failed try after the pause starts another pause, with the latest reason."""
     host = a_resting_host()
     fails(host, "connection-failed", now=PAUSE_SECONDS)
     assert rest(host, PAUSE_SECONDS) == ("connection-failed", PAUSE_SECONDS)
@@ -83,7 +83,7 @@ def test_a_probe_that_fails_makes_it_rest_again() -> None:
 
 @given(st.lists(st.sampled_from(["heard", "given up", *sorted(UNHEARD)]), max_size=60))
 def test_requests_go_through_again_within_a_pause_whatever_happened(events: list[str]) -> None:
-    """Whatever the history, no host is closed for longer than one pause."""
+    """After any history, no host is closed for longer than one pause."""
     host = a_host()
     now = 0.0
     for event in events:
@@ -102,7 +102,7 @@ def test_requests_go_through_again_within_a_pause_whatever_happened(events: list
 
 
 def test_strain_takes_the_good_answers_before_it_back() -> None:
-    """Good answers from before the strain do not count towards the next place."""
+    """They do not count towards the next place."""
     pace = Pace(4)
     for _ in range(3):
         pace.note_answer()

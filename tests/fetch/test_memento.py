@@ -1,4 +1,4 @@
-"""A web archive as it is asked: how often, through which guard, and what counts as a copy."""
+"""Requests to a web archive: their rate, their guard, and valid mementos."""
 
 from __future__ import annotations
 
@@ -23,8 +23,6 @@ BODY = atom(an_item("a"))
 
 
 class Time:
-    """A clock that goes when somebody sleeps."""
-
     def __init__(self) -> None:
         self.now = 1000.0
 
@@ -38,7 +36,6 @@ class Time:
 
 @pytest.fixture
 async def saved() -> AsyncIterator[WebArchive]:
-    """A web archive that has nothing yet."""
     async with WebArchive() as archive:
         yield archive
 
@@ -50,7 +47,7 @@ async def asking(saved: WebArchive, *, turns: Turns | None = None, **fetch: Any)
 
 
 async def test_no_minute_has_more_requests_than_it_may() -> None:
-    """R33: whoever asks, and however many at once; the first come first."""
+    """R33: for any number of callers at once; the first come first."""
     time, taken = Time(), list[tuple[float, int]]()
     turns = Turns(clock=time, sleep=time.sleep)
 
@@ -134,7 +131,7 @@ async def test_what_is_no_copy_of_the_document_is_refused(saved: WebArchive, ans
 
 
 async def test_the_guard_judges_the_archive_and_where_it_leads(saved: WebArchive) -> None:
-    """R33: a private address only where fetch.allow_networks has it, and no other place than its copies."""
+    """R33: a private address only with fetch.allow_networks, and no other place than its mementos."""
     async with asking(saved, allow_networks=()) as archive:
         with pytest.raises(ForbiddenTargetError):
             await archive.newest(URL)
@@ -162,7 +159,7 @@ async def test_a_copy_is_as_its_publisher_sent_it_then(saved: WebArchive) -> Non
 
 
 async def test_the_index_is_asked_for_so_much_at_once(saved: WebArchive) -> None:
-    """R33: the newest copies, or a page and where the next one begins."""
+    """R33: the newest mementos, or a page and the start of the next one."""
     for number in range(PAGE_ROWS + 5):
         saved.save(URL, f"2010{1 + number // 28:02}{1 + number % 28:02}120000", BODY + b" " * number)
     async with asking(saved) as archive:
@@ -174,7 +171,7 @@ async def test_the_index_is_asked_for_so_much_at_once(saved: WebArchive) -> None
 
 
 async def test_an_empty_index_is_one_and_another_thing_is_none(saved: WebArchive) -> None:
-    """R33: pywb sends nothing at all where it has nothing."""
+    """R33: pywb sends an empty body for an empty index."""
     saved.origin.fault(INDEX, Document(body=b""), times=1)
     saved.origin.fault(INDEX, Document(body=b"<html>"), times=1)
     saved.origin.fault(INDEX, Status(500), times=1)

@@ -16,8 +16,6 @@ from wholefeed.fetch.politeness import MAX_HOSTS, MAX_WAITING, MAX_WAITING_PER_H
 
 
 class Clock:
-    """A clock that stands still until the test moves it, and what is called back by it."""
-
     def __init__(self) -> None:
         self.now = 100.0
         self._calls: dict[object, tuple[float, Callable[[], None]]] = {}
@@ -31,7 +29,6 @@ class Clock:
         return timer
 
     async def passes(self, seconds: float) -> None:
-        """Move on, and call back what is due."""
         self.now += seconds
         for timer, (at, call) in list(self._calls.items()):
             if at <= self.now:
@@ -68,8 +65,6 @@ def a_gate(
 
 
 class Crowd:
-    """Requests that hold their place until they are told to go."""
-
     def __init__(self, gate: HostGate) -> None:
         self._gate = gate
         self.tasks: list[asyncio.Task[None]] = []
@@ -88,7 +83,6 @@ class Crowd:
         await settled()
 
     async def leaves(self, requests: int = 1) -> None:
-        """Let those go that came first."""
         for _ in range(requests):
             self._places.release()
         await settled()
@@ -154,7 +148,7 @@ async def test_a_long_queue_of_one_host_does_not_starve_another() -> None:
 
 
 async def test_a_place_that_becomes_free_goes_to_the_host_that_holds_the_fewest() -> None:
-    """A slow host that holds every place does not keep other hosts waiting when one is free."""
+    """A slow host in every place does not keep other hosts waiting when one is free."""
     async with a_crowd(a_gate(concurrency=4)) as crowd:
         await crowd.arrives(*["slow"] * 20)
         assert crowd.running == ["slow"] * 4
@@ -164,7 +158,7 @@ async def test_a_place_that_becomes_free_goes_to_the_host_that_holds_the_fewest(
 
 
 async def test_a_queue_is_served_in_order() -> None:
-    """Requests of one host run in the order in which they came, so that none waits for ever."""
+    """No request of a host waits for ever."""
     gate = a_gate(per_host=1)
     order: list[int] = []
 
@@ -178,7 +172,7 @@ async def test_a_queue_is_served_in_order() -> None:
 
 
 async def test_who_finds_room_while_nobody_waits_begins_at_once() -> None:
-    """It does not even give the event loop away; behind others, or where there is no room, it waits."""
+    """Without a step of the event loop; behind others, or without room, it waits."""
     gate = a_gate(per_host=1, concurrency=2)
     held = gate.slot("a", 443, url="https://a/")
     with pytest.raises(StopIteration):
@@ -194,7 +188,7 @@ async def test_who_finds_room_while_nobody_waits_begins_at_once() -> None:
 
 
 async def test_a_place_comes_back_when_a_request_fails_or_is_cancelled() -> None:
-    """Errors and cancellations free their places; else the proxy would stop fetching in time."""
+    """Otherwise the proxy would stop fetching in time."""
     gate = a_gate(per_host=1, concurrency=1)
     with pytest.raises(ZeroDivisionError):
         await in_slot(gate, lambda _: 1 // 0)
@@ -235,7 +229,7 @@ async def test_a_request_is_told_when_too_many_wait_for_its_host() -> None:
 
 @pytest.mark.parametrize("is_heard", [True, False])
 async def test_a_time_out_is_a_sign_of_strain(is_heard: bool) -> None:
-    """A host that runs into a time-out is asked half as much at once, whether it was heard of or not."""
+    """After a time-out a host gets half as many requests at once, even after a response."""
     gate = a_gate(per_host=4)
     await in_slot(gate, lambda slot: slot.note_failure("timeout", is_heard=is_heard))
     async with a_crowd(gate) as crowd:
@@ -244,7 +238,7 @@ async def test_a_time_out_is_a_sign_of_strain(is_heard: bool) -> None:
 
 
 async def test_a_host_that_cannot_be_reached_is_asked_no_more() -> None:
-    """Row 28: a host that is down is refused at once with its reason and Retry-After, logged once."""
+    """Row 28: its requests are refused at once with its reason and Retry-After, logged once."""
     clock = Clock()
     gate = a_gate(clock)
     with capture_logs() as logs:
@@ -261,7 +255,7 @@ async def test_a_host_that_cannot_be_reached_is_asked_no_more() -> None:
 
 
 async def test_one_request_finds_out_whether_the_host_is_back() -> None:
-    """After the pause one request tries; once it is answered all go through, and the log says so."""
+    """After the pause; then all go through, and the log says so."""
     clock = Clock()
     gate = a_gate(clock)
     await a_dead_host(gate)
@@ -276,7 +270,7 @@ async def test_one_request_finds_out_whether_the_host_is_back() -> None:
 
 
 async def test_a_probe_that_waits_for_its_place_is_the_only_one() -> None:
-    """A try that waits in the queue keeps others from trying too; after it they all run."""
+    """Others run after it."""
     clock = Clock()
     gate = a_gate(clock, concurrency=1)
     await a_dead_host(gate)
@@ -298,7 +292,7 @@ async def test_a_port_that_fails_says_nothing_about_the_others() -> None:
 
 
 async def test_the_memory_for_hosts_is_bounded() -> None:
-    """Thousands of hosts with a Retry-After do not fill memory: the oldest is forgotten, the newest kept."""
+    """Among thousands of hosts with a Retry-After, the oldest is forgotten, the newest kept."""
     gate = a_gate()
     async with gate.slot("busy", 443, url="https://busy/"):
         for number in range(MAX_HOSTS + 100):
@@ -309,7 +303,7 @@ async def test_the_memory_for_hosts_is_bounded() -> None:
 
 
 async def test_the_memory_for_ports_is_bounded() -> None:
-    """A feed that links a thousand ports of one host makes 64 records of it at most."""
+    """At most 64 records of one host."""
     gate = a_gate()
     for port in range(1024, 2048):
         await in_slot(gate, unreachable, port=port)
@@ -318,7 +312,7 @@ async def test_the_memory_for_ports_is_bounded() -> None:
 
 
 async def test_a_request_is_told_when_too_many_wait_in_all() -> None:
-    """The queue of all hosts is bounded too: a request is refused, and taken again when it is shorter."""
+    """The queue of all hosts is bounded too, and accepts requests when it is shorter."""
     gate = a_gate(concurrency=1)
     async with a_crowd(gate) as crowd:
         await crowd.arrives("first", *(f"host-{number}" for number in range(MAX_WAITING)))
@@ -340,7 +334,7 @@ async def test_a_later_wish_does_not_shorten_an_earlier_one() -> None:
 
 @pytest.mark.parametrize("slug", ["incomplete", "too-large", "content-coding", "tls-certificate"])
 async def test_an_answer_that_is_of_no_use_is_one(slug: str) -> None:
-    """Bad bodies and certificates do not count as an unreachable host: its other feeds are asked for."""
+    """Bad bodies and certificates do not count as an unreachable host: its other feeds are fetched."""
     gate = a_gate()
     for _ in range(3 * FAILURES_TO_REST):
         await in_slot(gate, lambda slot: slot.note_failure(slug, is_heard=slug != "tls-certificate"))
@@ -348,7 +342,7 @@ async def test_an_answer_that_is_of_no_use_is_one(slug: str) -> None:
 
 
 async def test_a_place_comes_back_when_a_request_is_cancelled_just_as_it_gets_it() -> None:
-    """A request cancelled between its turn and its run does not lose the place."""
+    """Between its turn and its run."""
     gate = a_gate(per_host=1)
     async with gate.slot("a", 443, url="https://a/"):
         second = asyncio.create_task(in_slot(gate))
@@ -373,7 +367,7 @@ async def test_requests_that_wait_are_told_at_once() -> None:
 
 
 async def test_requests_that_wait_for_a_host_that_fails_are_told_how() -> None:
-    """Row 30: who waited in the queue of a failing host gets its reason, 504, and waits no longer."""
+    """Row 30: they get the host's reason, 504, and wait no longer."""
     gate = a_gate(per_host=1)
     for _ in range(FAILURES_TO_REST - 1):
         await in_slot(gate, lambda slot: slot.note_failure("timeout", is_heard=False))
@@ -390,8 +384,6 @@ async def test_requests_that_wait_for_a_host_that_fails_are_told_how() -> None:
 
 
 class Turns:
-    """Whose turn it is, as a test has it."""
-
     def __init__(self) -> None:
         self.are_ours = False
         self.waiting: dict[str, tuple[Host, Callable[[Host], None]]] = {}
@@ -409,7 +401,7 @@ class Turns:
         self.running.append(host.running)
 
     def come(self, text: str = "") -> None:
-        """It is this process's turn from now on; the one before has told something."""
+        """Give this process its turn, with the facts of the one before."""
         self.are_ours = True
         for host, on_turn in self.waiting.values():
             host.take_over(text, age_seconds=0.0, now=Clock().now)
@@ -421,7 +413,7 @@ def a_host() -> Host:
 
 
 async def test_nothing_begins_before_its_turn_and_all_that_may_then() -> None:
-    """Requests wait in the queue of their host, where they hold up nobody else's."""
+    """Requests wait in the queue of their host, and hold up no other host."""
     turns = Turns()
     gate = a_gate(per_host=2, turns=turns)
     crowd = Crowd(gate)
@@ -435,7 +427,7 @@ async def test_nothing_begins_before_its_turn_and_all_that_may_then() -> None:
 
 
 async def test_those_that_wait_here_are_told_at_once_what_others_know() -> None:
-    """Retry-After that another process was told refuses them in the moment in which the turn comes."""
+    """A Retry-After seen by another process refuses them when the turn comes."""
     turns, before = Turns(), a_host()
     before.learn(Start(443, Clock().now), now=Clock().now, is_strained=True, rest_seconds=60.0)
     gate = a_gate(turns=turns)
@@ -449,7 +441,7 @@ async def test_those_that_wait_here_are_told_at_once_what_others_know() -> None:
 
 
 async def test_a_request_that_is_cancelled_before_its_turn_leaves_nothing_behind() -> None:
-    """A reader that leaves meanwhile."""
+    """A reader leaves meanwhile."""
     turns = Turns()
     gate = a_gate(turns=turns)
     crowd = Crowd(gate)
@@ -462,7 +454,8 @@ async def test_a_request_that_is_cancelled_before_its_turn_leaves_nothing_behind
 
 
 def test_what_is_known_of_a_host_is_handed_on() -> None:
-    """Its pace, its rest and its breakers, by the next one's clock; of another version nothing is taken."""
+    """Its pace, its rest and its breakers, by the next process's clock; facts of another version are
+    ignored."""
     host = a_host()
     host.learn(Start(443, 10.0), now=12.0, is_strained=True, rest_seconds=60.0)
     host.learn(Start(80, 10.0), now=12.0, slug="dns-error", is_heard=False)

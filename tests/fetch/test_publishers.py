@@ -1,4 +1,4 @@
-"""What one publisher wants: whom a table of [[publisher]] is for, and which requests bear what it says."""
+"""A table of [[publisher]]: its hosts, and the requests with its settings."""
 
 from __future__ import annotations
 
@@ -79,8 +79,8 @@ ALL = Publishers((OWN, BELOW, ASIDE, NEAR, MAPPED, LOUD, FAR))
 def test_a_table_is_for_a_host_however_its_url_is_written(
     url: str, publisher: PublisherConfig | None
 ) -> None:
-    """A1: "*." is what stands below a name and not that itself, the first that matches counts, and no other
-    part of a URL passes for its host."""
+    """A1: "*." covers names below a name and not itself, the first match counts, and no other part of a URL
+    passes for its host."""
     assert ALL.of(url) is publisher
 
 
@@ -113,8 +113,7 @@ def test_secrets_go_to_their_publisher_alone_for_its_own_feeds_in_safety(
 
 
 def test_what_a_request_bears() -> None:
-    """A2: the header fields, and Basic as RFC 7617 has it; nothing of another feed's, of none, or in the
-    clear."""
+    """A2: the header fields, and Basic by RFC 7617; nothing for another feed, for none, or in the clear."""
     url, elsewhere = "https://feeds.example/1", "https://evil.test/"
     assert ALL.secrets_for(url, feed_url="http://FEEDS.example/", is_safe=True) == {
         "X-Key": "canary",
@@ -128,7 +127,7 @@ def test_what_a_request_bears() -> None:
 
 
 def test_only_a_private_publisher_keeps_its_feeds_from_other_urls() -> None:
-    """A3: what has a name or a pace alone may lead anywhere, and be led to."""
+    """A3: a publisher with a name or a pace alone may link anywhere, and be linked to."""
     own, loud, other = "https://feeds.example/", "https://loud.test/", "https://evil.test/"
     assert not ALL.are_apart(own, "http://feeds.example/b")
     assert not ALL.are_apart(loud, other)
@@ -143,7 +142,7 @@ def test_only_a_private_publisher_keeps_its_feeds_from_other_urls() -> None:
 async def asking(
     *publishers: PublisherConfig, names: Mapping[str, tuple[str, ...]] | None = None, **fetch: Any
 ) -> AsyncIterator[Fetcher]:
-    """A fetcher of these; the public addresses of `Diverted` lead to loopback."""
+    """A fetcher with these publishers; the public addresses of `Diverted` lead to loopback."""
     config = FetchConfig(**{"allow_networks": ("127.0.0.0/8",), "retries": 0, **fetch})
     resolver, own = Names(names or {}), Publishers(publishers)
     async with Fetcher.open(
@@ -162,8 +161,7 @@ def publisher(host: str, **changes: Any) -> PublisherConfig:
 async def test_without_tls_secrets_go_into_allowed_networks_alone(
     networks: tuple[str, ...], *, bears: bool
 ) -> None:
-    """A2: what counts is the address that is really connected to, whatever the name resolves to; also on a
-    connection that is used again."""
+    """A2: the address really connected to counts, for any name; even on a reused connection."""
     async with Origin("127.0.0.2") as origin:
         origin.publish("/feed", b"<feed/>")
         own = publisher("private.example")
@@ -177,7 +175,7 @@ async def test_without_tls_secrets_go_into_allowed_networks_alone(
 
 
 async def test_a_request_for_no_feed_or_anothers_bears_nothing() -> None:
-    """A2: whatever asks without saying for which feed is given nothing."""
+    """A2: a request that names no feed gets nothing."""
     async with Origin("127.0.0.2") as origin, asking(publisher("127.0.0.2")) as fetcher:
         origin.publish("/feed", b"<feed/>")
         await fetcher.fetch(origin.url("/feed"))
@@ -190,7 +188,7 @@ async def test_a_request_for_no_feed_or_anothers_bears_nothing() -> None:
     "answer", [Raw(b"nonsense\r\n\r\n"), Raw(b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nshort")]
 )
 async def test_no_error_of_the_client_holds_what_was_sent(answer: Raw) -> None:
-    """A6: aiohttp's errors hold the request's fields; whoever shows such an error shows no secret."""
+    """A6: aiohttp's errors hold the request's fields; a log of such an error shows no secret."""
     async with Origin("127.0.0.2") as origin, asking(publisher("127.0.0.2")) as fetcher:
         origin.answer("/feed", answer)
         with pytest.raises(DocumentError) as caught:
@@ -207,8 +205,8 @@ async def test_no_error_of_the_client_holds_what_was_sent(answer: Raw) -> None:
 
 
 async def test_cookies_of_a_chain_and_secrets_do_not_mix() -> None:
-    """A2; docs/faults.md row 153: the operator's own Cookie stands in the place of the chain's, and a cookie
-    that secrets may have brought goes by no request without TLS."""
+    """A2; docs/faults.md row 153: the operator's own Cookie replaces the chain's; a cookie possibly due to
+    secrets needs TLS."""
     own = PublisherConfig(host="127.0.0.2", headers=(("Cookie", "canary=1"),))
     async with Origin("127.0.0.2") as origin, asking(own) as fetcher:
         headers = (("Location", "/next"), ("Set-Cookie", "seen=1; Path=/"))
@@ -221,7 +219,7 @@ async def test_cookies_of_a_chain_and_secrets_do_not_mix() -> None:
 
 
 async def test_user_agent_and_pace_are_its_own() -> None:
-    """A1: of every request to the host, whatever the feed; others are asked as usual."""
+    """A1: for every request to the host, for any feed; other hosts are not affected."""
     own = PublisherConfig(host="127.0.0.2", user_agent="Reader/1", min_interval_seconds=0.3)
     async with Origin("127.0.0.2") as origin, Origin("127.0.0.3") as other, asking(own) as fetcher:
         for each in (origin, other):
@@ -235,7 +233,7 @@ async def test_user_agent_and_pace_are_its_own() -> None:
 
 
 async def test_robots_txt_is_asked_for_and_read_in_its_name() -> None:
-    """A1, H1: by the User-Agent that the publisher knows; of a private one with its secrets."""
+    """A1, H1: by the User-Agent known to the publisher; for a private one with its secrets."""
     own = publisher("127.0.0.2", user_agent="Reader/1")
     async with Origin("127.0.0.2") as origin, asking(own) as fetcher:
         text = b"User-agent: reader\nDisallow: /\n\nUser-agent: wholefeed\nAllow: /\n"
@@ -249,8 +247,6 @@ async def test_robots_txt_is_asked_for_and_read_in_its_name() -> None:
 
 
 class Gateway:
-    """An HTTP proxy that tunnels, and keeps the heads that it could read."""
-
     def __init__(self) -> None:
         self.heads: list[bytes] = []
         self.port = 0
@@ -272,8 +268,8 @@ class Gateway:
 
 @pytest.mark.parametrize("network", ["127.0.0.2/32", "127.0.0.4/32"], ids=["anywhere", "near"])
 async def test_a_proxy_of_its_own_is_asked_for_it_alone_and_told_no_secret(network: str) -> None:
-    """A1, A2: it may have any address and resolves the name; others are asked directly, behind the guard.
-    What goes through it in the clear bears no secret, a tunnel's request neither; its own password does."""
+    """A1, A2: it may have any address and resolves the name; other requests go directly, behind the guard.
+    Requests in the clear and a tunnel's request bear its own password and no secret."""
     async with Gateway().listening() as gateway, Origin("127.0.0.2") as direct:
         direct.publish("/feed", b"<feed/>")
         proxy = f"http://me:word@127.0.0.4:{gateway.port}"
@@ -301,7 +297,7 @@ async def test_a_proxy_of_its_own_is_asked_for_it_alone_and_told_no_secret(netwo
 
 @pytest.mark.parametrize("scheme", ["http", "https"])
 async def test_a_proxy_that_is_not_there_is_told_from_a_publisher(scheme: str) -> None:
-    """A1: whoever has mistyped it would look for the fault at the publisher."""
+    """A1: the operator must not look for a mistyped proxy at the publisher."""
     with socket.socket() as bound:  # nobody listens
         bound.bind(("127.0.0.1", 0))
         own = publisher("inside.example", proxy=f"http://me:word@127.0.0.1:{bound.getsockname()[1]}")

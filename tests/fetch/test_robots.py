@@ -1,4 +1,4 @@
-"""robots.txt: what it forbids, when it is asked for, and what an answer that is none means."""
+"""robots.txt: its rules, the time of its requests, and answers without a file."""
 
 from __future__ import annotations
 
@@ -21,8 +21,6 @@ AGENT = "wholefeed/1.0 (+http://a.example/)"
 
 
 class Time:
-    """A clock that a test sets."""
-
     now = 1000.0
 
     def __call__(self) -> float:
@@ -74,7 +72,7 @@ async def test_a_file_forbids_what_it_names(text: str, path: str, *, may_ask: bo
 async def test_what_is_no_file_forbids_all_or_nothing(
     answer: Answer, *, may_ask: bool, is_lasting: bool
 ) -> None:
-    """H1; RFC 9309, 2.3.1: one that is not there forbids nothing, one that cannot be had everything."""
+    """H1; RFC 9309, 2.3.1: a missing one forbids nothing, an unavailable one everything."""
     async with Origin() as origin, asking() as robots:
         origin.answer("/robots.txt", answer)
         rule = await robots.rule(origin.url("/archive/"))
@@ -82,7 +80,7 @@ async def test_what_is_no_file_forbids_all_or_nothing(
 
 
 async def test_it_is_asked_for_once_a_day() -> None:
-    """H1: whichever pages of the site are asked about."""
+    """H1: for all pages of the site."""
     time = Time()
     async with Origin() as origin, asking(time) as robots:
         origin.answer("/robots.txt", a_file("User-agent: *\nDisallow: /b\n"))
@@ -114,7 +112,7 @@ async def test_the_mark_of_an_encoding_hides_no_rule(encoding: str) -> None:
 
 
 async def test_a_long_file_is_read_to_its_first_500_kib() -> None:
-    """H1, H9; RFC 9309, 2.5: what stands behind that does not count."""
+    """H1, H9; RFC 9309, 2.5: rules behind that do not count."""
     others = "User-agent: other\n" + "Disallow: /other\n" * 60_000
     rules = f"User-agent: *\nDisallow: /x*y*z\n{others}User-agent: *\nDisallow: /archive/\n"
     async with Origin() as origin, asking() as robots:
@@ -125,7 +123,7 @@ async def test_a_long_file_is_read_to_its_first_500_kib() -> None:
 
 @pytest.mark.fault("131")
 async def test_a_file_that_is_larger_than_any_document_forbids_all() -> None:
-    """H1, H9: it is not read, and says nothing that could allow anything."""
+    """H1, H9: it is not read, and so allows nothing."""
     async with Origin() as origin, a_fetcher() as fetcher:
         origin.answer("/robots.txt", a_file("User-agent: *\n" + "Disallow: /x\n" * 100_000))
         rule = await Robots(fetcher, AGENT).rule(origin.url("/archive/"))
@@ -166,7 +164,7 @@ LINES = st.sampled_from(
 
 @given(lines=st.lists(LINES, max_size=25), end=st.sampled_from(["\n", "\r\n", "\r"]))
 def test_what_is_kept_says_the_same_as_the_whole(lines: list[str], end: str) -> None:
-    """H1; RFC 9309, 2.2.1: of this agent, by the library that reads both."""
+    """H1; RFC 9309, 2.2.1: for this agent, by the library that reads both."""
     text = end.join(lines)
     kept = own_rules(text, "wholefeed")
     assert kept is not None
@@ -204,7 +202,7 @@ def test_what_is_kept_says_the_same_as_the_whole(lines: list[str], end: str) -> 
     ],
 )
 def test_of_a_file_little_is_kept(text: str, is_kept: bool) -> None:
-    """H1; RFC 9309, 2.5: at most so many rules are held of a site; a file with more forbids all."""
+    """H1; RFC 9309, 2.5: the rules of a site are bounded; a file with more forbids all."""
     kept = own_rules(text, "wholefeed")
     assert (kept is not None) is is_kept
     assert len(kept or "") < 1 << 16
@@ -221,7 +219,7 @@ def test_of_a_file_little_is_kept(text: str, is_kept: bool) -> None:
     ],
 )
 def test_no_file_takes_more_memory_than_a_site_may(rule: str) -> None:
-    """H1, H9: the longest file of each kind of rules that is not refused yet."""
+    """H1, H9: the longest accepted file of each kind of rules."""
     rules = [rule.replace("{}", str(number)) for number in range(2500)]
     texts = (f"User-agent: *\n{''.join(rules[:count])}" for count in range(2500, 0, -50))
     text = next(text for text in texts if own_rules(text, "wholefeed") is not None)
@@ -238,7 +236,7 @@ def test_no_file_takes_more_memory_than_a_site_may(rule: str) -> None:
 
 @pytest.mark.fault("145")
 async def test_a_file_that_says_too_much_forbids_all() -> None:
-    """H1; RFC 9309, 2.3.1.4: as one that cannot be had, but that is its publisher's word."""
+    """H1; RFC 9309, 2.3.1.4: like an unavailable one, but by its publisher's word."""
     async with Origin() as origin, asking() as robots:
         origin.answer("/robots.txt", a_file("User-agent: *\n" + "Allow: /\n" * 5000))
         rule = await robots.rule(origin.url("/archive/"))
@@ -248,7 +246,7 @@ async def test_a_file_that_says_too_much_forbids_all() -> None:
 @pytest.mark.fault("145")
 @pytest.mark.parametrize("end", ["\n", "\r"])
 async def test_half_a_line_does_not_count(end: str) -> None:
-    """H1; RFC 9309, 2.5: an `Allow` that was cut off would allow more than was meant."""
+    """H1; RFC 9309, 2.5: a truncated `Allow` would allow more than intended."""
     rule = "Allow: /archive/public"
     filler = f"User-agent: *{end}Disallow: /archive{end}" + f"# {'x' * 97}{end}" * 5200
     kept = filler[: 500 * 1024 - len("Allow: /archive/")].rpartition(end)[0]
