@@ -34,6 +34,8 @@ from wholefeed.core.compose.weaving import Members, Weave, pack_member, publicat
 from wholefeed.core.facts import CopyDates, DocumentFacts, Stored
 from wholefeed.core.links import Navigation, api_url, classify
 from wholefeed.core.listing.page_reading import read_page
+from wholefeed.core.listing.search_indexes import read_index
+from wholefeed.core.listing.sitemaps import read_sitemap
 from wholefeed.core.merge import counted_instant
 from wholefeed.core.model import (
     SEPARATOR,
@@ -411,7 +413,7 @@ JOBS: Final[Mapping[str, Callable[..., Any]]] = {
     for job in (
         *(read_document, read_again, read_traits, render, compose, remember_copies),
         *(show_entries, said_dates, replay_entries),
-        *(read_page, named_entries, without),
+        *(read_page, read_sitemap, read_index, named_entries, without),
         *(match_export, known_entries),
     )
 }

@@ -13,12 +13,14 @@ import time
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable
 from http import HTTPStatus
+from itertools import islice
 from typing import Final, NamedTuple
 from urllib.parse import urlsplit
 
 from protego import Protego
 
 from wholefeed.core.text.dates import DAY_SECONDS
+from wholefeed.core.text.urls import is_http, resolve_or_empty
 from wholefeed.errors import DocumentError, QueueFullError
 from wholefeed.fetch.base import Manner
 from wholefeed.fetch.fetcher import Fetcher
@@ -55,8 +57,8 @@ class Robots:
         self._clock = clock
         self._agent = user_agent
         self._publishers = publishers
-        self._known: OrderedDict[str, tuple[float, Protego | None, bool]] = OrderedDict()
-        """By origin: expiry, rules (None: all forbidden), whether they last."""
+        self._known: OrderedDict[str, _KnownFile] = OrderedDict()
+        """By origin."""
 
     async def rule(self, url: str, turn: Callable[[], Awaitable[None]] | None = None) -> RobotsRule:
         """Return the rule for a URL; the caller must send its site no other request meanwhile.
@@ -65,15 +67,15 @@ class Robots:
         """
         origin = _origin(url)
         known, was_asked = self._known.get(origin), False
-        if known is None or known[0] <= self._clock():
+        if known is None or known.until <= self._clock():
             known, was_asked = await self._ask(origin, turn), True
             self._known[origin] = known
             if len(self._known) > _MOST_SITES:
                 self._known.popitem(last=False)
         self._known.move_to_end(origin)
-        _, rules, is_lasting = known
+        rules = known.rules
         if rules is None:
-            return RobotsRule(may_ask=False, is_lasting=is_lasting, was_asked=was_asked)
+            return RobotsRule(may_ask=False, is_lasting=known.is_lasting, was_asked=was_asked)
         agent = self._agent_for(url)
         delay = float(rules.crawl_delay(agent) or 0.0)
         seconds = min(max(delay, 0.0), LONGEST_DELAY_SECONDS)
@@ -81,17 +83,19 @@ class Robots:
 
     def allows(self, url: str) -> bool:
         """Return whether the rules known so far allow a URL."""
-        _, rules, _ = self._known.get(_origin(url), _NOTHING_KNOWN)
+        rules = self._known.get(_origin(url), _NOTHING_KNOWN).rules
         return rules is not None and bool(rules.can_fetch(url, self._agent_for(url)))
+
+    def sitemaps(self, url: str) -> tuple[str, ...]:
+        """Return the sitemaps that a site's known file names (sitemaps.org, "Informing search engines")."""
+        return self._known.get(_origin(url), _NOTHING_KNOWN).sitemaps
 
     def _agent_for(self, url: str) -> str:
         own = self._publishers.of(url)
         agent = (own and own.user_agent) or self._agent
         return agent.partition("/")[0] or "wholefeed"
 
-    async def _ask(
-        self, origin: str, turn: Callable[[], Awaitable[None]] | None
-    ) -> tuple[float, Protego | None, bool]:
+    async def _ask(self, origin: str, turn: Callable[[], Awaitable[None]] | None) -> _KnownFile:
         """Fetch robots.txt: a missing file forbids nothing, an unavailable one everything (2.3.1)."""
         until = self._clock() + DAY_SECONDS
         try:
@@ -112,14 +116,25 @@ class Robots:
                 and HTTPStatus.BAD_REQUEST <= status < HTTPStatus.INTERNAL_SERVER_ERROR
                 and status != HTTPStatus.TOO_MANY_REQUESTS
             )
-            return until, Protego.parse("") if is_none else None, is_none or exc.slug == "too-large"
+            rules = Protego.parse("") if is_none else None
+            return _KnownFile(until, rules, is_none or exc.slug == "too-large")
         agent = self._agent_for(origin)
         if len(body) <= _INLINE_BYTES:
-            return until, _read(body, agent), True
-        return until, await asyncio.to_thread(_read, body, agent), True
+            return _KnownFile(until, _read(body, agent), True, find_sitemaps(body, origin))
+        return await asyncio.to_thread(
+            lambda: _KnownFile(until, _read(body, agent), True, find_sitemaps(body, origin))
+        )
 
 
-_NOTHING_KNOWN: Final = (0.0, None, False)
+class _KnownFile(NamedTuple):
+    until: float
+    rules: Protego | None
+    """None: all is forbidden."""
+    is_lasting: bool
+    sitemaps: tuple[str, ...] = ()
+
+
+_NOTHING_KNOWN: Final = _KnownFile(0.0, None, False)
 
 
 def _origin(url: str) -> str:
@@ -139,6 +154,18 @@ def _read(body: bytes, agent: str) -> Protego | None:
     """Return the rules for this program; None: all is forbidden."""
     text = own_rules(_text(body), agent)
     return None if text is None else Protego.parse(text)
+
+
+def find_sitemaps(body: bytes, origin: str) -> tuple[str, ...]:
+    """Return the URLs of `Sitemap:` lines, which concern every program."""
+    found = (match[1] for match in islice(_SITEMAP.finditer(_text(body)), _MOST_SITEMAPS))
+    urls = (resolve_or_empty(f"{origin}/", each) for each in found if len(each) <= _LONGEST_URL)
+    return tuple(dict.fromkeys(url for url in urls if url and is_http(url)))
+
+
+_MOST_SITEMAPS: Final = 50
+_LONGEST_URL: Final = 1000
+_SITEMAP: Final = re.compile(r"^[ \t]*site-?map[ \t]*:[ \t]*([^\s#]+)", re.IGNORECASE | re.MULTILINE)
 
 
 def own_rules(text: str, agent: str) -> str | None:

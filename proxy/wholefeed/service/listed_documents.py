@@ -8,7 +8,7 @@ from functools import partial
 
 from wholefeed.core.compose.listed import named_entries, without, write_list
 from wholefeed.core.facts import Stored
-from wholefeed.core.listing.finding import ListedPage
+from wholefeed.core.listing.joined_sources import ListedPage
 from wholefeed.core.listing.lists import FeedEntry
 from wholefeed.core.listing.page_links import link_variants
 from wholefeed.core.model import MEDIA_TYPE, EntryId, Family, Role, entry_id

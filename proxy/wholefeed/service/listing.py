@@ -16,20 +16,28 @@ from http import HTTPStatus
 from typing import Final
 from urllib.parse import urlsplit
 
-from wholefeed.core.adapters.base import GONE
+from wholefeed.core.adapters.base import GONE, Marks
+from wholefeed.core.listing.file_search import (
+    FileRequest,
+    SitemapNames,
+    SitemapNamesRequest,
+    SitemapRequest,
+)
 from wholefeed.core.listing.finding import (
+    Answer,
     FoundLists,
-    ListedEntry,
-    ListedPage,
     ListJob,
     LookMemory,
     NotHad,
     PageRequest,
     look,
 )
+from wholefeed.core.listing.joined_sources import ListedEntry, ListedPage
 from wholefeed.core.listing.lists import FeedEntry
 from wholefeed.core.listing.page_links import link_key
-from wholefeed.core.listing.page_reading import ListPage, read_page
+from wholefeed.core.listing.page_reading import read_page
+from wholefeed.core.listing.search_indexes import read_index
+from wholefeed.core.listing.sitemaps import read_sitemap
 from wholefeed.core.model import LIST_URL, Kind
 from wholefeed.core.parse.discovery import is_html
 from wholefeed.core.refresh.arrivals import Offer
@@ -67,6 +75,8 @@ _PAUSE_SECONDS: Final = 3600.0
 """Until the next look after a failure here."""
 _PAGE_BYTES: Final = 5 << 20
 """HTML of mere links takes twenty times its size in memory."""
+_FILE_BYTES: Final = 20 << 20
+"""Of a sitemap or search index, which costs less memory than HTML."""
 _READ_SECONDS: Final = 5.0
 """Computing time for one page."""
 
@@ -248,6 +258,7 @@ class Lists:
             now=self._context.now(),
             known=listing.known if is_same else LookMemory(),
             known_keys=known,
+            generator=Marks.read(own.marks).generator if own.marks else "",
         )
 
     def _room(self, rows: Sequence[DocumentRow]) -> int:
@@ -321,6 +332,8 @@ def _within(found: FoundLists, room: int) -> FoundLists:
 
 # Asking
 
+_Request = PageRequest | FileRequest
+
 
 @dataclass(slots=True)
 class _Asking:
@@ -342,9 +355,9 @@ class _Asking:
     next_at: float = 0.0
     """Monotonic time of the next request."""
 
-    async def run(self, looking: Generator[PageRequest, ListPage | NotHad, FoundLists]) -> FoundLists:
+    async def run(self, looking: Generator[_Request, Answer, FoundLists]) -> FoundLists:
         deadline = time.monotonic() + self.context.config.limits.walk_seconds
-        answer: ListPage | NotHad | None = None
+        answer: Answer | None = None
         while True:
             step = partial(_step, looking, answer)
             ask = await asyncio.to_thread(step)  # its duration depends on the publisher's pages
@@ -352,11 +365,11 @@ class _Asking:
                 return ask
             if time.monotonic() >= deadline and self.paused_until is None:
                 self.paused_until = self.context.now() + _PAUSE_SECONDS
-            answer = await self._answer(ask.url)
+            answer = await self._answer(ask)
             self.has_failed |= isinstance(answer, NotHad) and not answer.is_lasting
 
-    async def _answer(self, url: str) -> ListPage | NotHad:
-        context, site = self.context, self.context.site_of
+    async def _answer(self, request: _Request) -> Answer:
+        context, site, url = self.context, self.context.site_of, request.url
         if context.pauses.lasts(url, now=context.now()) and self.paused_until is None:
             self.paused_until = context.now() + _PAUSE_SECONDS
         if self.paused_until is not None:
@@ -369,7 +382,7 @@ class _Asking:
             if not context.may_list(url):
                 return NotHad(url, "destination-forbidden", None, is_lasting=True)
             try:
-                answer = await self._ask(url)
+                answer = await self._ask(url, request)
                 hops += 1
                 if not isinstance(answer, str):
                     return answer
@@ -385,10 +398,12 @@ class _Asking:
                 )
                 return NotHad(url, exc.slug, exc.publisher_status, is_lasting=is_lasting)
 
-    async def _ask(self, url: str) -> ListPage | NotHad | str:
-        """Return the page, or a redirect target that needs permission first."""
+    async def _ask(self, url: str, request: _Request) -> Answer | str:
+        """Return the page or file, or a redirect target that needs permission first."""
         site = self.context.site_of
         rule = await self._rule(url)
+        if isinstance(request, SitemapNamesRequest):
+            return SitemapNames(self.robots.sitemaps(url))
         if not rule:
             return NotHad(url, "robots", None, is_lasting=rule is not None)
         fetching = self.context.source.fetcher.fetching(
@@ -403,13 +418,15 @@ class _Asking:
                     return fetched.final_url
                 if fetched.is_met:
                     return NotHad(url, "cross-origin-unconfirmed", None, is_lasting=True)
-                return await self._read(url, fetched)
+                return await self._read(url, fetched, request)
         except WorkError as exc:
             return NotHad(url, exc.slug, None, is_lasting=lasts(exc.slug))
         finally:
             self._rest()
 
-    async def _read(self, url: str, fetched: Fetched) -> ListPage | NotHad:
+    async def _read(self, url: str, fetched: Fetched, request: _Request) -> Answer:
+        if not isinstance(request, PageRequest):
+            return await self._read_file(url, fetched, request)
         work, body = self.context.source.work, fetched.body
         if len(body) > _PAGE_BYTES:
             return NotHad(url, "too-large", None, is_lasting=True)
@@ -419,6 +436,20 @@ class _Asking:
             return await work.run_briefly(
                 _READ_SECONDS, read_page, body, fetched.final_url, fetched.media_type
             )
+
+    async def _read_file(self, url: str, fetched: Fetched, request: FileRequest) -> Answer:
+        work, body = self.context.source.work, fetched.body
+        if len(body) > _FILE_BYTES:
+            return NotHad(url, "too-large", None, is_lasting=True)
+        facts = (body, fetched.final_url, fetched.media_type)
+        async with work.large.turn(len(body)):
+            if isinstance(request, SitemapRequest):
+                sitemap = await work.run_briefly(
+                    _READ_SECONDS, read_sitemap, *facts, request.shape, request.wanted
+                )
+                return sitemap or NotHad(url, "not-a-sitemap", None, is_lasting=True)
+            index = await work.run_briefly(_READ_SECONDS, read_index, *facts)
+            return index or NotHad(url, "not-an-index", None, is_lasting=True)
 
     async def _rule(self, url: str) -> bool | None:
         """Return whether robots.txt permits a page; None: unknown."""
@@ -449,9 +480,7 @@ class _Asking:
             self.context.pauses.pause(url, self.paused_until, now=now)
 
 
-def _step(
-    looking: Generator[PageRequest, ListPage | NotHad, FoundLists], answer: ListPage | NotHad | None
-) -> PageRequest | FoundLists:
+def _step(looking: Generator[_Request, Answer, FoundLists], answer: Answer | None) -> _Request | FoundLists:
     try:
         return next(looking) if answer is None else looking.send(answer)
     except StopIteration as end:

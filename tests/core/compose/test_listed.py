@@ -7,7 +7,7 @@ import pytest
 from tests.feeds import an_item, atom, json_feed, rdf, rss
 from wholefeed.core.compose.listed import named_entries, without, write_list
 from wholefeed.core.facts import Stored
-from wholefeed.core.listing.finding import ListedEntry
+from wholefeed.core.listing.joined_sources import ListedEntry
 from wholefeed.core.listing.lists import FeedEntry
 from wholefeed.core.model import MEDIA_TYPE, Family, entry_id
 from wholefeed.core.text.dates import parse_rfc3339

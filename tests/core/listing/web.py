@@ -9,9 +9,12 @@ from functools import lru_cache
 from typing import Final
 from urllib.parse import urljoin, urlsplit
 
-from wholefeed.core.listing.finding import FoundLists, ListJob, LookMemory, NotHad, PageRequest, look
+from wholefeed.core.listing.file_search import IndexRequest, SitemapNames, SitemapNamesRequest, SitemapRequest
+from wholefeed.core.listing.finding import Answer, FoundLists, ListJob, LookMemory, NotHad, PageRequest, look
 from wholefeed.core.listing.lists import FeedEntry
 from wholefeed.core.listing.page_reading import ListPage, read_page
+from wholefeed.core.listing.search_indexes import read_index
+from wholefeed.core.listing.sitemaps import read_sitemap
 
 HOST: Final = "https://a.example"
 NOW: Final = datetime(2024, 6, 1, tzinfo=UTC).timestamp()
@@ -73,7 +76,9 @@ class Looking:
 
     found: FoundLists
     asked: list[str]
-    """The paths that were asked for, in order."""
+    """The paths of the pages that were asked for, in order."""
+    files: list[str]
+    """The paths of sitemaps and search indexes that were asked for, in order."""
 
     @property
     def numbers(self) -> list[int]:
@@ -100,8 +105,13 @@ def look_in(
     most_pages: int = 200,
     known: LookMemory | None = None,
     known_keys: Container[str] = frozenset(),
+    sitemaps: tuple[str, ...] = (),
+    generator: str = "",
 ) -> Looking:
-    """Look in a site: pages by their paths; a number is the status of an error, `->` a redirect."""
+    """Look in a site: pages by their paths; a number is the status of an error, `->` a redirect.
+
+    `sitemaps`: those that robots.txt names.
+    """
     job = ListJob(
         feed_url=feed_url,
         home_urls=home_urls,
@@ -111,16 +121,36 @@ def look_in(
         now=NOW,
         known=known or LookMemory(),
         known_keys=known_keys,
+        generator=generator,
     )
-    steps, asked = look(job), list[str]()
+    steps, asked, files = look(job), list[str](), list[str]()
     try:
         ask = next(steps)
         while True:
-            assert isinstance(ask, PageRequest)
-            asked.append(ask.url.removeprefix(HOST))
-            ask = steps.send(answer(pages, ask.url))
+            path = ask.url.removeprefix(HOST)
+            if isinstance(ask, SitemapNamesRequest):
+                ask = steps.send(SitemapNames(sitemaps))
+            elif isinstance(ask, PageRequest):
+                asked.append(path)
+                ask = steps.send(answer(pages, ask.url))
+            else:
+                files.append(path)
+                ask = steps.send(answer_file(pages, ask))
     except StopIteration as stop:
-        return Looking(stop.value, asked)
+        return Looking(stop.value, asked, files)
+
+
+def answer_file(pages: Mapping[str, str | int], ask: SitemapRequest | IndexRequest) -> Answer:
+    """What is answered to a question for a sitemap or search index."""
+    body = pages.get(ask.url.removeprefix(HOST), 404)
+    if isinstance(body, int):
+        return NotHad(ask.url, "robots" if body == 0 else "http-status", body or None, body in (0, 404, 410))
+    if isinstance(ask, SitemapRequest):
+        sitemap = read_sitemap(body.encode(), ask.url, "application/xml", ask.shape, ask.wanted)
+        return sitemap or NotHad(ask.url, "not-a-sitemap", None, True)
+    return read_index(body.encode(), ask.url, "application/json") or NotHad(
+        ask.url, "not-an-index", None, True
+    )
 
 
 def site_of(url: str) -> str:

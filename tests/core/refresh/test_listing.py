@@ -8,12 +8,11 @@ import pytest
 
 from wholefeed.core.listing.finding import (
     FoundLists,
-    ListedEntry,
-    ListedPage,
     LookMemory,
     LookOutcome,
     MissingPage,
 )
+from wholefeed.core.listing.joined_sources import ListedEntry, ListedPage
 from wholefeed.core.model import Family, State
 from wholefeed.core.refresh.listing_state import LOOK_AGAIN_SECONDS, NOTHING_LISTED, ListingState
 from wholefeed.core.text.dates import DAY_SECONDS

@@ -14,7 +14,7 @@ from typing import Final, assert_never
 from wholefeed.core.compose.compose import synthesize
 from wholefeed.core.compose.entries import parse_for_page
 from wholefeed.core.facts import Stored
-from wholefeed.core.listing.finding import ListedEntry
+from wholefeed.core.listing.joined_sources import ListedEntry
 from wholefeed.core.listing.lists import FeedEntry
 from wholefeed.core.model import Family, FeedDocument, default_namespace
 from wholefeed.core.text.dates import format_rfc822, format_rfc3339

@@ -13,6 +13,23 @@ from itertools import islice
 from typing import Any, Final, NamedTuple, Self, TypeVar
 
 from wholefeed.core.adapters.base import GONE
+from wholefeed.core.listing.file_search import (
+    FILE_WAYS,
+    INDEX,
+    SITEMAP,
+    FileAnswer,
+    FileRequest,
+    FileSearch,
+    SiteFile,
+    SitemapNames,
+)
+from wholefeed.core.listing.joined_sources import (
+    GivenEntries,
+    ListedEntry,
+    ListedPage,
+    SourceOutcome,
+    join_sources,
+)
 from wholefeed.core.listing.kept import Keeping
 from wholefeed.core.listing.lists import (
     LEAST,
@@ -33,6 +50,9 @@ from wholefeed.core.listing.lists import (
 from wholefeed.core.listing.page_dates import Day, day_in, read_date, says_only_date
 from wholefeed.core.listing.page_links import link_key, own_link
 from wholefeed.core.listing.page_reading import ListPage, PageLink
+from wholefeed.core.listing.search_indexes import SearchIndex
+from wholefeed.core.listing.site_files import PageEvidence
+from wholefeed.core.listing.sitemaps import Sitemap
 from wholefeed.core.listing.ways import (
     ROOT_NAMES,
     Level,
@@ -56,7 +76,7 @@ class LookMemory:
     first_url: str = ""
     """Empty: no list found."""
     way: str = ""
-    """`pages`, each leading to the next, `levels`, or `chain`, from post to post."""
+    """`pages`, each leading to the next, `levels`, `chain`, from post to post, or one of `FILE_WAYS`."""
     shape: str = ""
     """See `EntryList`; of a chain, its relation."""
     tops: tuple[str, ...] = ()
@@ -86,6 +106,8 @@ class ListJob:
     known: LookMemory = LookMemory()
     known_keys: Container[str] = frozenset()
     """`link_key` of entries listed already or in the feed."""
+    generator: str = ""
+    """As the feed names it."""
 
 
 class PageRequest(NamedTuple):
@@ -98,24 +120,6 @@ class NotHad(NamedTuple):
     status: int | None
     is_lasting: bool
     """404, 410 or robots.txt: never asked again."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ListedEntry:
-    link: str
-    """Cleaned."""
-    title: str
-    at: float | None
-    dated_by: str
-    """`page`, `url`, `month`, `year`, `neighbour`; empty: undated."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ListedPage:
-    """Newest entry first."""
-
-    url: str
-    entries: tuple[ListedEntry, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -141,6 +145,10 @@ WHY: Final = {
     "out-of-order": "the list there has no order that could be recognised",
     "not-needed": "the list there stands on other pages, too",
     "nothing-more": "the entries listed there are in the feed already",
+    "pages-not-told": "nothing tells posts from other pages there",
+    "feed-of-a-part": "the feed seems to be of a part of the site that is listed there",
+    "not-a-sitemap": "the file is no sitemap",
+    "not-an-index": "the file is no index for search",
     "repeats": "its pages list the same entries again",
     "cross-origin": "the page is at another site",
     "http-status": "the publisher responded with an error",
@@ -168,11 +176,13 @@ class FoundLists:
     known: LookMemory
     is_cut: bool
     """Whether limits left out pages, or links of one."""
+    sources: tuple[SourceOutcome, ...] = ()
+    """The one that counts first."""
 
 
-Answer = ListPage | NotHad
+Answer = ListPage | NotHad | Sitemap | SearchIndex | SitemapNames
 T = TypeVar("T")
-Asking = Generator[PageRequest, Answer, T]
+Asking = Generator[PageRequest | FileRequest, Answer, T]
 
 
 def look(job: ListJob) -> Asking[FoundLists]:
@@ -229,12 +239,24 @@ class _ListSearch:
         self._site = job.site_of(job.feed_url)
         self._feed = ListedFeedEntries.of(job.entries, self._is_own)
         self._keeping = Keeping(self._feed)
-        self._had: dict[str, Answer] = {}
+        self._had: dict[str, ListPage | NotHad] = {}
         """Pages and failures by key."""
         self._looked: dict[str, LookOutcome] = {}
         self._spare = MOST_LOOKS
         self._requests = 0
         self._adds_slash = False
+        self._lost: list[MissingPage] = []
+        """Files that were not had."""
+        self._lasting: set[str] = set()
+        """Those of them that are never asked for again."""
+        self._files = FileSearch(
+            feed=self._feed,
+            feed_url=job.feed_url,
+            home_urls=self._homes() if self._feed.is_fit else (),
+            most_files=job.most_pages,
+            ask=self._ask_file,
+            refuse=self._note,
+        )
 
     def run(self) -> Asking[FoundLists]:
         """Look at the known list first, else everywhere."""
@@ -246,15 +268,27 @@ class _ListSearch:
                 return found
         ways: list[_Way] = []
         yield from self._look_around(ways, self._homes())
-        walked = yield from self._walk_best(ways)
-        for further, kept in ((self._menu, _KEPT), (self._guesses, 1)):
+        index = yield from self._find_index()
+        walked = None
+        if index is None or not index.has_days:
+            walked = yield from self._walk_best(ways)
             if walked is None:
                 ways = []
-                yield from self._look_around(ways, further(), kept=kept)
+                yield from self._look_around(ways, self._menu(), kept=_KEPT)
                 walked = yield from self._walk_best(ways)
-        if walked is None:
+        guesses = self._guesses()
+        sitemap = yield from self._files.find_sitemap(
+            self._evidence(), wanted=frozenset(map(link_key, guesses)), is_check=bool(walked or index)
+        )
+        if walked is None and index is None:
+            if sitemap is not None:  # it names the pages that there are
+                guesses = [url for url in guesses if link_key(url) in self._files.pages]
+            ways = []
+            yield from self._look_around(ways, guesses, kept=1)
+            walked = yield from self._walk_best(ways)
+        if walked is None and index is None and sitemap is None:
             walked = yield from self._walk_chain()
-        return self._found(walked) if walked else self._nothing()
+        return self._join(self._found(walked) if walked else None, index, sitemap)
 
     def _nothing(self, *further: LookOutcome) -> FoundLists:
         looked = (*self._looked.values(), *further)
@@ -317,7 +351,7 @@ class _ListSearch:
     def _is_own(self, url: str) -> bool:
         return self._job.site_of(url) == self._site
 
-    def _ask(self, url: str, *, is_page: bool = False) -> Asking[Answer]:
+    def _ask(self, url: str, *, is_page: bool = False) -> Asking[ListPage | NotHad]:
         if self._adds_slash and is_page:
             url = _with_slash(url)
         key = link_key(url)
@@ -328,6 +362,7 @@ class _ListSearch:
         self._spare -= 1
         self._requests += 1
         answer = yield PageRequest(url)
+        assert isinstance(answer, ListPage | NotHad), "the answer to a request for a page"
         if isinstance(answer, ListPage):
             if not self._is_own(answer.url):
                 answer = NotHad(url, "cross-origin", None, True)
@@ -345,6 +380,83 @@ class _ListSearch:
 
     def _note(self, url: str, why: str) -> None:
         self._looked[link_key(url)] = LookOutcome(url=url, why=why)
+
+    # Files that name all pages
+
+    def _find_index(self) -> Asking[SiteFile | None]:
+        found = yield from self._files.find_archive(self._job.generator)
+        if found is None:
+            names = (url for page in self._pages() for url in page.indexes)
+            found = yield from self._files.find_index(names, self._evidence())
+        return found
+
+    def _pages(self) -> list[ListPage]:
+        return [page for page in self._had.values() if isinstance(page, ListPage)]
+
+    def _evidence(self) -> PageEvidence:
+        return PageEvidence.of(self._pages(), self._feed)
+
+    def _ask_file(self, request: FileRequest) -> Asking[FileAnswer]:
+        if not self._is_own(request.url):
+            return None
+        answer = yield request
+        assert not isinstance(answer, ListPage), "the answer to a request for a file"
+        if not isinstance(answer, NotHad):
+            return answer
+        self._note(request.url, f"{answer.slug} {answer.status}" if answer.status else answer.slug)
+        self._lost.append(MissingPage(url=answer.url, slug=answer.slug, status=answer.status))
+        if answer.is_lasting:
+            self._lasting.add(answer.url)
+        return None
+
+    def _join(self, found: FoundLists | None, *files: SiteFile | None) -> FoundLists:
+        """Return the entries of all sources: a dated index, a list, an index, a sitemap."""
+        given = [self._given(file) for file in files if file is not None]
+        if found is not None:
+            is_cut = found.is_cut or bool(found.missing)
+            place = 1 if given and files[0] is not None and files[0].has_days else 0
+            given.insert(place, GivenEntries("list", found.known.first_url, found.pages, is_cut))
+        if not given:
+            return self._nothing()
+        dates = {key: at for file in files if file is not None for key, at in file.selection.dates.items()}
+        pages, sources = join_sources(given, dates)
+        first = given[0]
+        if found is None or first.kind != "list":
+            file = next(each for each in files if each is not None and each.url == first.url)
+            found = self._found_in(file)
+        return replace(found, pages=pages, sources=sources, looked=tuple(self._looked.values()))
+
+    def _given(self, file: SiteFile) -> GivenEntries:
+        self._looked.pop(link_key(file.url), None)
+        listed = _ListEntries(self._feed, self._job.now, is_ordered=True)
+        pages = listed.list_pages([ReadListPage(file.url, list(file.selection.items))])
+        return GivenEntries(file.way, file.url, pages, file.is_cut)
+
+    def _found_in(self, file: SiteFile) -> FoundLists:
+        """Return the facts of a look whose entries come from a file."""
+        missing = tuple(each for each in self._lost if file.way != INDEX and each.url not in self._lasting)
+        known = LookMemory(
+            first_url=file.url,
+            way=file.way,
+            tops=tuple(islice(file.keys, TOPS)),
+            missing=tuple(each.url for each in missing),
+        )
+        return FoundLists(pages=(), missing=missing, looked=(), known=known, is_cut=file.is_cut)
+
+    def _read_files_again(self) -> Asking[FoundLists | None]:
+        """Read the known files again; None: they have changed."""
+        known, evidence = self._job.known, PageEvidence()
+        if known.way == SITEMAP:
+            file = yield from self._files.read_sitemap(known.first_url, evidence)
+        elif known.way == INDEX:
+            file = yield from self._files.find_index((known.first_url,), evidence)
+        else:
+            file = yield from self._files.find_archive(self._job.generator)
+        if file is not None:
+            return self._join(None, file)
+        if self._lost and not self._lasting:
+            return replace(self._nothing(), missing=tuple(self._lost), known=known)
+        return None
 
     # Possible lists
 
@@ -693,6 +805,8 @@ class _ListSearch:
         if known.way == "chain":
             walked = yield from self._walk_chain(known.shape)
             return self._found(walked) if walked else None
+        if known.way in FILE_WAYS:
+            return (yield from self._read_files_again())
         page = yield from self._ask(known.first_url)
         if isinstance(page, NotHad):
             if page.is_lasting:

@@ -135,6 +135,11 @@ class PathShape:
         common = {form: _common([each.segments for each in alike]) for form, alike in forms.items()}
         return cls(frozenset(path.host for path in paths), common)
 
+    def words_of(self, key: str) -> tuple[str, ...] | None:
+        """Return the words of the form that a key has, fitting or not; None: no entry has that form."""
+        path = _path_of(key)
+        return self.forms.get((len(path.segments), path.names, path.suffix))
+
     def fits(self, key: str) -> bool:
         path = _path_of(key)
         words = self.forms.get((len(path.segments), path.names, path.suffix))

@@ -14,6 +14,7 @@ from hashlib import blake2b
 from itertools import islice, takewhile
 from typing import Any, Final, NamedTuple
 
+from wholefeed.core.listing.index_names import find_indexes
 from wholefeed.core.listing.page_dates import (
     LONGEST,
     Day,
@@ -82,6 +83,8 @@ class ListPage(NamedTuple):
     """Title, if this is the page of a post: `p-name`, `og:title`, or the first heading."""
     at: float | None = None
     """Date, if this is the page of a post: the first one, preferably of a `<time>`; epoch seconds."""
+    indexes: tuple[str, ...] = ()
+    """URLs of search indexes that the page names (H11)."""
 
 
 MAX_LINKS: Final = 20_000
@@ -127,6 +130,7 @@ def read_page(body: bytes, url: str, content_type: str) -> ListPage:
         following_urls=tuple(page.following_urls),
         title=next(filter(None, map(page.names.get, ("p-name", "og:title", "heading"))), ""),
         at=page.at,
+        indexes=find_indexes(text, url),
     )
 
 

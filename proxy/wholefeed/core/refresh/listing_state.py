@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Final, Protocol, Self, TypeVar
 
 from wholefeed.core.listing.finding import FoundLists, LookMemory, LookOutcome, MissingPage
+from wholefeed.core.listing.joined_sources import SourceOutcome
 from wholefeed.core.model import Family, State
 from wholefeed.core.notes import DatesGuessed, DocumentUnavailable, LimitReached, Note
 from wholefeed.core.text.dates import DAY_SECONDS
@@ -37,6 +38,8 @@ class ListingState:
     """Time of an early next look: the last one found no list, and a request failed."""
     failed: int = 0
     """Such looks in a row; the pauses between them grow."""
+    sources: tuple[SourceOutcome, ...] = ()
+    """Of the last look at all of them, the one that counts first (H10)."""
 
     @classmethod
     def of(cls, found: FoundLists, *, before: ListingState, family: Family, now: float, limit: int) -> Self:
@@ -51,6 +54,7 @@ class ListingState:
             looked=found.looked[:_MOST_LOOKED],
             limit=limit if found.is_cut else 0,
             guessed=guessed + (before.guessed if is_same else 0),
+            sources=before.sources if is_same and len(found.sources) < len(before.sources) else found.sources,
         )
 
     @classmethod
@@ -64,6 +68,8 @@ class ListingState:
             values["missing"] = tuple(MissingPage(**each) for each in values["missing"])
         if "looked" in values:
             values["looked"] = tuple(LookOutcome(**each) for each in values["looked"])
+        if "sources" in values:
+            values["sources"] = tuple(SourceOutcome(**each) for each in values["sources"])
         return cls(**values)
 
     def written(self) -> str:

@@ -1,0 +1,242 @@
+"""Read indexes for search in the browser (H11): link, title and date of all entries in one file.
+
+`read_index` is a job for a worker; `wholefeed.core.listing.index_names` finds the files. Known formats:
+
+    search.xml              Hexo (hexo-generator-search, hexo-generator-searchdb)
+    content.json            Hexo (hexo-generator-json-content; the theme Icarus)
+    index.json, search.json Hugo, Jekyll, Eleventy: an array of objects
+    search-data.json        Just the Docs: an object of objects
+    lunr-store.js           Minimal Mistakes: an array behind `var store =`
+    search_index.en.js      Zola (elasticlunr): `documentStore.docs` by URL
+    search_index.json       MkDocs: `docs` with locations
+"""
+
+from __future__ import annotations
+
+import html
+import json
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, NamedTuple
+
+from wholefeed.core.listing.page_dates import read_date
+from wholefeed.core.listing.page_links import link_key
+from wholefeed.core.listing.page_reading import MAX_LINK_CHARACTERS, MAX_TEXT_CHARACTERS
+from wholefeed.core.listing.site_files import FileEntry
+from wholefeed.core.parse.encodings import to_utf8
+from wholefeed.core.parse.expat import Guard
+from wholefeed.core.parse.limits import ParseError
+from wholefeed.core.text.dates import DAY_SECONDS, parse_rfc3339
+from wholefeed.core.text.urls import is_http, resolve_or_empty
+
+MOST_BYTES: Final = 20 << 20
+MOST_ENTRIES: Final = 50_000
+_MOST_VALUES: Final = 2_000_000
+"""JSON values; each takes up to 200 bytes of memory."""
+_MOST_OBJECTS: Final = 200_000
+_MOST_DEPTH: Final = 64
+_MOST_ELEMENTS: Final = 1_000_000
+_MOST_TAG_BYTES: Final = 1 << 16
+_MOST_CHARACTERS: Final = 8 << 20
+"""Of all entries together, for URLs, keys and titles."""
+
+
+class SearchIndex(NamedTuple):
+    url: str
+    """After redirects."""
+    groups: tuple[tuple[FileEntry, ...], ...] = ()
+    """Entries that stand in one array or object, in the order of the file."""
+    is_cut: bool = False
+
+
+def read_index(body: bytes, url: str, content_type: str) -> SearchIndex | None:
+    """Return the entries of an index; None: no index, or none within limits. Never raises."""
+    if len(body) > MOST_BYTES:
+        return None
+    try:
+        text = to_utf8(body, content_type).text
+    except ParseError:
+        return None
+    reader = _IndexReader(url)
+    if text.lstrip()[:1] == b"<":
+        return reader.read_xml(text)
+    return reader.read_json(text)
+
+
+class _IndexReader:
+    def __init__(self, url: str) -> None:
+        self._url = url
+        self._groups: list[list[FileEntry]] = []
+        self._count = 0
+        self._room = _MOST_CHARACTERS
+
+    @property
+    def _is_full(self) -> bool:
+        return self._count >= MOST_ENTRIES or self._room < 0
+
+    def _finish(self) -> SearchIndex | None:
+        groups = tuple(tuple(group) for group in self._groups if group)
+        return SearchIndex(self._url, groups, self._is_full) if groups else None
+
+    def _add(self, group: list[FileEntry], values: Mapping[str, Any], own_url: str = "") -> None:
+        """Add an object's entry, if it names a page."""
+        said = own_url or next(
+            (values[name] for name in _URL_NAMES if isinstance(values.get(name), str) and values[name]), ""
+        )
+        if not said or len(said) > MAX_LINK_CHARACTERS or _BLANK.search(said):
+            return
+        # a path without a slash in front stands below the site's root: Hexo's `path`, MkDocs' `location`
+        url = resolve_or_empty(
+            self._url, said if is_http(said) or said.startswith(("/", "?")) else f"/{said}"
+        )
+        if not url or not is_http(url) or self._is_full:
+            return
+        title = next((values[name] for name in _TITLE_NAMES if isinstance(values.get(name), str)), "")
+        at = next((at for name in _DATE_NAMES if (at := _instant(values.get(name))) is not None), None)
+        kind = next((values[name] for name in _KIND_NAMES if isinstance(values.get(name), str)), "")
+        entry = FileEntry(url.partition("#")[0], link_key(url), _plain(title), at, kind[:_LONGEST_KIND])
+        group.append(entry)
+        self._count += 1
+        self._room -= len(entry.url) + len(entry.key) + len(entry.title)
+
+    # JSON, or JavaScript that assigns it
+
+    def read_json(self, text: bytes) -> SearchIndex | None:
+        if text.count(b",") > _MOST_VALUES or text.count(b"{") + text.count(b"[") > _MOST_OBJECTS:
+            return None
+        begins = _ASSIGNED.match(text)
+        if begins is None:
+            return None
+        try:
+            value, _ = json.JSONDecoder().raw_decode(text[begins.end() :].decode("utf-8", "replace"))
+        except (ValueError, RecursionError):
+            return None
+        self._collect(value, 0)
+        return self._finish()
+
+    def _collect(self, value: Any, depth: int) -> None:
+        """Collect the groups of a value, each array or object on its own."""
+        if depth > _MOST_DEPTH or self._is_full:
+            return
+        members: Sequence[tuple[str, Any]] = []
+        if isinstance(value, list):
+            members = [("", each) for each in value]
+        elif isinstance(value, dict):
+            members = list(value.items())
+        group: list[FileEntry] = []
+        for name, each in members:
+            if isinstance(each, dict):
+                own_url = name if name.startswith("/") or is_http(name) else ""
+                before = len(group)
+                self._add(group, each, own_url)
+                if len(group) == before:
+                    self._collect(each, depth + 1)
+            elif isinstance(each, list) and each and isinstance(each[0], dict | list):
+                self._collect(each, depth + 1)
+        if group:
+            self._groups.append(group)
+
+    # XML
+
+    def read_xml(self, text: bytes) -> SearchIndex | None:
+        """Read Hexo's `<search>`, as far as it is well-formed and within limits."""
+        guard = Guard(max_depth=_MOST_DEPTH, max_tag_bytes=_MOST_TAG_BYTES)
+        fields, group = _XmlFields(guard), list[FileEntry]()
+
+        def end(_: str) -> None:
+            if values := fields.end():
+                self._add(group, values)
+
+        parser = guard.parser
+        parser.StartElementHandler, parser.EndElementHandler = fields.begin, end
+        parser.CharacterDataHandler = fields.hear
+        try:
+            guard.read(text)
+        except ParseError:
+            if not group:
+                return None
+        finally:
+            guard.close()
+        self._groups.append(group)
+        return self._finish()
+
+
+class _XmlFields:
+    """The fields of one `<entry>` after the other: `<title>`, `<url>`, `<link href>`, perhaps `<date>`."""
+
+    def __init__(self, guard: Guard) -> None:
+        self._guard = guard
+        self._path: list[str] = []
+        self._values: dict[str, str] = {}
+        self._elements = 0
+
+    def begin(self, name: str, attributes: list[str]) -> None:
+        self._guard.check_element(name, attributes)
+        local = name.rpartition("}")[2]
+        self._elements += 1
+        if not self._path and local != "search":
+            self._guard.stop("not-an-index", "a search index", "another document")
+        if self._elements > _MOST_ELEMENTS or len(self._path) >= _MOST_DEPTH:
+            self._guard.stop("xml-limit", "an index within limits", "a larger one")
+        self._path.append(local)
+        if len(self._path) == _DEPTH_OF_FIELDS and local == "link" and "href" in attributes[::2]:
+            self._values["link"] = attributes[2 * attributes[::2].index("href") + 1]
+
+    def end(self) -> dict[str, str]:
+        """Return the fields of the entry that ends here, if one does."""
+        self._path.pop()
+        if len(self._path) != 1:
+            return {}
+        values, self._values = self._values, {}
+        return {name: said.strip() for name, said in values.items()}
+
+    def hear(self, said: str) -> None:
+        if len(self._path) == _DEPTH_OF_FIELDS and (name := self._path[-1]) in _XML_FIELDS:
+            self._values[name] = (self._values.get(name, "") + said)[: 2 * MAX_LINK_CHARACTERS]
+
+
+_URL_NAMES: Final = (
+    *("permalink", "canonical_url", "url", "link", "uri", "href", "relpermalink", "relPermalink", "loc"),
+    *("RelPermalink", "Permalink", "location", "path", "objectID", "ref", "id"),
+)
+"""Members that name an entry's page, surest first."""
+_TITLE_NAMES: Final = ("title", "Title", "name", "heading")
+_DATE_NAMES: Final = (
+    *("date", "Date", "post_date", "published", "datePublished", "date_published", "publishDate"),
+    *("pubDate", "pubdate", "created", "created_at", "time", "timestamp"),
+)
+_KIND_NAMES: Final = ("section", "type", "kind", "collection", "layout")
+"""Members that tell posts from pages."""
+_LONGEST_KIND: Final = 60
+_XML_FIELDS: Final = frozenset({"title", "url", "link", "date"})
+_DEPTH_OF_FIELDS: Final = 3
+_BLANK: Final = re.compile(r"\s")
+_ASSIGNED: Final = re.compile(
+    rb"\s*(?:(?:(?:var|let|const)\s+)?[\w.$]{1,60}\s*=(?!=)\s*)?(?=[\[{])", re.DOTALL
+)
+_SPACES: Final = re.compile(r"\s+")
+
+
+def _plain(title: str) -> str:
+    return _SPACES.sub(" ", html.unescape(title[: 4 * MAX_TEXT_CHARACTERS])).strip()[:MAX_TEXT_CHARACTERS]
+
+
+def _instant(said: Any) -> float | None:
+    """Return the instant of a date as such files write it: text, or seconds or milliseconds since 1970."""
+    if isinstance(said, bool):
+        return None
+    if isinstance(said, int | float):
+        at = said / 1000 if said >= _MILLISECONDS else float(said)
+        return at if _FIRST_YEAR <= at < _MILLISECONDS else None
+    if not isinstance(said, str) or not said:
+        return None
+    at_or_none = parse_rfc3339(said[:_LONGEST_DATE])
+    if at_or_none is not None:
+        return at_or_none
+    day = read_date(_SPACES.sub(" ", said[:_LONGEST_DATE]).strip())
+    return day.at if day is not None else None
+
+
+_LONGEST_DATE: Final = 40
+_MILLISECONDS: Final = 1e11
+_FIRST_YEAR: Final = 5 * 365 * DAY_SECONDS
