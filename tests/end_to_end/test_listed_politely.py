@@ -50,7 +50,7 @@ async def test_two_requests_are_never_closer_than_the_interval(
         await proxy.get(origin.url(path))
     await looked(proxy, 2)
     at = [each.at for each in origin.requests if not each.target.startswith("/feed")]
-    assert len(at) == 1 + 2 * 4
+    assert len(at) == 1 + 2 * 5, "robots.txt once, and for each feed the home page, a list and a sitemap"
     assert min(later - earlier for earlier, later in pairwise(at)) >= 0.95 * INTERVAL_SECONDS
 
 

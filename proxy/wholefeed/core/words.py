@@ -280,8 +280,8 @@ def _listed(known: Mapping[str, Any] | None, now: float) -> Iterable[str]:
     then = f"; the site is looked at again {looked_next}" if looked_next else ""
     if known["url"]:
         entries = count_noun(known["entries"], "older entry stands", "older entries stand")
-        pages = count_noun(known["pages"], "page", "pages")
-        yield f"{entries} in a list on {pages} of the site, looked at on {looked_on}{then}."
+        yield f"{entries} in {_place(known)}, looked at on {looked_on}{then}."
+        yield from _differences(known.get("sources", ()))
     else:
         yield f"{_passed_over(known['passed_over'], looked_on)}{then}."
         if known["entries"]:
@@ -292,6 +292,34 @@ def _listed(known: Mapping[str, Any] | None, now: float) -> Iterable[str]:
         yield f"{entries} there without an exact date: with a month or a year alone, or with none."
     if known["limit"]:
         yield f"The list goes on: no more than {known['limit']:,} of its pages are asked for."
+
+
+def _place(known: Mapping[str, Any]) -> str:
+    """Name the place of listed entries: a file, or a list on pages."""
+    sources = known.get("sources")
+    kind = sources[0]["kind"] if sources else "list"
+    return _FILES.get(kind) or f"a list on {count_noun(known['pages'], 'page', 'pages')} of the site"
+
+
+_FILES: Final = {
+    "sitemap": "the site's sitemap, which has no titles",
+    "index": "the site's index for search",
+    "archive": "the site's archive",
+}
+_SOURCES: Final = {"list": "its list", "sitemap": "its sitemap", "index": "its index", "archive": "its archive"}
+
+
+def _differences(sources: Sequence[Mapping[str, Any]]) -> Iterable[str]:
+    """Say how the sources of listed entries differ (H10)."""
+    if len(sources) < 2:  # noqa: PLR2004 - one differs from nothing
+        return
+    counts = (f"{_SOURCES[each['kind']]} names {each['entries']:,}" for each in sources)
+    alone = [
+        f"{each['alone']:,} only in {_SOURCES[each['kind']]}{'' if each['served'] else ', not taken'}"
+        for each in sources
+        if each["alone"]
+    ]
+    yield f"Of the site's entries {', '.join(counts)}: {'; '.join(alone) or 'the same ones'}."
 
 
 def _passed_over(pages: Sequence[Mapping[str, Any]], on: str) -> str:

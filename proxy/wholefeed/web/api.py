@@ -17,6 +17,7 @@ from multidict import CIMultiDict
 from wholefeed import __version__
 from wholefeed.core.adapters.base import Collection
 from wholefeed.core.listing.finding import LookOutcome, why_in_words
+from wholefeed.core.listing.joined_sources import SourceOutcome
 from wholefeed.core.origins import Origin
 from wholefeed.core.refresh.listing_state import ListingState
 from wholefeed.core.refresh.stored import Attempt
@@ -156,9 +157,20 @@ def _listing(status: Status) -> dict[str, Any] | None:
         "entries": status.feed.listed,
         "guessed": known.guessed,
         "limit": known.limit or None,
+        "sources": [_source(each) for each in known.sources],
         "passed_over": [_passed_over(each) for each in known.looked],
         "looked": _time(known.looked_at),
         "next_look": None if status.list_at is None else format_rfc3339(status.list_at),
+    }
+
+
+def _source(source: SourceOutcome) -> dict[str, Any]:
+    return {
+        "kind": source.kind,
+        "url": source.url,
+        "entries": source.entries,
+        "alone": source.alone,
+        "served": source.is_served,
     }
 
 

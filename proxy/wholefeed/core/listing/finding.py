@@ -403,7 +403,8 @@ class _ListSearch:
         assert not isinstance(answer, ListPage), "the answer to a request for a file"
         if not isinstance(answer, NotHad):
             return answer
-        self._note(request.url, f"{answer.slug} {answer.status}" if answer.status else answer.slug)
+        if answer.status not in GONE:  # most are guesses
+            self._note(request.url, f"{answer.slug} {answer.status}" if answer.status else answer.slug)
         self._lost.append(MissingPage(url=answer.url, slug=answer.slug, status=answer.status))
         if answer.is_lasting:
             self._lasting.add(answer.url)
