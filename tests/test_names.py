@@ -58,6 +58,7 @@ from wholefeed.core.compose.entries import NAMELESS, Entries
 from wholefeed.core.compose.views import Warned
 from wholefeed.core.links import DEAD, FH_INCREMENTAL, FH_PREV
 from wholefeed.core.listing.finding import WHY, LookMemory, LookOutcome, MissingPage
+from wholefeed.core.listing.joined_sources import SourceOutcome
 from wholefeed.core.model import (
     IMPORT_URL,
     MEMORY_URL,
@@ -234,6 +235,7 @@ def json_texts() -> dict[str, Any]:
         "feed.listing of known": [each.name for each in dataclasses.fields(LookMemory)],
         "feed.listing of looked": [each.name for each in dataclasses.fields(LookOutcome)],
         "feed.listing of missing": [each.name for each in dataclasses.fields(MissingPage)],
+        "feed.listing of sources": [each.name for each in dataclasses.fields(SourceOutcome)],
         "document.links": [*Relation, FH_PREV, FH_INCREMENTAL, DEAD],
         "document.marks": [each.name for each in dataclasses.fields(Marks)],
         "lease.progress": [*json.loads(UnderWay().as_text())],

@@ -306,7 +306,7 @@ _FILES: Final = {
     "index": "the site's index for search",
     "archive": "the site's archive",
 }
-_SOURCES: Final = {"list": "its list", "sitemap": "its sitemap", "index": "its index", "archive": "its archive"}
+_SOURCES: Final = {kind: f"its {kind}" for kind in ("list", "sitemap", "index", "archive")}
 
 
 def _differences(sources: Sequence[Mapping[str, Any]]) -> Iterable[str]:

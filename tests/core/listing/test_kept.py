@@ -9,7 +9,8 @@ from collections.abc import Callable
 import pytest
 
 from tests.core.listing.web import HOST, NOW, a_feed, a_list, an_item, look_in, name_of, site_of
-from wholefeed.core.listing.finding import ListJob, PageRequest, look
+from wholefeed.core.listing.file_search import FileRequest
+from wholefeed.core.listing.finding import ListJob, NotHad, PageRequest, look
 from wholefeed.core.listing.kept import MOST_BYTES, Keeping
 from wholefeed.core.listing.lists import ListedFeedEntries
 from wholefeed.core.listing.page_reading import MAX_KEPT_BYTES, ListPage, read_page
@@ -100,13 +101,14 @@ def test_no_search_takes_more_memory_than_it_may() -> None:
     looking = look(
         ListJob(feed_url=f"{HOST}/feed", home_urls=(f"{HOST}/",), entries=a_feed(), site_of=site_of, now=NOW)
     )
-    next(looking)
+    ask: PageRequest | FileRequest = next(looking)
     tracemalloc.start()
     try:
-        for page in pages:
-            ask = looking.send(pickle.loads(page))
-        while not isinstance(ask, PageRequest):
-            ask = looking.send(NotHad(ask.url, "robots", None, True))
+        while pages or not isinstance(ask, PageRequest):
+            is_page = isinstance(ask, PageRequest)
+            ask = looking.send(
+                pickle.loads(pages.pop(0)) if is_page else NotHad(ask.url, "robots", None, True)
+            )
         pytest.fail("a look that is full asks for no more pages")
     except StopIteration:
         peak = tracemalloc.get_traced_memory()[1]

@@ -22,7 +22,9 @@ def find_indexes(text: bytes, base: str) -> tuple[str, ...]:
         before = text[max(0, end.start() - _LONGEST) : end.start()]
         # backwards, because a pattern that may begin anywhere takes quadratic time
         head = _HEAD.match(before[::-1])
-        said = ((head[0][::-1] if head else b"") + end[0]).decode("utf-8", "replace").replace("\\/", "/")
+        if head is None:  # prose
+            continue
+        said = (head[1][::-1] + end[0]).decode("utf-8", "replace").replace("\\/", "/")
         name = said.rpartition("/")[2].casefold()
         rank = next((rank for rank, form in enumerate(_INDEX_NAMES) if form.fullmatch(name)), None)
         if rank is not None:
@@ -44,8 +46,8 @@ _LONGEST: Final = 300
 """Characters of a name."""
 _MOST_NAMES: Final = 2000
 _MOST_INDEXES: Final = 3
-_ENDS: Final = re.compile(rb"\.(?:json|xml|js)(?=[\s\"'>)?&#\\]|\Z)")
-_HEAD: Final = re.compile(rb"[^\s\"'<>()=,;]*")
+_ENDS: Final = re.compile(rb"\.(?:json|xml|js)(?=[\s\"'`>)?&#\\]|\Z)")
+_HEAD: Final = re.compile(rb"([^\s\"'`<>()=,;]*)[\"'`(=]")
 _INDEX_NAMES: Final = tuple(
     re.compile(form)
     for form in (

@@ -35,7 +35,10 @@ _MOST_VALUES: Final = 2_000_000
 """JSON values; each takes up to 200 bytes of memory."""
 _MOST_OBJECTS: Final = 200_000
 _MOST_DEPTH: Final = 64
-_MOST_ELEMENTS: Final = 1_000_000
+_FREE_ENTRIES: Final = 2000
+_BYTES_PER_ENTRY: Final = 40  # least average; denser files would cost over a second per megabyte
+_FREE_ELEMENTS: Final = 20_000
+_BYTES_PER_ELEMENT: Final = 16
 _MOST_TAG_BYTES: Final = 1 << 16
 _MOST_CHARACTERS: Final = 8 << 20
 """Of all entries together, for URLs, keys and titles."""
@@ -57,22 +60,24 @@ def read_index(body: bytes, url: str, content_type: str) -> SearchIndex | None:
         text = to_utf8(body, content_type).text
     except ParseError:
         return None
-    reader = _IndexReader(url)
+    reader = _IndexReader(url, len(text))
     if text.lstrip()[:1] == b"<":
         return reader.read_xml(text)
     return reader.read_json(text)
 
 
 class _IndexReader:
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, size_bytes: int) -> None:
         self._url = url
+        self._most_entries = min(MOST_ENTRIES, _FREE_ENTRIES + size_bytes // _BYTES_PER_ENTRY)
+        self._most_elements = _FREE_ELEMENTS + size_bytes // _BYTES_PER_ELEMENT
         self._groups: list[list[FileEntry]] = []
         self._count = 0
         self._room = _MOST_CHARACTERS
 
     @property
     def _is_full(self) -> bool:
-        return self._count >= MOST_ENTRIES or self._room < 0
+        return self._count >= self._most_entries or self._room < 0
 
     def _finish(self) -> SearchIndex | None:
         groups = tuple(tuple(group) for group in self._groups if group)
@@ -141,7 +146,7 @@ class _IndexReader:
     def read_xml(self, text: bytes) -> SearchIndex | None:
         """Read Hexo's `<search>`, as far as it is well-formed and within limits."""
         guard = Guard(max_depth=_MOST_DEPTH, max_tag_bytes=_MOST_TAG_BYTES)
-        fields, group = _XmlFields(guard), list[FileEntry]()
+        fields, group = _XmlFields(guard, self._most_elements), list[FileEntry]()
 
         def end(_: str) -> None:
             if values := fields.end():
@@ -164,7 +169,8 @@ class _IndexReader:
 class _XmlFields:
     """The fields of one `<entry>` after the other: `<title>`, `<url>`, `<link href>`, perhaps `<date>`."""
 
-    def __init__(self, guard: Guard) -> None:
+    def __init__(self, guard: Guard, most_elements: int) -> None:
+        self._most_elements = most_elements
         self._guard = guard
         self._path: list[str] = []
         self._values: dict[str, str] = {}
@@ -176,7 +182,7 @@ class _XmlFields:
         self._elements += 1
         if not self._path and local != "search":
             self._guard.stop("not-an-index", "a search index", "another document")
-        if self._elements > _MOST_ELEMENTS or len(self._path) >= _MOST_DEPTH:
+        if self._elements > self._most_elements or len(self._path) >= _MOST_DEPTH:
             self._guard.stop("xml-limit", "an index within limits", "a larger one")
         self._path.append(local)
         if len(self._path) == _DEPTH_OF_FIELDS and local == "link" and "href" in attributes[::2]:

@@ -27,7 +27,10 @@ MOST_URLS: Final = 50_000
 """The protocol's own limit for a file."""
 MOST_SITEMAPS: Final = 2000
 _MOST_DEPTH: Final = 16
-_MOST_ELEMENTS: Final = 1_000_000
+_FREE_URLS: Final = 2000
+_BYTES_PER_URL: Final = 30  # least average; denser files would cost over a second per megabyte
+_FREE_ELEMENTS: Final = 20_000
+_BYTES_PER_ELEMENT: Final = 16
 _MOST_TAG_BYTES: Final = 1 << 16
 _MOST_CHARACTERS: Final = 8 << 20
 """Of all entries together, for URLs and keys."""
@@ -60,7 +63,7 @@ def read_sitemap(
         decoded = to_utf8(text, "text/xml" if "gzip" in content_type else content_type).text
     except ParseError:
         return None
-    reader = _SitemapReader(url, shape, wanted, is_cut=is_cut)
+    reader = _SitemapReader(url, shape, wanted, len(decoded), is_cut=is_cut)
     if decoded.lstrip()[:1] == b"<":
         reader.read_xml(decoded)
     else:
@@ -84,7 +87,9 @@ _GZIP_WINDOW: Final = 16 + zlib.MAX_WBITS
 
 
 class _SitemapReader:
-    def __init__(self, url: str, shape: PathShape, wanted: frozenset[str], *, is_cut: bool) -> None:
+    def __init__(
+        self, url: str, shape: PathShape, wanted: frozenset[str], size_bytes: int, *, is_cut: bool
+    ) -> None:
         self._url = url
         self._shape = shape
         self._wanted = wanted
@@ -97,6 +102,8 @@ class _SitemapReader:
         self._root: list[str] | None = None
         self._total = 0
         self._room = _MOST_CHARACTERS
+        self._most_urls = min(MOST_URLS, _FREE_URLS + size_bytes // _BYTES_PER_URL)
+        self._most_elements = _FREE_ELEMENTS + size_bytes // _BYTES_PER_ELEMENT
         self._path: list[str] = []
         """Names of the open elements, with namespaces."""
         self._elements = 0
@@ -123,7 +130,7 @@ class _SitemapReader:
             if not is_http(url):
                 self._is_cut = True
                 return
-            if number >= MOST_URLS:
+            if number >= self._most_urls:
                 self._is_cut = True
                 return
             self._is_sitemap = True
@@ -139,7 +146,7 @@ class _SitemapReader:
         def begin(name: str, attributes: list[str]) -> None:
             guard.check_element(name, attributes)
             self._elements += 1
-            if self._elements > _MOST_ELEMENTS or len(self._path) >= _MOST_DEPTH or self._is_full:
+            if self._elements > self._most_elements or len(self._path) >= _MOST_DEPTH or self._is_full:
                 guard.stop("xml-limit", "a sitemap within limits", "a larger one")
             if not self._path and _local(name) not in _ROOTS:
                 guard.stop("not-a-sitemap", "a sitemap", "another document")
@@ -164,7 +171,7 @@ class _SitemapReader:
 
     @property
     def _is_full(self) -> bool:
-        return self._total >= MOST_URLS or len(self._sitemaps) >= MOST_SITEMAPS or self._room < 0
+        return self._total >= self._most_urls or len(self._sitemaps) >= MOST_SITEMAPS or self._room < 0
 
     def _end(self, name: str) -> None:
         depth = len(self._path)
