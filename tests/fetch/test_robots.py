@@ -14,7 +14,7 @@ from protego import Protego
 from tests.answers import Answer, Document, Redirect, Reset, Status
 from tests.fetchers import a_fetcher
 from tests.origin import Origin
-from wholefeed.fetch.robots import Robots, own_rules
+from wholefeed.fetch.robots import Robots, find_sitemaps, own_rules
 
 DAY = 86400.0
 AGENT = "wholefeed/1.0 (+http://a.example/)"
@@ -254,3 +254,24 @@ async def test_half_a_line_does_not_count(end: str) -> None:
     async with Origin() as origin, asking() as robots:
         origin.answer("/robots.txt", a_file(f"{kept}{end}{padding}{end}{rule}{end}"))
         assert not (await robots.rule(origin.url("/archive/other"))).may_ask
+
+
+async def test_a_file_names_sitemaps_for_every_program() -> None:
+    """H10; sitemaps.org: wherever the lines stand, absolute or not; of a file that was asked for alone."""
+    async with Origin() as origin, asking() as robots:
+        text = "sitemap: /a.xml\nUser-agent: other\nDisallow: /\nSitemap: https://b.example/b.xml # new\n"
+        origin.answer(
+            "/robots.txt", a_file(text + "Sitemap:\nSitemap: /a.xml\nSitemap: ftp://b.example/c.xml\n")
+        )
+        assert robots.sitemaps(origin.url("/")) == ()
+        await robots.rule(origin.url("/"))
+        assert robots.sitemaps(origin.url("/x")) == (origin.url("/a.xml"), "https://b.example/b.xml")
+
+
+@pytest.mark.fault("146")
+def test_sitemaps_of_a_hostile_file_are_bounded() -> None:
+    """H9: fifty, each of a thousand characters."""
+    many = "".join(f"Sitemap: /{number}.xml\n" for number in range(10_000)).encode()
+    assert len(find_sitemaps(many, "http://a.example")) == 50
+    assert find_sitemaps(b"Sitemap: /" + b"x" * 100_000, "http://a.example") == ()
+    assert find_sitemaps(b"Sitemap:" * 60_000 + b" " * 100_000, "http://a.example") == ()

@@ -200,18 +200,20 @@ class FileSearch:
         """Read the sitemaps of an index: those for posts, and the others if these have no entries."""
         ranked = rank_sitemaps(urls)
         for is_typed in (True, False):
-            read: list[Sitemap] = []
+            read, asked = list[Sitemap](), 0
             left = [each for each, is_named in ranked if is_named == is_typed]
             for each in islice(left, self.most_files):
                 if self.vain <= 0 or sum(len(known.entries) for known in read) >= _MOST_ENTRIES:
                     break
+                asked += 1
                 sitemap = yield from self._ask(SitemapRequest(each, self.feed.shape, wanted))
                 if isinstance(sitemap, Sitemap):
                     self.has_sitemap = True
                     self._note_pages(sitemap, wanted)
                     read.append(sitemap)
                     self.vain += bool(sitemap.entries)
-            if read and (found := self._judge(url, read, evidence, is_typed=is_typed, most=len(left))):
+            is_cut = asked < len(left)
+            if read and (found := self._judge(url, read, evidence, is_typed=is_typed, is_cut=is_cut)):
                 return found
         return None
 
@@ -219,7 +221,13 @@ class FileSearch:
         self.pages |= {each.key for each in sitemap.entries if each.key in wanted}
 
     def _judge(
-        self, url: str, read: Sequence[Sitemap], evidence: PageEvidence, *, is_typed: bool, most: int = 1
+        self,
+        url: str,
+        read: Sequence[Sitemap],
+        evidence: PageEvidence,
+        *,
+        is_typed: bool,
+        is_cut: bool = False,
     ) -> SiteFile | None:
         entries = [each for sitemap in read for each in sitemap.entries]
         roots = [sitemap.root for sitemap in read if sitemap.root is not None]
@@ -228,7 +236,7 @@ class FileSearch:
         if not selection.items:
             self.refuse(url, selection.why)
             return None
-        is_cut = len(read) < most or any(sitemap.is_cut for sitemap in read)
+        is_cut = is_cut or any(sitemap.is_cut for sitemap in read)
         return self._found(SiteFile(url=url, way=SITEMAP, selection=selection, is_cut=is_cut))
 
     # For all

@@ -431,7 +431,8 @@ class _ListSearch:
         self._looked.pop(link_key(file.url), None)
         listed = _ListEntries(self._feed, self._job.now, is_ordered=True)
         pages = listed.list_pages([ReadListPage(file.url, list(file.selection.items))])
-        return GivenEntries(file.way, file.url, pages, file.is_cut)
+        is_cut = file.is_cut or any(each.url not in self._lasting for each in self._lost)
+        return GivenEntries(file.way, file.url, pages, is_cut)
 
     def _found_in(self, file: SiteFile) -> FoundLists:
         """Return the facts of a look whose entries come from a file."""
