@@ -50,7 +50,7 @@ RULES_IN_ORDER = [
         "G": range(1, 4),
         "P": range(1, 10),
         "I": range(1, 5),
-        "H": range(1, 10),
+        "H": range(1, 12),
         "A": range(1, 7),
     }.items()
     for number in numbers

@@ -34,7 +34,7 @@ LISTED = {
     if (row := ROW.match(line.text))
 }
 PARTIAL = {note.slug for note in NOTE_KINDS if note.partial}
-OF_PAGES = {"not-html", "robots"}
+OF_PAGES = {"not-html", "robots", "not-a-sitemap", "not-an-index"}
 """Of pages that are searched for lists (H1): what is missing bears them, and no answer."""
 SLUG_AT = {"stop": 0, "_error": 0, "UrlError": 1, "NotHad": 1, "_problem": 1}
 """Which argument of a function is a slug, where it has no name."""

@@ -80,6 +80,8 @@ SLUGS: Final = {
     "no-such-entry": Slug(answers=(404,)),
     "no-such-page": Slug(answers=(404,)),
     "not-a-feed": Slug(answers=(422,), words="the document there is no feed", lasts=True),
+    "not-a-sitemap": Slug(words="the file there is no sitemap", lasts=True),
+    "not-an-index": Slug(words="the file there is no index for search", lasts=True),
     "not-found": Slug(answers=(404,)),
     "not-html": Slug(words="the document there is no web page", lasts=True),
     "not-opml": Slug(answers=(422,)),

@@ -76,7 +76,7 @@ _PAUSE_SECONDS: Final = 3600.0
 _PAGE_BYTES: Final = 5 << 20
 """HTML of mere links takes twenty times its size in memory."""
 _FILE_BYTES: Final = 20 << 20
-"""Of a sitemap or search index, which costs less memory than HTML."""
+"""Limit for a sitemap or search index, which costs less memory than HTML."""
 _READ_SECONDS: Final = 5.0
 """Computing time for one page."""
 

@@ -109,7 +109,7 @@ HOSTILE = {
 @pytest.mark.fault("146")
 @pytest.mark.parametrize("name", HOSTILE)
 def test_a_hostile_index_costs_little(name: str) -> None:
-    """H9: a second of computing for each megabyte."""
+    """H9, H11: a second of computing for each megabyte."""
     began = time.process_time()
     index = read(HOSTILE[name])
     assert time.process_time() - began < max(0.2, len(HOSTILE[name]) / 1e6)

@@ -97,7 +97,7 @@ class FileSearch:
     home_urls: Sequence[str]
     """At least one."""
     most_files: int
-    """Of one sitemap index, or of Substack's archive."""
+    """Limit for one sitemap index, or for Substack's archive."""
     ask: Callable[[FileRequest], FileTalk[FileAnswer]]
     refuse: Callable[[str, str], None]
     """Notes why a file does not count."""

@@ -107,7 +107,7 @@ class ListJob:
     known_keys: Container[str] = frozenset()
     """`link_key` of entries listed already or in the feed."""
     generator: str = ""
-    """As the feed names it."""
+    """The software that the feed names."""
 
 
 class PageRequest(NamedTuple):
@@ -147,8 +147,6 @@ WHY: Final = {
     "nothing-more": "the entries listed there are in the feed already",
     "pages-not-told": "nothing tells posts from other pages there",
     "feed-of-a-part": "the feed seems to be of a part of the site that is listed there",
-    "not-a-sitemap": "the file is no sitemap",
-    "not-an-index": "the file is no index for search",
     "repeats": "its pages list the same entries again",
     "cross-origin": "the page is at another site",
     "http-status": "the publisher responded with an error",

@@ -41,7 +41,7 @@ _FREE_ELEMENTS: Final = 20_000
 _BYTES_PER_ELEMENT: Final = 16
 _MOST_TAG_BYTES: Final = 1 << 16
 _MOST_CHARACTERS: Final = 8 << 20
-"""Of all entries together, for URLs, keys and titles."""
+"""Limit for URLs, keys and titles of all entries together."""
 
 
 class SearchIndex(NamedTuple):

@@ -28,7 +28,7 @@ class FileEntry(NamedTuple):
     key: str
     title: str = ""
     at: float | None = None
-    """As the file says: in sitemaps, of the last change."""
+    """Epoch seconds that the file says; in sitemaps, the time of the last change."""
     kind: str = ""
     """The file's own word, such as `posts`; may be empty."""
     has_below: bool = False

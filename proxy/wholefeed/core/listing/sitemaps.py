@@ -33,7 +33,7 @@ _FREE_ELEMENTS: Final = 20_000
 _BYTES_PER_ELEMENT: Final = 16
 _MOST_TAG_BYTES: Final = 1 << 16
 _MOST_CHARACTERS: Final = 8 << 20
-"""Of all entries together, for URLs and keys."""
+"""Limit for URLs and keys of all entries together."""
 
 
 class Sitemap(NamedTuple):

@@ -39,7 +39,7 @@ class ListingState:
     failed: int = 0
     """Such looks in a row; the pauses between them grow."""
     sources: tuple[SourceOutcome, ...] = ()
-    """Of the last look at all of them, the one that counts first (H10)."""
+    """The sources at the last look for all of them; the one that counts stands first (H10)."""
 
     @classmethod
     def of(cls, found: FoundLists, *, before: ListingState, family: Family, now: float, limit: int) -> Self:
