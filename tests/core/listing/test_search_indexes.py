@@ -112,7 +112,7 @@ def test_a_hostile_index_costs_little(name: str) -> None:
     """H9, H11: a second of computing for each megabyte."""
     began = time.process_time()
     index = read(HOSTILE[name])
-    assert time.process_time() - began < max(0.2, len(HOSTILE[name]) / 1e6)
+    assert time.process_time() - began < max(0.5, len(HOSTILE[name]) / 1e6)
     assert index is None or sum(map(len, index.groups)) <= MOST_ENTRIES
 
 

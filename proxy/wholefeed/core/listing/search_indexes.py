@@ -36,7 +36,7 @@ _MOST_VALUES: Final = 2_000_000
 _MOST_OBJECTS: Final = 200_000
 _MOST_DEPTH: Final = 64
 _FREE_ENTRIES: Final = 2000
-_BYTES_PER_ENTRY: Final = 40  # least average; denser files would cost over a second per megabyte
+_BYTES_PER_ENTRY: Final = 60  # least average; denser files would cost over a second per megabyte
 _FREE_ELEMENTS: Final = 20_000
 _BYTES_PER_ELEMENT: Final = 16
 _MOST_TAG_BYTES: Final = 1 << 16
@@ -88,13 +88,13 @@ class _IndexReader:
         said = own_url or next(
             (values[name] for name in _URL_NAMES if isinstance(values.get(name), str) and values[name]), ""
         )
-        if not said or len(said) > MAX_LINK_CHARACTERS or _BLANK.search(said):
+        if self._is_full or not said or len(said) > MAX_LINK_CHARACTERS or _BLANK.search(said):
             return
         # a path without a slash in front stands below the site's root: Hexo's `path`, MkDocs' `location`
         url = resolve_or_empty(
             self._url, said if is_http(said) or said.startswith(("/", "?")) else f"/{said}"
         )
-        if not url or not is_http(url) or self._is_full:
+        if not url or not is_http(url):
             return
         title = next((values[name] for name in _TITLE_NAMES if isinstance(values.get(name), str)), "")
         at = next((at for name in _DATE_NAMES if (at := _instant(values.get(name))) is not None), None)
