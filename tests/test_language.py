@@ -41,9 +41,9 @@ class Limit(NamedTuple):
 
 
 LIMITS: Final = (
-    Limit("words in docstrings", 53_900),
-    Limit("what, whatever, whose ... in 1,000 words", 0.2),
-    Limit("that is, which has ... in 1,000 words", 0.7),
+    Limit("words in docstrings", 55_500),
+    Limit("what, whatever, whose ... in 1,000 words", 0.3),
+    Limit("that is, which has ... in 1,000 words", 0.8),
     Limit("docstrings that begin with Of, As, What, Likewise", 0),
     Limit("functions named by a participle", 26),
     Limit("class names that several modules have", 5),

@@ -159,7 +159,9 @@ def test_its_entries_are_what_was_published(name: str, a_site: ASite) -> None:
     for page in drive(site, a_job(site)).found.pages:
         for entry in page.entries:
             published = truth[link_key(entry.link)]
-            assert entry.title == ("" if name in IN_SITEMAPS else " ".join(published.title.split()))
+            title = " ".join(published.title.split())
+            # a sitemap has no titles: only posts whose pages were read have one
+            assert entry.title in ({"", title} if name in IN_SITEMAPS else {title})
             if entry.dated_by in spans:
                 assert entry.at is not None
                 days = (published.date.timestamp() - entry.at) / DAY_SECONDS

@@ -46,6 +46,7 @@ METHODS = ("GET", "HEAD", "POST", "PUT", "DELETE", "PATCH", "OPTIONS", "TRACE", 
 
 
 def test_every_route_is_described_and_nothing_else() -> None:
+    """A client that reads the description finds each route, and none that is not there."""
     app = web.Application()
     app.add_routes(routes())
     served = {

@@ -427,7 +427,7 @@ class _ListSearch:
 
     def _given(self, file: SiteFile) -> GivenEntries:
         self._looked.pop(link_key(file.url), None)
-        listed = _ListEntries(self._feed, self._job.now, is_ordered=True)
+        listed = _ListEntries(self._feed, self._job.now, self._pages(), is_ordered=True)
         pages = listed.list_pages([ReadListPage(file.url, list(file.selection.items))])
         is_cut = file.is_cut or any(each.url not in self._lasting for each in self._lost)
         return GivenEntries(file.way, file.url, pages, is_cut)
