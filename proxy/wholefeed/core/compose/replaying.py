@@ -12,23 +12,24 @@ from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from typing import Any, Final, NamedTuple
 
-from wholefeed.core.compose.compose import OWN_PLACE, read_head, synthesize
+from wholefeed.core.compose.children import (
+    Edit,
+    EntryChild,
+    apply_edits,
+    find_children,
+    kind_of,
+    tag_name,
+    write_child,
+)
+from wholefeed.core.compose.compose import OWN_PLACE, read_head
 from wholefeed.core.model import (
     ATOM_03_NS,
-    ATOM_NAMESPACES,
     DC_NS,
-    DCTERMS_NS,
-    RSS_090_NS,
-    RSS_10_NS,
-    RSS_NAMESPACES,
-    SEPARATOR,
     WELL_KNOWN_PREFIXES,
     Family,
 )
-from wholefeed.core.parse.expat import Guard
-from wholefeed.core.parse.limits import UNLIMITED
 from wholefeed.core.text.dates import DAY_SECONDS, format_rfc822, format_rfc3339, parse_rfc822, parse_rfc3339
-from wholefeed.core.text.markup import attribute_of, attribute_places, escape, with_children
+from wholefeed.core.text.markup import attribute_places, escape, with_children
 from wholefeed.core.verbatim.json import with_values
 
 REPLAY_VERSION: Final = b"1"
@@ -52,18 +53,12 @@ def replay_entries(
     """
     if family is Family.JSON:
         return [_item(text, at, shows_original) for text, at in zip(texts, instants, strict=True)]
-    made = synthesize(family, "2.0", texts, namespace=namespace)
-    found = _children(made, _ENTRY_DEPTH[family])
-    replayed, start = list[bytes](), made.index(texts[0]) if texts else 0
-    for text, children, at in zip(texts, found, instants, strict=True):
-        end = start + len(text)
+    made, found = find_children(texts, family, namespace, reads=_DATES)
+    replayed = list[bytes]()
+    for (start, end, children), at in zip(found, instants, strict=True):
         date = _Release(at, namespace == ATOM_03_NS)
         replayed.append(_entry(made, start, end, children, family, date, shows_original=shows_original))
-        start = end + len(SEPARATOR[family])
     return replayed
-
-
-_ENTRY_DEPTH: Final = {Family.ATOM: 2, Family.RSS: 3, Family.RDF: 2}  # the root has depth 1
 
 
 class _Release(NamedTuple):
@@ -71,78 +66,6 @@ class _Release(NamedTuple):
     is_of_atom_03: bool
 
 
-class _EntryChild(NamedTuple):
-    """Offsets are in the combined document."""
-
-    kind: str
-    """`_kind` and name."""
-    start: int
-    inner: int
-    """Start of the content."""
-    end: int
-    is_empty: bool
-    media_type: str
-    said: str = ""
-    """Text of a date, without markup."""
-
-
-def _children(text: bytes, depth: int) -> list[list[_EntryChild]]:
-    """Return children by entry; entries stand at `depth`."""
-    guard = Guard(max_depth=UNLIMITED)
-    found: list[list[_EntryChild]] = []
-    opened: list[tuple[str, int, str]] = []
-    said: list[str] = []
-    level = 0
-
-    def began(name: str, attributes: list[str]) -> None:
-        nonlocal level
-        level += 1
-        space, _, local = name.rpartition("}")
-        if level == depth and local in ("entry", "item"):
-            found.append([])
-        elif level == depth + 1:
-            kind = f"{_kind(space)} {local}"
-            if attribute_of(attributes, "mode") == "base64":  # Atom 0.3: no text can stand in front of it
-                kind = "other"
-            media_type = (attribute_of(attributes, "type") or "").strip().lower()
-            opened.append((kind, guard.parser.CurrentByteIndex, media_type))
-            if kind in _DATES:
-                said.clear()
-                guard.parser.CharacterDataHandler = said.append
-
-    def ended(_: str) -> None:
-        nonlocal level
-        if level == depth + 1:
-            kind, start, media_type = opened.pop()
-            end, inner = guard.end_of(start), guard.end_of_tag(start)
-            guard.parser.CharacterDataHandler = None
-            if found:
-                is_empty = text[inner - 2 : inner] == b"/>"
-                found[-1].append(_EntryChild(kind, start, inner, end, is_empty, media_type, "".join(said)))
-                said.clear()
-        level -= 1
-
-    guard.parser.StartElementHandler, guard.parser.EndElementHandler = began, ended
-    try:
-        guard.read(text)
-    finally:
-        guard.close()
-    return found
-
-
-def _kind(namespace: str) -> str:
-    """Return one word for all namespaces of Atom, or RSS; Apple's namespace varies in case."""
-    if namespace in ATOM_NAMESPACES:
-        return "atom"
-    return "rss" if namespace in _RSS_LIKE else _KINDS.get(namespace.lower(), "other")
-
-
-_RSS_LIKE: Final = RSS_NAMESPACES | {RSS_10_NS, RSS_090_NS}
-_KINDS: Final = {
-    DC_NS: "dc",
-    DCTERMS_NS: "dcterms",
-    **{WELL_KNOWN_PREFIXES[prefix]: prefix for prefix in ("itunes", "podcast", "sy")},
-}
 _DATES: Final = {
     kind: rank
     for rank, kind in enumerate(
@@ -156,14 +79,13 @@ _DATES: Final = {
 }
 """Date elements; the first tell the publication best."""
 _RFC_822: Final = frozenset({"rss pubDate", "rss lastBuildDate"})  # all others follow RFC 3339
-_Edit = tuple[int, int, bytes]
 
 
 def _entry(
     made: bytes,
     start: int,
     end: int,
-    children: Sequence[_EntryChild],
+    children: Sequence[EntryChild],
     family: Family,
     release: _Release,
     *,
@@ -177,37 +99,25 @@ def _entry(
         titles = [each for each in children if each.kind in _TITLES]
         edits += [_prefix_text(made, each, prefix.encode()) for each in titles]
         if all(each.kind == "itunes title" for each in titles):
-            added += _element(made[start:end], "title", prefix.strip())
+            added += write_child(made[start:end], "title", prefix.strip())
     if not dates:
         added += _own_date(made[start:end], family, release)
-    edited = _edit(made, edits, start, end)
+    edited = apply_edits(made, edits, start, end)
     return with_children(edited, added) if added else edited
 
 
 _TITLES: Final = frozenset({"atom title", "rss title", "itunes title"})
 
 
-def _edit(text: bytes, edits: Iterable[_Edit], start: int, end: int) -> bytes:
-    pieces, position = list[bytes](), start
-    for first, last, written in sorted(edits):
-        pieces += (text[position:first], written)
-        position = last
-    return b"".join((*pieces, text[position:end]))
-
-
-def _fill(text: bytes, child: _EntryChild, content: bytes) -> _Edit:
+def _fill(text: bytes, child: EntryChild, content: bytes) -> Edit:
     """Replace an element's content."""
     if child.is_empty:
         tag = text[child.start : child.inner - 2].rstrip()
-        return child.start, child.end, b"%s>%s</%s>" % (tag, content, _name(tag))
+        return child.start, child.end, b"%s>%s</%s>" % (tag, content, tag_name(tag))
     return child.inner, text.rindex(b"</", child.inner, child.end), content
 
 
-def _name(tag: bytes) -> bytes:
-    return tag[1:].split(maxsplit=1)[0].rstrip(b">")
-
-
-def _prefix_text(text: bytes, child: _EntryChild, prefix: bytes) -> _Edit:
+def _prefix_text(text: bytes, child: EntryChild, prefix: bytes) -> Edit:
     """Put `prefix` before a text, within CDATA or XHTML's div."""
     content = b"" if child.is_empty else text[child.inner : text.rindex(b"</", child.inner, child.end)]
     if not content.strip():
@@ -225,19 +135,13 @@ _DIV: Final = re.compile(
 )
 
 
-def _element(entry: bytes, name: str, content: str) -> bytes:
-    space, colon, _ = _name(entry[: entry.index(b">") + 1].removesuffix(b"/>")).rpartition(b":")
-    written = b"%s%s%s" % (space, colon, name.encode())
-    return b"<%s>%s</%s>" % (written, escape(content).encode(), written)
-
-
 def _own_date(entry: bytes, family: Family, release: _Release) -> bytes:
     at = release.at
     if family is Family.RSS:
-        return _element(entry, "pubDate", format_rfc822(at))
+        return write_child(entry, "pubDate", format_rfc822(at))
     if family is Family.RDF:
         return f'<dc:date xmlns:dc="{DC_NS}">{format_rfc3339(at)}</dc:date>'.encode()
-    return _element(entry, "modified" if release.is_of_atom_03 else "updated", format_rfc3339(at))
+    return write_child(entry, "modified" if release.is_of_atom_03 else "updated", format_rfc3339(at))
 
 
 # Days of publication, by the publisher's clock
@@ -301,14 +205,14 @@ def replay_head(family: Family, version: str, head: bytes, *, identifier: str, i
     if read is None:
         return head
     document, offset = read
-    text, edits = document.text, list[_Edit]()
+    text, edits = document.text, list[Edit]()
     for each in document.head.children:
         places = attribute_places(text, each.start)
         inner, values = places.end, places.values(text)
         is_coded = b"base64" in values.get(b"mode", b"")
-        kind = "other" if is_coded else f"{_kind(each.namespace)} {each.name}"
+        kind = "other" if is_coded else f"{kind_of(each.namespace)} {each.name}"
         media_type = "xhtml" if b"xhtml" in values.get(b"type", b"") else ""
-        child = _EntryChild(kind, each.start, inner, each.end, text[inner - 2 : inner] == b"/>", media_type)
+        child = EntryChild(kind, each.start, inner, each.end, text[inner - 2 : inner] == b"/>", media_type)
         if kind in _LEADS_AWAY or kind.startswith("sy ") or (kind in _DATES and is_dated):
             edits.append((each.start, each.end, b""))
         elif kind == "atom id":
@@ -320,7 +224,7 @@ def replay_head(family: Family, version: str, head: bytes, *, identifier: str, i
     edits.append((at, at, _BLOCK))
     if own_place >= 0:
         edits.append((at, at + 1, OWN_PLACE))
-    return _edit(text, edits, offset, end)
+    return apply_edits(text, edits, offset, end)
 
 
 _REPLAY: Final = " (replay)"
@@ -331,7 +235,7 @@ _LEADS_AWAY: Final = frozenset(
 _BLOCK: Final = f'<itunes:block xmlns:itunes="{WELL_KNOWN_PREFIXES["itunes"]}">Yes</itunes:block>\n'.encode()
 
 
-def _append_text(text: bytes, child: _EntryChild, suffix: bytes) -> _Edit:
+def _append_text(text: bytes, child: EntryChild, suffix: bytes) -> Edit:
     """Put `suffix` behind a text, within CDATA or XHTML's div."""
     if child.is_empty:
         return _fill(text, child, suffix.strip())
