@@ -111,21 +111,17 @@ def read_page(body: bytes, url: str, content_type: str) -> ListPage:
 
     `body` has no content coding.
     """
-    from lxml import etree  # noqa: PLC0415 - 4 MB of no use in the server's own process
-
-    text = html_to_utf8(body, content_type)
-    whole, text = text, text[: _find_crowded(text)]
-    root = etree.fromstring(text, _parser(etree)) if text.strip() else None
-    page = _PageReader(url, len(text))
-    if root is not None:
-        page.read(etree.iterwalk(root, events=("start", "end")))
+    tree = read_tree(body, content_type)
+    page = _PageReader(url, len(tree.text))
+    if tree.root is not None:
+        page.read(walk_tree(tree.root))
     return ListPage(
         url,
         tuple(page.finish()),
         page.next_url,
-        is_cut=page.is_cut or len(text) < len(whole),
+        is_cut=page.is_cut or tree.is_cut,
         more_urls=tuple(page.more_urls),
-        is_part=not _WHOLE_PAGE.search(text, 0, _MOST_PROLOGUE),
+        is_part=not _WHOLE_PAGE.search(tree.text, 0, _MOST_PROLOGUE),
         previous_urls=tuple(page.previous_urls),
         following_urls=tuple(page.following_urls),
         title=next(filter(None, map(page.names.get, ("p-name", "og:title", "heading"))), ""),
@@ -138,11 +134,40 @@ _WHOLE_PAGE: Final = re.compile(rb"<(?:!doctype|html|head|body)\b", re.IGNORECAS
 _MOST_PROLOGUE: Final = 4096
 
 
-def _parser(etree: Any) -> Any:
+class HtmlTree(NamedTuple):
+    """A page as libxml2 reads it, at most 2,048 levels deep."""
+
+    root: Any
+    """None: nothing is there."""
+    text: bytes
+    """The text read, in UTF-8."""
+    is_cut: bool
+    """Whether the page ends before a tag with too many attributes."""
+
+
+def read_tree(body: bytes, content_type: str) -> HtmlTree:
+    """Return an HTML page's elements, without comments. Never raises.
+
+    `body` has no content coding.
+    """
+    from lxml import etree  # noqa: PLC0415 - 4 MB of no use in the server's own process
+
+    text = html_to_utf8(body, content_type)
+    whole, text = text, text[: _find_crowded(text)]
     # one for each page: a parser keeps the errors of everything read
-    return etree.HTMLParser(
+    parser = etree.HTMLParser(
         encoding=UTF8, remove_comments=True, remove_pis=True, huge_tree=True, no_network=True, recover=True
     )
+    root = etree.fromstring(text, parser) if text.strip() else None
+    return HtmlTree(root, text, len(text) < len(whole))
+
+
+def walk_tree(root: Any) -> Iterator[tuple[str, Any]]:
+    """Yield the start and the end of each element, without recursion."""
+    from lxml import etree  # noqa: PLC0415 - see `read_tree`
+
+    events: Iterator[tuple[str, Any]] = etree.iterwalk(root, events=("start", "end"))
+    return events
 
 
 def _find_crowded(text: bytes) -> int | None:
