@@ -396,7 +396,7 @@ WELL_KNOWN_PREFIXES: Final = {
 A prefix's position is its bit in stored masks: append only.
 """
 EXTENSION: Final = "_wholefeed"
-"""Our own member of a JSON Feed's head, for the feed's source (`via`)."""
+"""Our own member of JSON Feeds: in the head the feed's source (`via`), in items a text's page (T4)."""
 MEMORY_URL: Final = "urn:wholefeed:memory:"
 """Prefix of URLs of remembered copies; a number follows."""
 IMPORT_URL: Final = "urn:wholefeed:import:"

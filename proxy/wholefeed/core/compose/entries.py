@@ -32,6 +32,7 @@ from wholefeed.core.model import (
     DC_NS,
     DCTERMS_NS,
     ENTRY_ID_BYTES,
+    EXTENSION,
     RDF_NS,
     WELL_KNOWN_PREFIXES,
     EntryId,
@@ -508,6 +509,8 @@ class PageEntry:
     """An episode's artwork: http, https or empty."""
     is_cut: bool = False
     """Whether only the beginning was read."""
+    text_page: str = ""
+    """The page that the content was taken from (T4); empty: the content is the feed's own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -538,7 +541,21 @@ def parse_for_page(family: Family, text: bytes, *, namespace: str = "", is_cut: 
     else:
         written = _element(family, text, namespace, is_cut=is_cut)
     made = _SHOWN[family](written, _SAID[family](written))
-    return replace(made, is_cut=True) if is_cut else made
+    return replace(made, is_cut=is_cut, text_page=_text_page(family, written))
+
+
+TEXT_MARK: Final = "wholefeed:text"
+"""Element of an entry whose content was taken from its page (T4); the attribute `page` names that."""
+TEXT_MARK_NS: Final = "urn:wholefeed:"
+_TEXT_MARK: Final = f"{{{TEXT_MARK_NS}}}{TEXT_MARK.partition(':')[2]}"
+
+
+def _text_page(family: Family, written: _Written) -> str:
+    if family is Family.JSON:
+        own = written.get(EXTENSION)
+        return _http_url("", _string_of(own.get("text"))) if isinstance(own, dict) else ""
+    mark = written.find(_TEXT_MARK)
+    return "" if mark is None else _http_url("", mark.get("page", ""))
 
 
 def _element(family: Family, text: bytes, namespace: str, *, is_cut: bool) -> Element:

@@ -111,7 +111,7 @@ _TURNING: Final = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e
 # Which elements and attributes pass
 
 # fmt: off
-_TAGS: Final = frozenset({
+SHOWN_TAGS: Final = frozenset({
     "a", "abbr", "bdi", "br", "cite", "code", "del", "dfn", "em", "ins", "kbd", "mark", "q", "rp", "rt",
     "ruby", "samp", "span", "strong", "sub", "sup", "time", "var", "wbr",
     "blockquote", "dd", "details", "div", "dl", "dt", "figcaption", "figure", "h3", "h4", "h5", "h6", "hr",
@@ -121,9 +121,9 @@ _TAGS: Final = frozenset({
 # fmt: on
 _EMBEDDED: Final = frozenset({"img", "audio", "video", "source", "iframe"})
 _MEDIA: Final = _EMBEDDED - {"iframe"}
-_SILENT: Final = frozenset({"script", "style", "template", "svg", "math", "title", "select", "textarea"})
+SILENT_TAGS: Final = frozenset({"script", "style", "template", "svg", "math", "title", "select", "textarea"})
 """Removed with their content."""
-_ATTRIBUTES: Final = {
+SHOWN_ATTRIBUTES: Final = {
     "*": {"dir", "lang"},
     "a": {"href"},
     "abbr": {"title"},
@@ -151,9 +151,9 @@ def _clean(content: str, judge: _Judge, most_bytes: int, *, has_media: bool) -> 
 
     first = clean(
         flatten(content),
-        tags={*_TAGS, *_EMBEDDED, "h1", "h2"},
-        clean_content_tags=set(_SILENT),
-        attributes={**_ATTRIBUTES, **_OF_EMBEDDED},
+        tags={*SHOWN_TAGS, *_EMBEDDED, "h1", "h2"},
+        clean_content_tags=set(SILENT_TAGS),
+        attributes={**SHOWN_ATTRIBUTES, **_OF_EMBEDDED},
         attribute_filter=judge,
         url_schemes={"http", "https", "mailto"},
         link_rel=None,
@@ -165,9 +165,9 @@ def _clean(content: str, judge: _Judge, most_bytes: int, *, has_media: bool) -> 
     # The sanitiser has the last word: it reads the changes once more.
     made = clean(
         _Linking(has_media=has_media).sub(_CONTROLS.sub("", first)),
-        tags={*_TAGS, *(_MEDIA if has_media else ())},
-        clean_content_tags=set(_SILENT),
-        attributes={**_ATTRIBUTES, **(_OF_MEDIA if has_media else {})},
+        tags={*SHOWN_TAGS, *(_MEDIA if has_media else ())},
+        clean_content_tags=set(SILENT_TAGS),
+        attributes={**SHOWN_ATTRIBUTES, **(_OF_MEDIA if has_media else {})},
         attribute_filter=judge.again,
         url_schemes={"http", "https", "mailto"},
         set_tag_attribute_values=_SET if has_media else None,
@@ -177,7 +177,7 @@ def _clean(content: str, judge: _Judge, most_bytes: int, *, has_media: bool) -> 
 
 
 _URLS: Final = frozenset({"href", "src"})
-_VALUES: Final = {
+FIT_VALUES: Final = {
     "dir": re.compile("ltr|rtl|auto", re.IGNORECASE),
     "lang": re.compile("[A-Za-z0-9-]{1,35}", re.ASCII),
     "start": re.compile("-?[0-9]{1,6}", re.ASCII),
@@ -208,7 +208,7 @@ class _Judge:
         """Return a value; URLs must be absolute already."""
         if name in _URLS:
             return value if is_http(value) or (tag == "a" and value.startswith("mailto:")) else None
-        pattern = _VALUES.get(name)
+        pattern = FIT_VALUES.get(name)
         return value if pattern is None or pattern.fullmatch(value) else None
 
     def _url(self, tag: str, value: str) -> str | None:

@@ -100,7 +100,7 @@ _EMPTY: Final = re.compile(rb"\{[ \t\r\n]*\}")
 # Members given other values
 
 
-def with_values(slice_: bytes, values: Mapping[str, str]) -> bytes:
+def with_values(slice_: bytes, values: Mapping[str, object]) -> bytes:
     """Return a well-formed object with these values; missing members come first."""
     written = {name: _written(value) for name, value in values.items()}
     members = list(_members(slice_))
@@ -120,7 +120,7 @@ def with_values(slice_: bytes, values: Mapping[str, str]) -> bytes:
     return _with_members(changed, [b'"%s":%s' % (name.encode(), written[name]) for name in lacking])
 
 
-def _written(value: str) -> bytes:
+def _written(value: object) -> bytes:
     # Half a character, which has no UTF-8, stays escaped.
     try:
         return json.dumps(value, ensure_ascii=False).encode()

@@ -1,0 +1,1 @@
+"""Texts of entries, from the entries' own pages (T1 to T6)."""

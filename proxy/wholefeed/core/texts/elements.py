@@ -1,0 +1,237 @@
+"""Learn which element of a site's pages holds the text of a post (T3).
+
+    learned = learn_element(samples)         # three pages of entries whose text is known, and two to check
+    found = find_element(page, learned.element)
+
+A theme writes each post into the same element. Its tag, id and classes are the same on all pages, except for
+those that name the post, and so is its place among elements of that kind.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import product
+from typing import Any, Final, NamedTuple
+
+from wholefeed.core.listing.page_reading import HtmlTree, read_tree, walk_tree
+from wholefeed.core.texts.plain import PIECE_CHARACTERS, pieces_of, squeeze
+
+LEARNED_FROM: Final = 3
+CHECKED_ON: Final = 2
+MAX_ELEMENTS: Final = 100_000
+"""Of a page; what follows is not read."""
+LEAST_SHARE: Final = 0.8
+"""Of a text's pieces that its element holds: feeds leave out captions and add remarks."""
+_MOST_LONGER: Final = 2.0
+_FREE_CHARACTERS: Final = 400
+"""An element may have this many letters more than the text, or twice as many: a title, a date, tags."""
+_MOST_AROUND: Final = 6
+"""Elements around a text that are candidates."""
+WHOLE_SHARE: Final = 0.8
+"""Least share of an element's letters that a feed's text has, to be called whole."""
+
+UNREAD: Final = frozenset({"script", "style", "noscript", "template", "textarea", "select", "title", "svg"})
+"""Elements without text of the post."""
+_CONTAINERS: Final = frozenset({"article", "body", "div", "main", "section", "td"})
+
+
+class TextElement(NamedTuple):
+    """The element that holds the texts of a site's posts."""
+
+    tag: str
+    id: str
+    """Empty: none, or another on each page."""
+    classes: tuple[str, ...]
+    """Common to all pages."""
+    position: int
+    """Number of like elements before it."""
+
+    def __str__(self) -> str:
+        """Return it as a CSS selector, with its place, from 1, among several."""
+        named = f"#{self.id}" if self.id else ""
+        place = f" ({self.position + 1})" if self.position else ""
+        return f"{self.tag}{named}{''.join(f'.{each}' for each in self.classes)}{place}"
+
+
+class Learned(NamedTuple):
+    """A result of learning."""
+
+    element: TextElement | None
+    """None: no element fits."""
+    is_whole: bool
+    """Whether the feed gives the texts whole, as far as the pages show."""
+
+
+class LearningSample(NamedTuple):
+    """An entry's page, with the text that the feed has of it."""
+
+    body: bytes
+    content_type: str
+    text: str
+    """Squeezed."""
+
+
+@dataclass(slots=True)
+class Container:
+    """An element that may hold a text."""
+
+    node: Any
+    tag: str
+    id: str
+    classes: frozenset[str]
+    start: int
+    """Offset in the page's squeezed text."""
+    end: int = 0
+
+    @property
+    def length(self) -> int:
+        return self.end - self.start
+
+    def is_like(self, element: TextElement) -> bool:
+        is_named = not element.id or self.id == element.id
+        return self.tag == element.tag and is_named and self.classes.issuperset(element.classes)
+
+
+@dataclass(slots=True)
+class TextPage:
+    """A page's text, and its containers in document order."""
+
+    text: str
+    """Squeezed."""
+    containers: list[Container] = field(default_factory=list)
+    elements: int = 0
+    depth: int = 0
+
+    @classmethod
+    def read(cls, tree: HtmlTree) -> TextPage:
+        page, parts, length = cls(""), list[str](), 0
+        open_ = list[Container | None]()
+        unread = 0
+        for event, node in walk_tree(tree.root) if tree.root is not None else ():
+            tag = node.tag if isinstance(node.tag, str) else ""
+            is_start = event == "start"
+            said = node.text if is_start else node.tail
+            if is_start:
+                page.elements += 1
+                page.depth = max(page.depth, len(open_) + 1)
+                unread += tag in UNREAD
+                container = None
+                if tag in _CONTAINERS and not unread:
+                    names = frozenset((node.get("class") or "").split()[:_MOST_CLASSES])
+                    container = Container(node, tag, node.get("id") or "", names, length)
+                    page.containers.append(container)
+                open_.append(container)
+            else:
+                unread -= tag in UNREAD
+                if (container := open_.pop()) is not None:
+                    container.end = length
+            if said and not unread and (squeezed := squeeze(said)):
+                parts.append(squeezed)
+                length += len(squeezed)
+            if page.elements >= MAX_ELEMENTS:
+                break
+        for container in open_:
+            if container is not None:
+                container.end = length
+        page.text = "".join(parts)
+        return page
+
+    def text_of(self, container: Container) -> str:
+        return self.text[container.start : container.end]
+
+    def find_holders(self, text: str) -> list[Container]:
+        """Return the containers of a squeezed text, from the smallest, and no much longer ones."""
+        pieces = pieces_of(text)
+        if not pieces:
+            return []
+        places = [list(self._find_all(piece)) for piece in pieces]
+        least = LEAST_SHARE * len(pieces)
+        most = max(_MOST_LONGER * len(text), len(text) + _FREE_CHARACTERS)
+        held = []
+        for each in self.containers:
+            if LEAST_SHARE * len(text) <= each.length <= most:
+                last = each.end - len(pieces[0])
+                found = sum(any(each.start <= at <= last for at in found) for found in places)
+                if found >= least:
+                    held.append(each)
+        # of equally long ones the inner first: it comes later in the document
+        held.reverse()
+        held.sort(key=lambda each: each.length)
+        return held[:_MOST_AROUND]
+
+    def _find_all(self, piece: str) -> Iterator[int]:
+        at = self.text.find(piece)
+        for _ in range(_MOST_PLACES):
+            if at < 0:
+                return
+            yield at
+            at = self.text.find(piece, at + 1)
+
+
+_MOST_CLASSES: Final = 60
+_MOST_PLACES: Final = 4
+"""Of a piece on a page: also in its description, or a list of posts."""
+
+
+def read_text_page(body: bytes, content_type: str) -> TextPage:
+    return TextPage.read(read_tree(body, content_type))
+
+
+def find_element(page: TextPage, element: TextElement) -> Container | None:
+    alike = [each for each in page.containers if each.is_like(element)]
+    return alike[element.position] if element.position < len(alike) else None
+
+
+def learn_element(samples: Sequence[LearningSample]) -> Learned:
+    """Return the element that holds the texts of the first three samples, and of the others, if any.
+
+    Short texts show nothing; the caller leaves them out.
+    """
+    pages = [read_text_page(each.body, each.content_type) for each in samples]
+    if len(pages) < LEARNED_FROM:
+        return Learned(None, is_whole=False)
+    held = [page.find_holders(each.text) for page, each in zip(pages, samples, strict=True)]
+    for chosen in _combinations(held[:LEARNED_FROM]):
+        element = _common(pages, chosen)
+        if element is not None and all(_fits(*each, element) for each in zip(pages, held, strict=True)):
+            lengths = [
+                (_length(page, element), len(each.text)) for page, each in zip(pages, samples, strict=True)
+            ]
+            return Learned(element, is_whole=all(own >= WHOLE_SHARE * all_ for all_, own in lengths))
+    return Learned(None, is_whole=False)
+
+
+def _combinations(held: Sequence[Sequence[Container]]) -> Iterator[tuple[Container, ...]]:
+    """Yield a container of each page, the smallest ones first."""
+    ranked = product(*(range(len(each)) for each in held))
+    for ranks in sorted(ranked, key=sum):
+        chosen = tuple(each[rank] for each, rank in zip(held, ranks, strict=True))
+        if len({each.tag for each in chosen}) == 1:
+            yield chosen
+
+
+def _common(pages: Sequence[TextPage], chosen: Sequence[Container]) -> TextElement | None:
+    """Return the element that these containers are; None: they stand in different places."""
+    ids = {each.id for each in chosen}
+    classes = frozenset.intersection(*(each.classes for each in chosen))
+    element = TextElement(chosen[0].tag, ids.pop() if len(ids) == 1 else "", tuple(sorted(classes)), 0)
+    places = set()
+    for page, own in zip(pages, chosen, strict=False):
+        alike = [each for each in page.containers if each.is_like(element)]
+        places.add(next(place for place, each in enumerate(alike) if each is own))
+    return element._replace(position=places.pop()) if len(places) == 1 else None
+
+
+def _fits(page: TextPage, held: Sequence[Container], element: TextElement) -> bool:
+    found = find_element(page, element)
+    return any(each is found for each in held)
+
+
+def _length(page: TextPage, element: TextElement) -> int:
+    found = find_element(page, element)
+    return 0 if found is None else found.length
+
+
+LEAST_CHARACTERS: Final = 4 * PIECE_CHARACTERS
+"""Squeezed characters of a text that shows where it stands."""
