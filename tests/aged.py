@@ -57,6 +57,10 @@ UNDOING = {
         ),
     ),
     26: ("ALTER TABLE document DROP COLUMN origin",),
+    27: (
+        *(f"DROP TABLE {each}" for each in ("page_text_body", "page_text", "text_plan")),
+        *(f"ALTER TABLE feed DROP COLUMN {each}" for each in ("texts_wanted", "texts", "texts_at")),
+    ),
 }
 """What takes away what each version of the schema has brought."""
 

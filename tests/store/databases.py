@@ -83,6 +83,12 @@ def _feed(db: sqlite3.Connection, number: int, entries: int) -> None:
     _put(db, "settled", feed=feed, identity=b"s" * 16, is_withdrawn=number % 2, is_doubtful=1 - number % 2)
     _put(db, "trait", feed=feed, key=-(2**63) + number, identity=b"i" * 16)
     _put(db, "other_id", feed=feed, own=b"o" * 16, identity=b"i" * 16, since=at, is_usual=1)
+    _put(db, "text_plan", feed=feed, asked_at=at, revision=number, due_at=at, again_at=None, learned="{}")
+    _put(
+        db, "page_text", feed=feed, page=b"p" * 16, url=f"{url}/1", fetched_at=at, updated_at=None, why="",
+        attempts=0, way="learned", length=3, digest=b"d" * 16,
+    )  # fmt: skip
+    _put(db, "page_text_body", feed=feed, page=b"p" * 16, length=3, coded=b"\0\xff" * number)
     _put(db, "ambiguous_key", feed=feed, key=b"k" * 16)
     _put(
         db,

@@ -71,14 +71,14 @@ def test_no_statement_walks_through_a_table_of_sqlite(database: Path) -> None:
 
 _BYTES = """
 before coded content context deflated digest enclosure enclosures filler head identity key link nothing one
-other own packed
+other own packed page
 """
 BYTES = frozenset(re.findall(r"\w+", _BYTES))
 _TEXTS = """
 documents ending etag family feeds fetch_url final_url found_by kept keys kind last_modified links marks
 media_type memento name names notes outcome payload pinned position progress reading reason replica role
 served
-segments site_id sort state subscription token url version via_url warning words
+segments site_id sort state subscription token url version via_url warning way why words learned
 """
 TEXTS = frozenset(re.findall(r"\w+", _TEXTS))
 OTHERS: dict[str, dict[str, object]] = {
@@ -139,8 +139,9 @@ FILLED = """
     INSERT INTO contested SELECT decode(md5('' || n), 'hex'), 0, 0 FROM generate_series(1, 50) AS n;
     INSERT INTO changed SELECT n FROM generate_series(1, 5) AS n;
     INSERT INTO decided SELECT n, 1, 1 FROM generate_series(1, 50) AS n;
-    ANALYZE feed, alias, segment, block, block_rest, outline, member, document, body, entry, entry_key,
-        ambiguous_key, settled, tombstone, attempt, memento_search, trait, other_id
+    INSERT INTO text_plan (feed, asked_at, revision) SELECT id, 1, 1 FROM feed;
+    ANALYZE text_plan, feed, alias, segment, block, block_rest, outline, member, document, body, entry,
+        entry_key, ambiguous_key, settled, tombstone, attempt, memento_search, trait, other_id
 """
 """Enough of everything, so that an index is the shorter way; and what one change brings."""
 

@@ -12,11 +12,10 @@ from collections.abc import Generator, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
-from http import HTTPStatus
 from typing import Final
 from urllib.parse import urlsplit
 
-from wholefeed.core.adapters.base import GONE, Marks
+from wholefeed.core.adapters.base import Marks
 from wholefeed.core.listing.file_search import (
     FileRequest,
     SitemapNames,
@@ -44,23 +43,22 @@ from wholefeed.core.refresh.arrivals import Offer
 from wholefeed.core.refresh.basis import RefreshRequest
 from wholefeed.core.refresh.listing_state import ListingState
 from wholefeed.core.refresh.stored import subscription_of
-from wholefeed.core.slugs import lasts
 from wholefeed.core.text.dates import DAY_SECONDS
 from wholefeed.errors import (
     DocumentError,
     OverloadedError,
-    QueueFullError,
     StoreError,
     UnknownFeedError,
     WorkError,
 )
-from wholefeed.fetch.base import Fetched, Manner
+from wholefeed.fetch.base import Fetched
 from wholefeed.fetch.robots import Robots
 from wholefeed.logs import get_logger
 from wholefeed.service.context import RefreshContext
 from wholefeed.service.listed_documents import make_listed, name_entries
 from wholefeed.service.new_documents import make_stored
 from wholefeed.service.offers import offer_document
+from wholefeed.service.page_fetches import PAGE_BYTES, PAUSE_SECONDS, READ_SECONDS, PageFetches, SitePace
 from wholefeed.service.running import REST_SECONDS, Running
 from wholefeed.service.sources import Obtained
 from wholefeed.store.rows import DocumentRow, FeedRow
@@ -71,30 +69,21 @@ log = get_logger()
 _AT_ONCE: Final = 4
 """Looks at once, at as many sites."""
 _LONGEST_IDLE_SECONDS: Final = 600.0
-_PAUSE_SECONDS: Final = 3600.0
-"""Until the next look after a failure here."""
-_PAGE_BYTES: Final = 5 << 20
-"""HTML of mere links takes twenty times its size in memory."""
 _FILE_BYTES: Final = 20 << 20
 """Limit for a sitemap or search index, which costs less memory than HTML."""
-_READ_SECONDS: Final = 5.0
-"""Computing time for one page."""
 
 
 class Lists:
     """Looks at publishers' pages."""
 
-    def __init__(self, context: RefreshContext, running: Running) -> None:
+    def __init__(self, context: RefreshContext, running: Running, robots: Robots, pace: SitePace) -> None:
         self._context = context
         self._store = context.store
         self._running = running
-        self._robots = Robots(
-            context.source.fetcher, context.config.fetch.user_agent, publishers=context.publishers
-        )
+        self._robots = robots
+        self._pace = pace
         self._looks: dict[str, asyncio.Task[None]] = {}
         """By site, since a site gets one request at a time."""
-        self._free_at: dict[str, float] = {}
-        """Monotonic time of the next request, by site."""
         self._resting: dict[int, float] = {}
         """Epoch seconds by feed, if the store could not note them."""
         self._news = asyncio.Event()
@@ -179,7 +168,7 @@ class Lists:
     # One feed
 
     async def _look(self, feed: FeedRow) -> None:
-        pause_seconds: float | None = _PAUSE_SECONDS
+        pause_seconds: float | None = PAUSE_SECONDS
         try:
             is_kept = self._context.may_list(feed.fetch_url) and await self._search_site(feed)
             pause_seconds = None if is_kept else DAY_SECONDS
@@ -208,14 +197,10 @@ class Lists:
             row.id: await self._name_entries(row) for row in rows if row.rank is not None and row.entries
         }
         known = await asyncio.to_thread(_keys, names.values())
-        before, site = ListingState.read(feed.listing), self._context.site_of(own.final_url)
-        free_at = self._free_at.get(site, 0.0)
-        asking = _Asking(self._context, self._robots, own.final_url, feed.url, next_at=free_at)
-        began = time.monotonic()
-        try:
-            found = await asking.run(look(self._job(feed, own, names.get(own.id, []), before, known)))
-        finally:
-            self._keep_free(site, asking.next_at)
+        before = ListingState.read(feed.listing)
+        fetches = PageFetches(self._context, self._robots, self._pace, own.final_url, feed.url)
+        asking, began = _Asking(fetches), time.monotonic()
+        found = await asking.run(look(self._job(feed, own, names.get(own.id, []), before, known)))
         found = _within(await asyncio.to_thread(_new, found, known), self._room(rows))
         listing = self._listing(found, before, asking, own)
         copies = [await self._offer(page, own, rows) for page in found.pages if page.entries]
@@ -227,14 +212,10 @@ class Lists:
             pages=len(found.pages),
             entries=sum(len(page.entries) for page in found.pages),
             missing=len(found.missing),
-            requests=asking.requests,
+            requests=fetches.requests,
             duration_s=round(time.monotonic() - began, 3),
         )
         return is_kept
-
-    def _keep_free(self, site: str, until: float) -> None:
-        now = time.monotonic()
-        self._free_at = {each: at for each, at in self._free_at.items() if at > now} | {site: until}
 
     async def _name_entries(self, row: DocumentRow) -> list[FeedEntry]:
         return await name_entries(self._context.source.work, self._store.read, row)
@@ -270,7 +251,9 @@ class Lists:
         now = self._context.now()
         limit = self._context.config.history.list_pages
         listing = ListingState.of(found, before=before, family=own.family, now=now, limit=limit)
-        return listing.postpone(before, asking.paused_until, now=now) if asking.has_failed else listing
+        return (
+            listing.postpone(before, asking.fetches.paused_until, now=now) if asking.has_failed else listing
+        )
 
     async def _offer(
         self, page: ListedPage, own: DocumentRow, rows: Sequence[DocumentRow]
@@ -337,147 +320,58 @@ _Request = PageRequest | FileRequest
 
 @dataclass(slots=True)
 class _Asking:
-    """The requests of one look: one at a time, at the publisher's pace, to one site."""
+    """The requests of one look for lists."""
 
-    context: RefreshContext
-    robots: Robots
-    url: str
-    """The subscription document's final URL."""
-    feed_url: str
-    """The feed's stored URL."""
-    requests: int = 0
-    paused_until: float | None = None
-    """Epoch seconds; None: no refusal."""
+    fetches: PageFetches
     has_failed: bool = False
     """Whether a missing page may come later."""
-    delay_seconds: float = 0.0
-    """Between requests, by robots.txt or configuration."""
-    next_at: float = 0.0
-    """Monotonic time of the next request."""
 
     async def run(self, looking: Generator[_Request, Answer, FoundLists]) -> FoundLists:
-        deadline = time.monotonic() + self.context.config.limits.walk_seconds
+        fetches = self.fetches
+        deadline = time.monotonic() + fetches.context.config.limits.walk_seconds
         answer: Answer | None = None
         while True:
             step = partial(_step, looking, answer)
             ask = await asyncio.to_thread(step)  # its duration depends on the publisher's pages
             if isinstance(ask, FoundLists):
                 return ask
-            if time.monotonic() >= deadline and self.paused_until is None:
-                self.paused_until = self.context.now() + _PAUSE_SECONDS
+            if time.monotonic() >= deadline:
+                fetches.pause()
             answer = await self._answer(ask)
             self.has_failed |= isinstance(answer, NotHad) and not answer.is_lasting
 
     async def _answer(self, request: _Request) -> Answer:
-        context, site, url = self.context, self.context.site_of, request.url
-        if context.pauses.lasts(url, now=context.now()) and self.paused_until is None:
-            self.paused_until = context.now() + _PAUSE_SECONDS
-        if self.paused_until is not None:
-            return NotHad(url, "host-backoff", None, is_lasting=False)
-        if site(url) != site(self.url):  # R24
-            return NotHad(url, "cross-origin-unconfirmed", None, is_lasting=True)
-        hops = 0
-        while True:
-            context.sharing.require()
-            if not context.may_list(url):
-                return NotHad(url, "destination-forbidden", None, is_lasting=True)
-            try:
-                answer = await self._ask(url, request)
-                hops += 1
-                if not isinstance(answer, str):
-                    return answer
-                if hops > context.config.fetch.max_redirects:
-                    return NotHad(url, "redirect-loop", None, is_lasting=True)
-                url = answer
-            except QueueFullError as exc:  # a look has time
-                await asyncio.sleep(exc.retry_after_seconds or 1.0)
-            except DocumentError as exc:
-                self._note_refusal(url, exc)
-                is_lasting = exc.publisher_status in GONE or (
-                    exc.publisher_status is None and lasts(exc.slug)
-                )
-                return NotHad(url, exc.slug, exc.publisher_status, is_lasting=is_lasting)
-
-    async def _ask(self, url: str, request: _Request) -> Answer | str:
-        """Return the page or file, or a redirect target that needs permission first."""
-        site = self.context.site_of
-        rule = await self._rule(url)
         if isinstance(request, SitemapNamesRequest):
-            return SitemapNames(self.robots.sitemaps(url))
-        if not rule:
-            return NotHad(url, "robots", None, is_lasting=rule is not None)
-        fetching = self.context.source.fetcher.fetching(
-            url,
-            is_ahead=lambda: True,  # other fetches go first, and a missing page is no loss
-            is_met=lambda target: site(target) != site(self.url) or not self.robots.allows(target),
-            manner=Manner(at_most=1, turn=self._turn, feed_url=self.feed_url, follows_refresh=False),
-        )
-        try:
-            async with fetching as fetched:
-                if fetched.is_met and site(fetched.final_url) == site(self.url):
-                    return fetched.final_url
-                if fetched.is_met:
-                    return NotHad(url, "cross-origin-unconfirmed", None, is_lasting=True)
-                return await self._read(url, fetched, request)
-        except WorkError as exc:
-            return NotHad(url, exc.slug, None, is_lasting=lasts(exc.slug))
-        finally:
-            self._rest()
+            urls = await self.fetches.name_sitemaps(request.url)
+            return urls if isinstance(urls, NotHad) else SitemapNames(urls)
+        if isinstance(request, PageRequest):
+            return await self.fetches.fetch(request.url, self._read)
+        return await self.fetches.fetch(request.url, partial(self._read_file, request))
 
-    async def _read(self, url: str, fetched: Fetched, request: _Request) -> Answer:
-        if not isinstance(request, PageRequest):
-            return await self._read_file(url, fetched, request)
-        work, body = self.context.source.work, fetched.body
-        if len(body) > _PAGE_BYTES:
+    async def _read(self, url: str, fetched: Fetched) -> Answer:
+        work, body = self.fetches.context.source.work, fetched.body
+        if len(body) > PAGE_BYTES:
             return NotHad(url, "too-large", None, is_lasting=True)
         if not is_html(body, fetched.media_type):
             return NotHad(url, "not-html", None, is_lasting=True)
         async with work.large.turn(len(body)):
             return await work.run_briefly(
-                _READ_SECONDS, read_page, body, fetched.final_url, fetched.media_type
+                READ_SECONDS, read_page, body, fetched.final_url, fetched.media_type
             )
 
-    async def _read_file(self, url: str, fetched: Fetched, request: FileRequest) -> Answer:
-        work, body = self.context.source.work, fetched.body
+    async def _read_file(self, request: FileRequest, url: str, fetched: Fetched) -> Answer:
+        work, body = self.fetches.context.source.work, fetched.body
         if len(body) > _FILE_BYTES:
             return NotHad(url, "too-large", None, is_lasting=True)
         facts = (body, fetched.final_url, fetched.media_type)
         async with work.large.turn(len(body)):
             if isinstance(request, SitemapRequest):
                 sitemap = await work.run_briefly(
-                    _READ_SECONDS, read_sitemap, *facts, request.shape, request.wanted
+                    READ_SECONDS, read_sitemap, *facts, request.shape, request.wanted
                 )
                 return sitemap or NotHad(url, "not-a-sitemap", None, is_lasting=True)
-            index = await work.run_briefly(_READ_SECONDS, read_index, *facts)
+            index = await work.run_briefly(READ_SECONDS, read_index, *facts)
             return index or NotHad(url, "not-an-index", None, is_lasting=True)
-
-    async def _rule(self, url: str) -> bool | None:
-        """Return whether robots.txt permits a page; None: unknown."""
-        rule = await self.robots.rule(url, self._turn)
-        self.delay_seconds = max(rule.delay_seconds, self.context.config.history.list_interval_seconds)
-        if rule.was_asked:
-            self._rest()
-        return rule.may_ask if rule.is_lasting else None
-
-    async def _turn(self) -> None:
-        """Wait for the next request, and count it."""
-        await asyncio.sleep(max(0.0, self.next_at - time.monotonic()))
-        self.requests += 1
-        self._rest()
-
-    def _rest(self) -> None:
-        self.next_at = time.monotonic() + self.delay_seconds
-
-    def _note_refusal(self, url: str, error: DocumentError) -> None:
-        """Pause a publisher that refuses (R32)."""
-        now, seconds = self.context.now(), 0.0
-        if error.publisher_status == HTTPStatus.FORBIDDEN:
-            seconds = DAY_SECONDS
-        elif error.publisher_status == HTTPStatus.TOO_MANY_REQUESTS or error.slug == "host-backoff":
-            seconds = max(_PAUSE_SECONDS, error.retry_after_seconds or 0.0)
-        if seconds:
-            self.paused_until = now + seconds
-            self.context.pauses.pause(url, self.paused_until, now=now)
 
 
 def _step(looking: Generator[_Request, Answer, FoundLists], answer: Answer | None) -> _Request | FoundLists:

@@ -28,6 +28,7 @@ from wholefeed.errors import (
     StoreError,
     UnknownFeedError,
 )
+from wholefeed.fetch.robots import Robots
 from wholefeed.futures import either_done
 from wholefeed.logs import get_logger
 from wholefeed.service.account import ChainDocument
@@ -39,6 +40,7 @@ from wholefeed.service.listing import Lists
 from wholefeed.service.mementos import Mementos
 from wholefeed.service.memory import CachedFeed, Usage
 from wholefeed.service.opening import Opened, Openings
+from wholefeed.service.page_fetches import SitePace
 from wholefeed.service.replays import Replays
 from wholefeed.service.results import Reconstruction, Status
 from wholefeed.service.running import Running
@@ -80,7 +82,11 @@ class FeedService:
         # Other modules use these parts directly.
         self.checks = Checks(context.store, self._memory, context.config.limits)
         self.mementos = Mementos(context, self._running)
-        self.lists = Lists(context, self._running)
+        robots = Robots(
+            context.source.fetcher, context.config.fetch.user_agent, publishers=context.publishers
+        )
+        pace = SitePace()  # lists and texts of one site share its pace
+        self.lists = Lists(context, self._running, robots, pace)
         self.openings = Openings(context, self._running, self.mementos, self._stopping)
         self.imports = Imports(context, self._running, partial(self._ready, is_head=False))
         self.asked = AskedTimes(context.store, context.now)

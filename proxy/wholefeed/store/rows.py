@@ -64,6 +64,12 @@ class FeedRow(StoredFeed):
     """Time when a post with several ids was first seen (R36)."""
     renaming_looks: int
     """Successive looks that brought new ids for most known entries."""
+    texts_wanted: int = 0
+    """Number of entries that want the text of their page (T1), at the last look."""
+    texts: int = 0
+    """Number of pages that have given one."""
+    texts_at: float | None = None
+    """Time of the last change of these texts for readers, epoch seconds. None: there was none."""
 
     @property
     def since(self) -> float:

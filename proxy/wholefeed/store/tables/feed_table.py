@@ -338,6 +338,8 @@ _VERSION_COLUMNS: Final = (
     "warned_at",
     "published_family",
     "via_url",
+    "texts_wanted",
+    "texts_at",
     *AGES,
 )
 _version_values = attrgetter(*_VERSION_COLUMNS)
