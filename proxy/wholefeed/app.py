@@ -172,6 +172,7 @@ def make_app(config: Config, **parts: Any) -> web.Application:
                 "polling": service.keep_polling(),
                 "archive": service.mementos.run(),
                 "lists": service.lists.run(),
+                "texts": service.texts.run(),
                 "taking-over": service.keep_resuming(),
             }
             tasks = [asyncio.create_task(_log_failure(counts, *each)) for each in in_background.items()]

@@ -67,6 +67,10 @@ Events
     lists.unkept        feed, slug: the store failed; next attempt in an hour
     lists.failed        feed: an error of the proxy, with traceback
     lists.paused        slug: the store failed
+    texts.fetched       feed, pages, texts, requests, duration_s: pages of entries, for their texts
+    texts.unkept        feed, slug: the store failed; next attempt in an hour
+    texts.failed        feed: an error of the proxy, with traceback
+    texts.paused        slug: the store failed
     memento.unusable    slug: unreadable, or not surely of the feed
     connections.reaped  connections: idle ones closed
     connections.crowded closed: idle and half-open ones that made room within a second; unaccepted: times

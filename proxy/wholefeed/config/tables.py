@@ -250,6 +250,12 @@ class HistoryConfig:
         1.0, seconds(0.1, 3600), "between two requests for such pages at one site"
     )
     list_pages: int = _key(200, whole(1, 10_000), "pages of a list that are asked for")
+    texts: str = _key(
+        "auto",
+        choice("auto", "off"),
+        "fetch the texts of entries from their pages for readers that ask by text=full",
+    )
+    texts_per_day: int = _key(500, whole(1, 100_000), "pages of one feed that are asked for in a day")
     memento: bool = _key(
         False,
         FLAG,

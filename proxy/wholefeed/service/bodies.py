@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import sys
-from collections.abc import AsyncIterator, Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Hashable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -135,18 +135,25 @@ class Body:
         for piece in slice_bytes(self._end_gzip(sealed) if self.is_gzip else EPILOGUE[family]):
             yield piece
 
-    def join(self, blocks: Mapping[int, bytes]) -> bytes | None:
-        """Return the whole body from blocks in memory; None if it is long or a block is missing."""
-        if self.length is None or self.length > LARGEST_BLOCK_BYTES:
+    def join(self, held: CachedFeed) -> bytes | None:
+        """Return the whole body from what is in memory; None if it is long or a part is missing."""
+        if self.length is not None and self.length > LARGEST_BLOCK_BYTES:
             return None
-        found: list[tuple[SegmentRow, bytes]] = []
-        for segment in self.parts:
-            if not isinstance(segment, SegmentRow) or (block := blocks.get(segment.id)) is None:
+        found: list[tuple[SegmentRow | Sealed, bytes]] = []
+        for part in self.parts:
+            kept = _kept(part, held)
+            block = held.blocks.get(kept.id) if isinstance(kept, SegmentRow) else None
+            if isinstance(kept, Sealed) and isinstance(part, StreamedText):
+                block = kept.block
+            if isinstance(kept, BodyExcerpt | StreamedText) or block is None:
                 return None
-            found.append((segment, block))
+            found.append((kept, block))
+        if self.length is None and sum(len(block) for _, block in found) > LARGEST_BLOCK_BYTES:
+            return None
         if self.is_gzip:
             between = _SEALED_JOINT[self.family].block.join([block for _, block in found])
-            return b"".join((GZIP_HEADER, self.sealed_prologue.block, between, self._whole_end))
+            end = self._end_gzip([each for each, _ in found]) if self.length is None else self._whole_end
+            return b"".join((GZIP_HEADER, self.sealed_prologue.block, between, end))
         texts = [inflate(block, segment.length, segment.crc32) for segment, block in found]
         text = JOINT[self.family].join(texts)
         return b"".join((self.prologue, text, EPILOGUE[self.family]))
@@ -281,7 +288,7 @@ def _excerpt(segment: SegmentRow, kept: Sequence[Slice], joint: bytes) -> BodyEx
 
 @dataclass(frozen=True, slots=True)
 class StreamedText:
-    """Text of unknown length, made while it is sent."""
+    """Text of unknown length, made while it is sent: a replay's, or with the texts of pages."""
 
     texts: Callable[[], AsyncIterator[bytes]]
     digest: bytes

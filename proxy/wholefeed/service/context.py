@@ -138,8 +138,11 @@ class RefreshContext:
 
     def may_list(self, url: str) -> bool:
         """Return whether lists may be searched at a URL's host (H1)."""
-        history = self.config.history
-        return history.list != "off" and not _names(history.list_deny_hosts, url)
+        return self.config.history.list != "off" and self.may_read_pages(url)
+
+    def may_read_pages(self, url: str) -> bool:
+        """Return whether pages of a URL's host may be read, for lists or texts (H1, T2)."""
+        return not _names(self.config.history.list_deny_hosts, url)
 
     def _settings(self) -> Settings:
         config = self.config

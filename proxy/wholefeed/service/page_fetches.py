@@ -93,7 +93,7 @@ class PageFetches:
         hops = 0
         while True:
             context.sharing.require()
-            if not context.may_list(url):
+            if not context.may_read_pages(url):
                 return NotHad(url, "destination-forbidden", None, is_lasting=True)
             try:
                 answer = await self._ask(url, read)

@@ -24,10 +24,11 @@ from wholefeed.core.replay import ReplayPace, releases
 from wholefeed.errors import OverloadedError, StoreError, UnknownFeedError, WorkError
 from wholefeed.futures import retrieve_failure, within
 from wholefeed.logs import get_logger
+from wholefeed.service import showing
 from wholefeed.service.context import RefreshContext, WalkTurns
 from wholefeed.service.new_documents import make_stored
 from wholefeed.service.results import Reconstruction
-from wholefeed.service.showing import DIGEST_BYTES, entry_digests, namespace_of, read_places
+from wholefeed.service.showing import DIGEST_BYTES, Fill, namespace_of, read_places
 from wholefeed.service.sources import work_bytes
 from wholefeed.store.rows import Snapshot
 from wholefeed.store.tables import document_table, lines
@@ -205,6 +206,7 @@ class Replays:
         room_bytes: int,
         *,
         shows_original: bool,
+        fill: Fill | None = None,
     ) -> Released:
         """Return the first releases that fit, skipping entries larger than the whole room."""
         taken, left_bytes = list[ReleasedEntry](), room_bytes
@@ -212,7 +214,7 @@ class Replays:
         for batch in _batches(snapshot, released):
             async with reconstruction.in_time():
                 # only the text as sent shows its size
-                made = await self._made(snapshot, batch, shows_original=shows_original)
+                made = await self._made(snapshot, batch, shows_original=shows_original, fill=fill)
             for each, text in zip(batch, made, strict=True):
                 size = len(text) + joint
                 if size <= left_bytes:
@@ -238,16 +240,17 @@ class Replays:
             number = bisect_right(ends, place)
             if number not in read:
                 async with reconstruction.in_time():
-                    read[number] = await self._entry_digests(snapshot, number)
+                    read[number] = await self.entry_digests(snapshot, number)
             start = (place - ends[number] + snapshot.segments[number].entries) * DIGEST_BYTES
             found.update(read[number][start : start + DIGEST_BYTES])
         return found.digest()
 
-    async def _entry_digests(self, snapshot: Snapshot, number: int) -> bytes:
+    async def entry_digests(self, snapshot: Snapshot, number: int) -> bytes:
+        """Return the joined digests of a segment's entries."""
         segment = snapshot.segments[number]
         found = self._digests.pop(segment.id, None)  # a segment of an id never changes
         if found is None:
-            found = await entry_digests(segment, snapshot.feed, self._store)
+            found = await showing.entry_digests(segment, snapshot.feed, self._store)
         else:
             self._digest_bytes -= len(found)
         self._digests[segment.id] = found
@@ -272,20 +275,33 @@ class Replays:
         return None if known.at is None else float(known.at)
 
     async def texts(
-        self, snapshot: Snapshot, released: Sequence[ReleasedEntry], *, shows_original: bool
+        self,
+        snapshot: Snapshot,
+        released: Sequence[ReleasedEntry],
+        *,
+        shows_original: bool,
+        fill: Fill | None = None,
     ) -> AsyncIterator[bytes]:
         """Yield texts in batches; the caller holds a snapshot."""
         family, joint = snapshot.feed.published_family, b""
         for batch in _batches(snapshot, released):
-            made = await self._made(snapshot, batch, shows_original=shows_original)
+            made = await self._made(snapshot, batch, shows_original=shows_original, fill=fill)
             yield joint + SEPARATOR[family].join(made) + segment_end(family)
             joint = segment_separator(family)
 
     async def _made(
-        self, snapshot: Snapshot, batch: Sequence[ReleasedEntry], *, shows_original: bool
+        self,
+        snapshot: Snapshot,
+        batch: Sequence[ReleasedEntry],
+        *,
+        shows_original: bool,
+        fill: Fill | None,
     ) -> list[bytes]:
-        found = await read_places(snapshot, self._store, [each.place for each in batch])
+        places = [each.place for each in batch]
+        found = await read_places(snapshot, self._store, places)
         texts = [found[each.place] for each in batch]
+        if fill is not None:
+            texts = await fill(snapshot, places, texts)
         return await self._work.run(
             sum(map(work_bytes, texts)),
             replay_entries,

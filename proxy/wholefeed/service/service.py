@@ -45,6 +45,8 @@ from wholefeed.service.replays import Replays
 from wholefeed.service.results import Reconstruction, Status
 from wholefeed.service.running import Running
 from wholefeed.service.showing import Showing, describe
+from wholefeed.service.text_answers import TextAnswers
+from wholefeed.service.texts import Texts
 from wholefeed.service.watching import Watching
 from wholefeed.store.rows import FeedRow, FeedSummary, Snapshot
 from wholefeed.store.tables import feed_table, posts
@@ -87,13 +89,15 @@ class FeedService:
         )
         pace = SitePace()  # lists and texts of one site share its pace
         self.lists = Lists(context, self._running, robots, pace)
+        self.texts = Texts(context, robots, pace)
         self.openings = Openings(context, self._running, self.mementos, self._stopping)
         self.imports = Imports(context, self._running, partial(self._ready, is_head=False))
         self.asked = AskedTimes(context.store, context.now)
         self.house = Housekeeping(context, self._running, self.asked)
         self.watching = Watching(context, self._running, self._stopping)
         self.replays = Replays(context)
-        self.showing = Showing(context.store, context.source.work)
+        self.text_answers = TextAnswers(context.store, context.source.work, self.replays)
+        self.showing = Showing(context.store, context.source.work, self.text_answers.fill_texts)
 
     # Serving
 
@@ -329,14 +333,18 @@ class FeedService:
 
     # Changing
 
-    async def refresh(self, url: str, *, is_full: bool = False) -> Status:
+    async def refresh(self, url: str, *, is_full: bool = False, has_texts: bool = False) -> Status:
         """Begin to refetch the subscription document and missing documents (R14), without waiting.
+
+        With `has_texts`, the pages of entries that want texts are fetched again, too (T2).
 
         Raises:
             UnknownFeedError: Nothing is stored for the URL.
         """
         async with self._of_known(url) as feed:
             _ = self._running.join(feed, RefreshRequest(is_forced=True, is_full=is_full))
+            if has_texts:
+                await self.texts.ask_again(feed.id)
             return await self.watching.status(feed.id)
 
     async def forget(self, url: str) -> None:
@@ -423,6 +431,7 @@ class FeedService:
         """Stop all work; the next start continues unfinished walks."""
         self.stop_waiting()
         await self.lists.close()
+        await self.texts.close()
         await self.openings.close()
         await self.replays.close()
         await self._running.close()

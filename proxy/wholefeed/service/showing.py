@@ -11,7 +11,7 @@ import asyncio
 import hashlib
 import sys
 from bisect import bisect_right
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from functools import partial
 from itertools import accumulate, islice
@@ -53,6 +53,8 @@ class PageKey(NamedTuple):
     most: int
     loads_all_but: UrlPlaces | None
     """Places of media not to load; None: load no media."""
+    has_texts: bool = False
+    """Whether entries have the texts of their pages (T1)."""
 
 
 class RenderedPage:
@@ -66,9 +68,11 @@ class RenderedPage:
 class Showing:
     """Makes pages; belongs to one event loop."""
 
-    def __init__(self, store: Store, work: Workers) -> None:
+    def __init__(self, store: Store, work: Workers, fill: Fill | None = None) -> None:
         self._store = store
         self._work = work
+        self._fill = fill
+        """Puts the texts of pages into entries."""
         self._turns = asyncio.Semaphore(_AT_ONCE)
         self._asking = 0  # requests that make a page or wait for one
         self._sent_bytes = 0
@@ -129,6 +133,8 @@ class Showing:
             texts = await read_texts(
                 snapshot, self._store, wanted.start, wanted.most, room_bytes=_PAGE_ROOM_BYTES
             )
+        if wanted.has_texts and self._fill is not None and feed.texts:
+            texts = await self._filled(snapshot, wanted.start, texts, self._fill)
         work = partial(
             show_entries,
             texts,
@@ -150,6 +156,19 @@ class Showing:
             ) from exc
         return await asyncio.to_thread(rendered, articles, wanted.start + 1)
 
+    async def _filled(
+        self, snapshot: Snapshot, start: int, texts: Sequence[EntryText], fill: Fill
+    ) -> tuple[EntryText, ...]:
+        """Return entries with the texts of their pages, except where those are very long."""
+        whole = [number for number, each in enumerate(texts) if not each.is_cut]
+        places = [start + number for number in whole]
+        made = await fill(snapshot, places, [texts[number].text for number in whole])
+        found = list(texts)
+        for number, text in zip(whole, made, strict=True):
+            if len(text) <= LONGEST_BYTES:
+                found[number] = EntryText(text, is_cut=False)
+        return tuple(found)
+
     @contextmanager
     def sending(self, page: RenderedPage) -> Iterator[None]:
         """Keep a page in memory while it is sent.
@@ -167,6 +186,10 @@ class Showing:
         finally:
             page.readers -= 1
             self._sent_bytes -= size * (not page.readers)
+
+
+Fill = Callable[[Snapshot, Sequence[int], Sequence[bytes]], Awaitable[list[bytes]]]
+"""Puts the texts of pages into entries, given their places and texts."""
 
 
 def _too_many() -> OverloadedError:
@@ -335,6 +358,11 @@ async def _taken(
         if await asyncio.to_thread(taken.add, piece):
             break
     return list(taken.entries(SEPARATOR[feed.published_family].strip()))
+
+
+async def slices_of(segment: SegmentRow, feed: FeedRow, store: Store) -> list[Slice]:
+    """Return the places of all entries in a segment's text."""
+    return await _slices(segment, feed, store, 0, segment.entries)
 
 
 async def _slices(segment: SegmentRow, feed: FeedRow, store: Store, first: int, last: int) -> list[Slice]:

@@ -318,6 +318,26 @@ class Snapshot:
     missing: tuple[Attempt, ...]
 
 
+class TextRefusal(NamedTuple):
+    """Pages that gave no text, for one reason (T3, T5)."""
+
+    why: str
+    pages: int
+    url: str
+    """One of them."""
+
+
+@dataclass(frozen=True, slots=True)
+class TextSummary:
+    """Texts of a feed's entries from their pages, beside the counts of its row."""
+
+    asked_at: float
+    due_at: float | None
+    learned: str
+    """JSON from the service: the element that holds the texts."""
+    refused: tuple[TextRefusal, ...]
+
+
 @dataclass(frozen=True, slots=True)
 class Overview:
     feed: FeedRow
@@ -325,6 +345,8 @@ class Overview:
     stored_bytes: int
     """Total size of its documents' bodies, decoded."""
     imported: ImportSummary | None = None
+    texts: TextSummary | None = None
+    """None: nobody has asked for texts."""
 
 
 def match_origins(origins: Iterable[Origin], column: str = "origin") -> str:

@@ -45,6 +45,7 @@ from wholefeed.service.memory import CachedFeed
 from wholefeed.service.replays import Released, Replays, ReplayTimeline
 from wholefeed.service.results import Reconstruction
 from wholefeed.service.showing import warning_id
+from wholefeed.service.text_answers import TextAnswers
 from wholefeed.store.rows import FeedRow, SegmentRow
 from wholefeed.store.store import Store
 from wholefeed.store.tables import segment_table
@@ -98,8 +99,12 @@ class Wants:
     ) -> tuple[Representation, float]:
         options, limits = asked.query.options, self._config.limits
         view = read_view(options, limits.answer_bytes)
+        if self._config.history.texts == "off":
+            view = view._replace(has_texts=False)
         own = own_url(base, url, asked.mark)
         whole_url = own if view.has_listed else f"{own}&listed=off"
+        if "text" in options:
+            whole_url += f"&text={options['text']}"
         token = options.get("token", "") if asked.knows_token else ""
         representation = Representation(
             self_url=own + view_query(options),
@@ -192,7 +197,7 @@ def answer_from(held: CachedFeed, wanted: Representation) -> Answer | None:
         None if the view omits something.
     """
     found: Answer | None = held.made(wanted)
-    if found is None:
+    if found is None and not _has_texts(wanted, held.snapshot.feed):  # texts are read from the store
         snapshot = held.snapshot
         found = _whole_answer(Reconstruction(snapshot, snapshot.feed.is_stale, held), wanted)
         if found is not None:
@@ -245,12 +250,17 @@ def facts_of(feed: FeedRow) -> dict[str, object]:
 
 
 def _reconstruction_field(
-    reconstruction: Reconstruction, *, is_cut: bool = False, released: int | None = None
+    reconstruction: Reconstruction,
+    *,
+    is_cut: bool = False,
+    released: int | None = None,
+    has_texts: bool = False,
 ) -> str:
     """Return Feed-Reconstruction (RFC 8941) for the whole feed.
 
-    Order: documents, entries, missing, listed, since, stale, cut, released. `listed` counts entries known
-    only from pages (H7). `since` dates the first sight of a `remembered` or `listed` feed, or of its format.
+    Order: documents, entries, missing, listed, texts, since, stale, cut, released. `listed` counts entries
+    known only from pages (H7), `texts` those with the text of their page, of those that want one (T2).
+    `since` dates the first sight of a `remembered` or `listed` feed, or of its format.
     """
     feed = reconstruction.feed
     parameters = [
@@ -261,6 +271,8 @@ def _reconstruction_field(
     ]
     if feed.listed:
         parameters.append(f"listed={feed.listed}")
+    if has_texts:
+        parameters.append(f"texts={min(feed.texts, feed.texts_wanted)}/{feed.texts_wanted}")
     if reconstruction.state in (State.REMEMBERED, State.LISTED):
         parameters.append(f'since="{format_rfc3339(feed.since)}"')
     if reconstruction.is_stale:
@@ -275,14 +287,24 @@ def _reconstruction_field(
 # Prologue, view and ETag: they depend on the request
 
 
-async def make_view(reconstruction: Reconstruction, wanted: Representation, store: Store) -> Answer:
+def _has_texts(wanted: Representation, feed: FeedRow) -> bool:
+    return wanted.view.has_texts and feed.texts > 0
+
+
+async def make_view(
+    reconstruction: Reconstruction, wanted: Representation, store: Store, texts: TextAnswers | None = None
+) -> Answer:
     """Return the answer for a view; reads only segments taken in part.
+
+    With `texts`, entries have those of their pages, as far as the view asks for them.
 
     Raises:
         OverloadedError: Reading takes too long.
         NoSuchPageError: The page does not exist.
     """
     view, family = wanted.view, reconstruction.feed.published_family
+    if texts is not None and _has_texts(wanted, reconstruction.feed):
+        return await _make_text_view(reconstruction, wanted, store, texts)
     if (whole := _whole_answer(reconstruction, wanted)) is not None:
         return whole
     own = OwnEntries()
@@ -306,6 +328,48 @@ async def make_view(reconstruction: Reconstruction, wanted: Representation, stor
     dated_at = None if view.page is None else cut.newest_at
     is_whole = not (cut.is_cut or own.masks)
     return prepare(reconstruction, wanted, None if is_whole else taken, is_cut=cut.is_cut, dated_at=dated_at)
+
+
+async def _make_text_view(
+    reconstruction: Reconstruction, wanted: Representation, store: Store, texts: TextAnswers
+) -> Answer:
+    """Return the answer for a view with the texts of pages (T4, T6), and keep it in memory."""
+    view, held, key = wanted.view, reconstruction.held, wanted
+    own = OwnEntries()
+    if not view.has_listed:
+        own = await _own(reconstruction, store)
+        reconstruction, wanted = _without_lists(reconstruction, wanted, own.lists)
+    if view.page is not None:
+        reconstruction, wanted = await _on_page(view.page, reconstruction, wanted)
+    wanted, room = _with_room(reconstruction, wanted)
+    feed, cut = reconstruction.feed, Cut(view, reconstruction.feed.entries)
+    segments = _segments(reconstruction)
+    async with reconstruction.in_time():
+        places = await texts.take_places(reconstruction, segments, own, cut)
+    taken = places if room is None else await texts.fitting(reconstruction, places, room)
+    is_cut = cut.is_cut or len(taken) < len(places)
+    digest = await texts.digest(reconstruction, taken)
+    prefixes = feed.head_prefixes
+    for segment in segments:
+        prefixes |= segment.prefixes
+    dated_at = None if view.page is None else cut.newest_at
+    prologue = _prologue(
+        reconstruction, wanted, prefixes, is_cut=is_cut, has_entries=bool(taken), dated_at=dated_at
+    )
+    changed_at = None
+    if reconstruction.state is not State.LOADING:
+        changed_at = max(_change_instant(feed, is_healed=wanted.is_healed), float(int(feed.texts_at or 0.0)))
+    composed = StreamedText(partial(texts.texts, reconstruction.snapshot, taken), digest, ("texts", digest))
+    parts = (composed,) if taken else ()
+    answer = _answer_of(reconstruction, wanted, prologue, parts, changed_at=changed_at, is_cut=is_cut)
+    if held is not None:
+        size = _OVERHEAD_BYTES + len(prologue) + _PLACE_BYTES * len(taken)
+        held.keep_made(key, answer, size)
+    return answer
+
+
+_PLACE_BYTES: Final = 36
+"""Of a number in a list."""
 
 
 def _with_room(reconstruction: Reconstruction, wanted: Representation) -> tuple[Representation, int | None]:
@@ -433,7 +497,9 @@ def _answer_of(
     feed, family = reconstruction.feed, reconstruction.feed.published_family
     body = Body(family, prologue, parts, wanted.is_gzip)
     fields = {
-        "Feed-Reconstruction": _reconstruction_field(reconstruction, is_cut=is_cut, released=released),
+        "Feed-Reconstruction": _reconstruction_field(
+            reconstruction, is_cut=is_cut, released=released, has_texts=wanted.view.has_texts
+        ),
         "ETag": body.etag,
         "Vary": VARY,
         "Link": f'<{reconstruction.via_url}>; rel="via"',
@@ -530,8 +596,11 @@ async def make_replay(
     replays: Replays,
     timeline: ReplayTimeline | None,
     now: float,
+    text_answers: TextAnswers | None = None,
 ) -> Answer:
     """Return the answer with the entries released so far; none without a timeline.
+
+    With `text_answers`, they have the texts of their pages, if the view asks for them (T6).
 
     Raises:
         OverloadedError: Reading takes too long.
@@ -567,17 +636,25 @@ async def make_replay(
             dated_at=newest_at,
         )
 
+    fill = None
+    if text_answers is not None and _has_texts(wanted, feed):
+        fill = text_answers.fill_texts
     if view.max_bytes is not None:
         room = view.max_bytes - len(prologue(is_cut=True)) - len(EPILOGUE[family])
         shows_original = replay.shows_original
-        taken = await replays.fitting(reconstruction, taken, room, shows_original=shows_original)
+        taken = await replays.fitting(reconstruction, taken, room, shows_original=shows_original, fill=fill)
     is_cut = len(taken) < len(released)
-    texts = partial(replays.texts, reconstruction.snapshot, taken, shows_original=replay.shows_original)
+    texts = partial(
+        replays.texts, reconstruction.snapshot, taken, shows_original=replay.shows_original, fill=fill
+    )
     digest = REPLAY_VERSION + await replays.digest(reconstruction, taken)
+    if text_answers is not None and fill is not None:
+        digest += await text_answers.digest(reconstruction, list(taken.places))
     opening, changed_at = prologue(is_cut=is_cut), None
     if timeline is not None:
         made_of = hashlib.blake2b(opening + digest, digest_size=DIGEST_BYTES).digest()
-        instants = (feed.modified_at or 0.0, timeline.begun_at, newest_at or 0)
+        modified_at = max(feed.modified_at or 0.0, 0.0 if fill is None else feed.texts_at or 0.0)
+        instants = (modified_at, timeline.begun_at, newest_at or 0)
         changed_at = replays.change_instant(feed.id, wanted.self_url, made_of, instants)
     return _answer_of(
         reconstruction,

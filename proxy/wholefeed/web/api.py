@@ -22,8 +22,10 @@ from wholefeed.core.origins import Origin
 from wholefeed.core.refresh.listing_state import ListingState
 from wholefeed.core.refresh.stored import Attempt
 from wholefeed.core.text.dates import format_rfc3339
+from wholefeed.core.texts.extracting import why_no_text
 from wholefeed.service.account import ChainDocument
 from wholefeed.service.results import Status
+from wholefeed.service.texts import element_in_words
 from wholefeed.service.watching import News
 from wholefeed.store.rows import DocumentRow, FeedRow, FeedSummary, ImportSummary
 from wholefeed.web.answer import is_not_modified
@@ -61,6 +63,7 @@ def status_object(status: Status) -> dict[str, Any]:
         "paused_until": _time(status.paused_until),
         "collection": _collection(Collection.read(feed.collection)),
         "listing": _listing(status),
+        "texts": _texts(status),
         "progress": {
             "documents": progress.documents,
             "entries": progress.entries,
@@ -171,6 +174,25 @@ def _source(source: SourceOutcome) -> dict[str, Any]:
         "entries": source.entries,
         "alone": source.alone,
         "served": source.is_served,
+    }
+
+
+def _texts(status: Status) -> dict[str, Any] | None:
+    """Return the state of texts from pages (T2); None: nobody has asked for them."""
+    feed, known = status.feed, status.overview.texts
+    if known is None:
+        return None
+    return {
+        "wanted": feed.texts_wanted,
+        "taken": min(feed.texts, feed.texts_wanted),
+        "element": element_in_words(known.learned) or None,
+        "refused": [
+            {"reason": each.why, "pages": each.pages, "url": each.url, "text": why_no_text(each.why)}
+            for each in known.refused
+        ],
+        "changed": _time(feed.texts_at),
+        "asked": _time(known.asked_at),
+        "next_look": _time(known.due_at),
     }
 
 

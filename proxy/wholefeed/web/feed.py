@@ -142,10 +142,12 @@ async def _answer_from_memory(
         return None
     response, body = _without_body(request, asked, feed, answer, now), None
     if response is None:
-        body = answer.body.join(held.blocks)
+        body = answer.body.join(held)
         if body is None:
             return None
     app[SERVICE].note_at_once(held)
+    if wanted.view.has_texts:
+        app[SERVICE].texts.note_asked(feed)
     asked.facts = answer.facts
     if response is not None:
         return await send(request, response)
@@ -164,11 +166,13 @@ async def _answer_from_store(
     asked.add(**facts_of(feed))
     now = asked.app[SERVICE].now()
     wanted = _at(wanted, feed, now)
+    if wanted.view.has_texts:
+        asked.app[SERVICE].texts.note_asked(feed)
     answer = None
     if held is not None and reconstruction.is_stale == held.snapshot.feed.is_stale:
         answer = answer_from(held, wanted)
     if answer is None:
-        answer = await make_view(reconstruction, wanted, store)
+        answer = await make_view(reconstruction, wanted, store, asked.app[SERVICE].text_answers)
     response = _without_body(request, asked, feed, answer, now)
     if response is not None:
         return await send(request, response)
@@ -202,7 +206,11 @@ async def _answer_replay(
         except PaceError as exc:
             raise RequestError(str(exc)) from exc
         now = max(now, service.now())
-        answer = await make_replay(reconstruction, wanted, service.replays, timeline, now)
+        if wanted.view.has_texts:
+            service.texts.note_asked(feed)
+        answer = await make_replay(
+            reconstruction, wanted, service.replays, timeline, now, service.text_answers
+        )
         fresh_seconds = float(LOADING_SECONDS)
         if timeline is not None:
             next_at = timeline.next_at(now)

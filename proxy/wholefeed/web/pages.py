@@ -531,8 +531,9 @@ async def _waiting_page(request: web.Request, url: str) -> web.Response:
 
 async def post_refresh(request: web.Request) -> web.StreamResponse:
     url = await named_url(request)
-    is_full = is_set(request[ASKED].query.options, "full")
-    status = await request.app[SERVICE].refresh(url, is_full=is_full)
+    options = request[ASKED].query.options
+    is_full, has_texts = is_set(options, "full"), is_set(options, "texts")
+    status = await request.app[SERVICE].refresh(url, is_full=is_full, has_texts=has_texts)
     if is_browser(request):
         told = status_object(status)
         return _see_other(f"./?refreshed={told['entries']}&url={quote(url, safe='')}")  # as in `_action`

@@ -47,6 +47,7 @@ VIEW: Final = "/view"
 METRICS: Final = "/metrics"
 CONTINUE: Final = "/continue"
 FORGET: Final = "/forget"
+REFRESH: Final = "/refresh"
 IMPORT: Final = "/import"
 STATIC: Final = "/static/{name}"
 PREFIXED: Final = "/{url}"
@@ -178,9 +179,11 @@ _IDS: Final = _ids()
 
 # The query
 
-VIEW_OPTIONS: Final = ("listed", "limit", "since", "answer_bytes", "pages")
+VIEW_OPTIONS: Final = ("listed", "text", "limit", "since", "answer_bytes", "pages")
 """Select a part of the feed, in the order of our URLs."""
 REPLAY_OPTIONS: Final = ("replay", "from", "on", "original")
+FULL: Final = "full"
+"""The only value of `text`; others behind an unencoded URL belong to it (P7)."""
 BESIDE: Final = {"pages": ("page",), "replay": REPLAY_OPTIONS[1:]}
 """Ours only beside another option: publishers use these names too (P7)."""
 OPTIONS: Final = frozenset({"url", "wait", "replay", *VIEW_OPTIONS, "token", "signed", "full", "undo"})
@@ -189,11 +192,13 @@ OPTIONS: Final = frozenset({"url", "wait", "replay", *VIEW_OPTIONS, "token", "si
 IMPORT_OPTIONS: Final = OPTIONS | {"at", "name", "force"}
 CONTINUE_OPTIONS: Final = OPTIONS | {"old"}
 FORGET_OPTIONS: Final = OPTIONS | {"entry"}
+REFRESH_OPTIONS: Final = OPTIONS | {"texts"}
 PAGE_OPTIONS: Final = OPTIONS | {"page", "media"}
 
 _OPTIONS_OF: Final = {
     VIEW: PAGE_OPTIONS,
     IMPORT: IMPORT_OPTIONS,
+    REFRESH: REFRESH_OPTIONS,
     CONTINUE: CONTINUE_OPTIONS,
     FORGET: FORGET_OPTIONS,
     "DELETE": FORGET_OPTIONS,
@@ -224,8 +229,8 @@ def _read_query(raw_query: str, names: frozenset[str]) -> Query:
     beside = (BESIDE[name] for _, name in parts if name in BESIDE and name in names)
     names = names.union(*beside)
     for part, name in parts:
-        if name in names:
-            value = part.partition("=")[2]
+        value = part.partition("=")[2]
+        if name in names and not (name == "text" and is_raw_url and unquote(value) != FULL):
             if name in options:
                 raise RequestError(f"expected one parameter {name}, got more than one")
             is_raw = name == "url" and _is_unencoded(value)
@@ -395,7 +400,10 @@ def read_view(options: Mapping[str, str], max_bytes: int) -> View:
     has_listed = _is_on(options, "listed")
     if not has_listed and "replay" in options:  # a replay's timeline counts all entries
         raise RequestError("expected replay, or listed=off, got both")
-    return View(limit, since, room, page, has_listed)
+    text = options.get("text")
+    if text not in (None, FULL):
+        raise RequestError(f"expected text as {FULL}, got {text[:40]!r}")
+    return View(limit, since, room, page, has_listed, has_texts=text == FULL)
 
 
 def _is_on(options: Mapping[str, str], name: str) -> bool:

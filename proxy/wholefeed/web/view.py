@@ -35,7 +35,7 @@ from wholefeed.web.pages_base import (
     render,
     time_element,
 )
-from wholefeed.web.request import Asked, base_url, own_url, read_replay, read_wait
+from wholefeed.web.request import FULL, Asked, base_url, own_url, read_replay, read_wait
 
 _ENTRIES_A_PAGE: Final = 50
 _WAIT_SECONDS: Final = 1.0
@@ -63,7 +63,11 @@ async def _view(request: web.Request, asked: Asked, url: str) -> web.StreamRespo
         async with service.answer(url, wait_seconds=wait_seconds) as reconstruction:
             view = await _view_of(reconstruction, url, options.get("page", "1"), has_media=own is not None)
             view["replay"] = replay
-            wanted = PageKey((view["number"] - 1) * _ENTRIES_A_PAGE, _ENTRIES_A_PAGE, own)
+            has_texts = service.texts.are_on and options.get("text") == FULL
+            if has_texts:
+                service.texts.note_asked(reconstruction.feed)
+            start = (view["number"] - 1) * _ENTRIES_A_PAGE
+            wanted = PageKey(start, _ENTRIES_A_PAGE, own, has_texts=has_texts)
             entries = await service.showing.page(reconstruction, wanted, _articles)
     except NothingYetError:
         return await page(request, "view_loading.html", url=url)
@@ -162,6 +166,7 @@ def _entry(article: Article, number: int) -> dict[str, Any]:
         "cut": article.cut,
         "files": [_file(each) for each in article.files],
         "files_left": article.files_left,
+        "of_page": article.is_of_page,
     }
 
 

@@ -60,6 +60,8 @@ class Article:
     """Artwork first."""
     files_left: int
     """Not shown."""
+    is_of_page: bool = False
+    """Whether the content was taken from the entry's page (T4)."""
 
 
 class File(NamedTuple):
@@ -162,6 +164,7 @@ def _article(
         duration_seconds=entry.duration_seconds,
         files=tuple(files),
         files_left=len(enclosures) - len(files),
+        is_of_page=bool(entry.text_page),
     )
     return article, taken_bytes + len(content.encode())
 

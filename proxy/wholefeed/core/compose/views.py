@@ -38,6 +38,8 @@ class View(NamedTuple):
     page: FeedPage | None = None
     has_listed: bool = True
     """Whether entries found only in the publisher's pages count (H7)."""
+    has_texts: bool = False
+    """Whether entries have the texts of their pages (T1)."""
 
     @property
     def is_whole(self) -> bool:

@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 from wholefeed.core.listing.page_links import link_key
 from wholefeed.core.listing.page_reading import HtmlTree, read_tree
 from wholefeed.core.parse.encodings import html_to_utf8
+from wholefeed.core.slugs import slug_in_words
 from wholefeed.core.text.urls import resolve_or_empty
 from wholefeed.core.texts.cleaning import clean_text, prepare
 from wholefeed.core.texts.elements import (
@@ -29,6 +30,7 @@ WHY: Final = {
     "no-text": "no part of the page is its text",
     "lacks-excerpt": "the page's text does not hold the excerpt in the feed",
     "not-longer": "the page has no more of it than the feed",
+    "no-room": "the feed has no room for it (limits.feed_bytes)",
     "repeated": "several pages have the same text",
     "paywalled": "the page says that its text is for subscribers",
     "login": "the page asks for a login",
@@ -41,6 +43,11 @@ WHY: Final = {
     "not-own-site": "the address is of another site",
 }
 """Reasons that an entry stays as it is, for people."""
+
+
+def why_no_text(why: str) -> str:
+    """Return a reason in words; it is a key of `WHY`, or the slug of a failure."""
+    return WHY.get(why) or slug_in_words(why)
 
 
 class TextWish(NamedTuple):

@@ -16,7 +16,7 @@ from wholefeed.core.origins import Origin
 from wholefeed.core.refresh.stored import SUBSCRIPTION_ATTEMPT, Attempt
 from wholefeed.store.base import Database, Row, ask, fetch_all, fetch_one, fetch_value, run, vary_by_engine
 from wholefeed.store.rows import Failures, FeedChanges, Overview, match_origins
-from wholefeed.store.tables import document_table, feed_table
+from wholefeed.store.tables import document_table, feed_table, text_table
 
 _LIST: Final = """
     SELECT url, reason, status, attempts, first_at, last_at, next_at
@@ -94,7 +94,11 @@ def note_refetch(
 def overview(db: Database, feed: int) -> Overview:
     row = feed_table.require(db, feed)
     return Overview(
-        row, read(db, feed), feed_table.body_bytes(db, feed), document_table.summarise_imports(db, feed)
+        row,
+        read(db, feed),
+        feed_table.body_bytes(db, feed),
+        document_table.summarise_imports(db, feed),
+        text_table.summarise(db, feed),
     )
 
 

@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 
 from wholefeed.core.text.dates import DAY_SECONDS
 from wholefeed.store.base import Database, fetch_all, fetch_one, fetch_value, run, run_many
-from wholefeed.store.rows import FEED_COLUMNS, FeedRow, feed_row
+from wholefeed.store.rows import FEED_COLUMNS, FeedRow, TextRefusal, TextSummary, feed_row
 from wholefeed.store.tables import feed_table
 from wholefeed.store.tables.document_table import EncodedBody, encode_body
 
@@ -176,10 +176,12 @@ _PAGES: Final = """
 
 
 def list_pages(db: Database, feed: int) -> dict[bytes, StoredText]:
-    return {
-        bytes(row[0]): StoredText(bytes(row[0]), *tuple(row)[1:7], bytes(row[7]))
-        for row in fetch_all(db, _PAGES, {"feed": feed})
-    }
+    found = {}
+    for row in fetch_all(db, _PAGES, {"feed": feed}):
+        page, url, fetched_at, updated_at, why, attempts, length, digest = row
+        key = bytes(page)
+        found[key] = StoredText(key, url, fetched_at, updated_at, why, attempts, length, bytes(digest))
+    return found
 
 
 _PUT: Final = """
@@ -314,12 +316,13 @@ _REASONS: Final = """
 """
 
 
-class Refusal(NamedTuple):
-    why: str
-    pages: int
-    url: str
-    """One of them."""
+def count_refusals(db: Database, feed: int) -> tuple[TextRefusal, ...]:
+    return tuple(TextRefusal(row[0], row[1], row[2]) for row in fetch_all(db, _REASONS, {"feed": feed}))
 
 
-def count_refusals(db: Database, feed: int) -> tuple[Refusal, ...]:
-    return tuple(Refusal(row[0], row[1], row[2]) for row in fetch_all(db, _REASONS, {"feed": feed}))
+def summarise(db: Database, feed: int) -> TextSummary | None:
+    """Return what `/status` tells of a feed's texts; None: nobody has asked for them."""
+    plan = find_plan(db, feed)
+    if plan is None:
+        return None
+    return TextSummary(plan.asked_at, plan.due_at, plan.learned, count_refusals(db, feed))

@@ -1,0 +1,194 @@
+"""Entries with the texts of their pages, for answers (T4, T6). They are composed while they are sent.
+
+A feed's segments stay as they are. `TextAnswers.digest` stands for the composed text in entity tags: it
+depends on the entries and on the texts that they have.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from bisect import bisect_right
+from collections import OrderedDict
+from collections.abc import AsyncIterator, Iterable, Sequence
+from functools import partial
+from itertools import accumulate
+from typing import Final
+
+from wholefeed.core.compose.views import Cut, Take
+from wholefeed.core.model import SEPARATOR, segment_end, segment_separator
+from wholefeed.core.texts.inserting import INSERT_VERSION, PageTextOf, insert_texts
+from wholefeed.core.texts.wanted import PAGE_KEY_BYTES, read_entry_pages
+from wholefeed.service.replays import Replays
+from wholefeed.service.results import Reconstruction
+from wholefeed.service.showing import DIGEST_BYTES, namespace_of, read_places, slices_of
+from wholefeed.store.rows import SegmentRow, Snapshot
+from wholefeed.store.store import Store
+from wholefeed.store.tables import text_table
+from wholefeed.store.tables.segment_table import OwnEntries
+from wholefeed.store.tables.text_table import EncodedText
+from wholefeed.workers.pool import Workers
+
+_BATCH_ENTRIES: Final = 32
+"""Composed at once: 32 MiB of texts at most."""
+_MOST_KEY_BYTES: Final = 1 << 23
+"""Cached keys of half a million entries."""
+_NO_PAGE: Final = bytes(PAGE_KEY_BYTES)
+
+
+class TextAnswers:
+    """Composes entries with texts; belongs to one event loop."""
+
+    def __init__(self, store: Store, work: Workers, replays: Replays) -> None:
+        self._store = store
+        self._work = work
+        self._replays = replays
+        self._keys: OrderedDict[int, bytes] = OrderedDict()
+        """Joined keys of pages by segment, least recently used first."""
+        self._key_bytes = 0
+
+    async def take_places(
+        self, reconstruction: Reconstruction, segments: Iterable[SegmentRow], own: OwnEntries, cut: Cut
+    ) -> list[int]:
+        """Return the output places that a view takes, ascending."""
+        places, before = list[int](), 0
+        wanted = {segment.id for segment in segments}
+        for segment in reconstruction.snapshot.segments:
+            first, before = before, before + segment.entries
+            if segment.id not in wanted:
+                continue
+            mask = own.masks.get(segment.id)
+            numbers = [n for n in range(segment.entries) if mask is None or mask[n]]
+            match cut.take(segment, own.entries(segment)):
+                case Take.WHOLE:
+                    places += [first + number for number in numbers]
+                case Take.PART:
+                    slices = await slices_of(segment, reconstruction.feed, self._store)
+                    at = {slices[number].start: number for number in numbers}
+                    kept = cut.kept([slices[number] for number in numbers[cut.skipped :]], len(numbers))
+                    places += [first + at[each.start] for each in kept]
+                case Take.NONE:
+                    pass
+        return places
+
+    async def digest(self, reconstruction: Reconstruction, places: Sequence[int]) -> bytes:
+        """Return a digest of the entries at these places with their texts, and of nothing else.
+
+        Raises:
+            OverloadedError: Segments cannot be read in time.
+        """
+        snapshot = reconstruction.snapshot
+        ends = list(accumulate(segment.entries for segment in snapshot.segments))
+        async with reconstruction.in_time():
+            texts = await self._store.read(partial(text_table.read_digests, feed=snapshot.feed.id))
+        found = hashlib.blake2b(INSERT_VERSION, digest_size=DIGEST_BYTES)
+        read = dict[int, tuple[bytes, bytes]]()
+        for place in places:
+            number = bisect_right(ends, place)
+            if number not in read:
+                async with reconstruction.in_time():
+                    entries = await self._replays.entry_digests(snapshot, number)
+                    read[number] = entries, await self._page_keys(snapshot, number)
+            at = place - ends[number] + snapshot.segments[number].entries
+            entries, keys = read[number]
+            found.update(entries[at * DIGEST_BYTES : (at + 1) * DIGEST_BYTES])
+            key = keys[at * PAGE_KEY_BYTES : (at + 1) * PAGE_KEY_BYTES]
+            found.update(texts.get(key, _NO_PAGE))
+        return found.digest()
+
+    async def texts(self, snapshot: Snapshot, places: Sequence[int]) -> AsyncIterator[bytes]:
+        """Yield the composed entries in batches; the caller holds a snapshot."""
+        family, joint = snapshot.feed.published_family, b""
+        for start in range(0, len(places), _BATCH_ENTRIES):
+            made = await self.fill(snapshot, places[start : start + _BATCH_ENTRIES])
+            yield joint + SEPARATOR[family].join(made) + segment_end(family)
+            joint = segment_separator(family)
+
+    async def fitting(
+        self, reconstruction: Reconstruction, places: Sequence[int], room_bytes: int
+    ) -> list[int]:
+        """Return the first places whose composed entries fit, without entries larger than the room."""
+        taken, left_bytes = list[int](), room_bytes
+        joint = len(SEPARATOR[reconstruction.feed.published_family])
+        for start in range(0, len(places), _BATCH_ENTRIES):
+            batch = places[start : start + _BATCH_ENTRIES]
+            async with reconstruction.in_time():
+                made = await self.fill(reconstruction.snapshot, batch)
+            for place, text in zip(batch, made, strict=True):
+                size = len(text) + joint
+                if size <= left_bytes:
+                    taken.append(place)
+                if size <= room_bytes:
+                    left_bytes -= size
+            if left_bytes < 0:
+                break
+        return taken
+
+    async def fill(self, snapshot: Snapshot, places: Sequence[int]) -> list[bytes]:
+        """Return the entries at these places, with the texts of their pages."""
+        found = await read_places(snapshot, self._store, places)
+        return await self.fill_texts(snapshot, places, [found[place] for place in places])
+
+    async def fill_texts(
+        self, snapshot: Snapshot, places: Sequence[int], texts: Sequence[bytes]
+    ) -> list[bytes]:
+        """Return these texts of entries with the texts of their pages."""
+        keys = [key async for key in self._keys_of(snapshot, places)]
+        look = partial(
+            text_table.read_texts, feed=snapshot.feed.id, pages=[key for key in keys if key != _NO_PAGE]
+        )
+        stored = await self._store.read(look)
+        if not stored:
+            return list(texts)
+        pages = await asyncio.to_thread(_decode, keys, stored)
+        size = sum(map(len, texts)) + sum(len(each.html) for each in pages if each is not None)
+        feed = snapshot.feed
+        return await self._work.run(
+            size, insert_texts, texts, pages, feed.published_family, namespace=namespace_of(feed)
+        )
+
+    async def _keys_of(self, snapshot: Snapshot, places: Iterable[int]) -> AsyncIterator[bytes]:
+        ends = list(accumulate(segment.entries for segment in snapshot.segments))
+        for place in places:
+            number = bisect_right(ends, place)
+            keys = await self._page_keys(snapshot, number)
+            at = (place - ends[number] + snapshot.segments[number].entries) * PAGE_KEY_BYTES
+            yield keys[at : at + PAGE_KEY_BYTES]
+
+    async def _page_keys(self, snapshot: Snapshot, number: int) -> bytes:
+        """Return the joined keys of a segment's entries; a segment of an id never changes."""
+        segment = snapshot.segments[number]
+        found = self._keys.pop(segment.id, None)
+        if found is None:
+            found = await self._read_keys(snapshot, number)
+            self._key_bytes += len(found)
+        self._keys[segment.id] = found
+        while self._key_bytes > _MOST_KEY_BYTES and len(self._keys) > 1:
+            self._key_bytes -= len(self._keys.popitem(last=False)[1])
+        return found
+
+    async def _read_keys(self, snapshot: Snapshot, number: int) -> bytes:
+        feed, segment = snapshot.feed, snapshot.segments[number]
+        first = sum(each.entries for each in snapshot.segments[:number])
+        keys = list[bytes]()
+        for start in range(first, first + segment.entries, _KEYS_AT_ONCE):
+            places = range(start, min(start + _KEYS_AT_ONCE, first + segment.entries))
+            texts = list((await read_places(snapshot, self._store, places)).values())
+            size = sum(map(len, texts))
+            read = await self._work.run(
+                size, read_entry_pages, texts, feed.published_family, namespace=namespace_of(feed)
+            )
+            keys += [each.key or _NO_PAGE for each in read]
+        return b"".join(keys)
+
+
+_KEYS_AT_ONCE: Final = 256
+
+
+def _decode(keys: Iterable[bytes], stored: dict[bytes, EncodedText]) -> list[PageTextOf | None]:
+    made = list[PageTextOf | None]()
+    for key in keys:
+        found = stored.get(key)
+        text = None if found is None else found.body.decode().decode()
+        made.append(None if found is None or text is None else PageTextOf(found.url, text, found.length))
+    return made

@@ -1,0 +1,385 @@
+"""Fetch the texts of entries from the entries' own pages (T1 to T5), for feeds whose readers ask for them.
+
+Nobody waits: a feed is served meanwhile with what is there. Each page is stored when it comes, so a restart
+goes on where it was.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from collections import Counter
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, Final
+
+from wholefeed.core.listing.finding import NotHad
+from wholefeed.core.parse.discovery import is_html
+from wholefeed.core.text.dates import DAY_SECONDS
+from wholefeed.core.texts.elements import (
+    CHECKED_ON,
+    LEARNED_FROM,
+    LEAST_CHARACTERS,
+    Learned,
+    LearningSample,
+    TextElement,
+)
+from wholefeed.core.texts.extracting import PageText, TextWish, extract_text, learn_text_element
+from wholefeed.core.texts.wanted import EntryPage, read_entry_pages
+from wholefeed.errors import OverloadedError, StoreError, UnknownFeedError, WorkError
+from wholefeed.fetch.base import Fetched
+from wholefeed.fetch.robots import Robots
+from wholefeed.logs import get_logger
+from wholefeed.service.context import RefreshContext
+from wholefeed.service.page_fetches import PAGE_BYTES, PAUSE_SECONDS, READ_SECONDS, PageFetches, SitePace
+from wholefeed.service.running import REST_SECONDS
+from wholefeed.service.showing import entries_in, namespace_of, read_places
+from wholefeed.store.rows import FeedRow
+from wholefeed.store.tables import text_table
+from wholefeed.store.tables.text_table import NewText, StoredText, TextPlan
+
+log = get_logger()
+
+_AT_ONCE: Final = 4
+"""Feeds at once, of as many sites."""
+_LONGEST_IDLE_SECONDS: Final = 600.0
+_MOST_ATTEMPTS: Final = 3
+"""At a page that failed for a reason that may pass, a day apart."""
+_BATCH_ENTRIES: Final = 64
+_LEARNED_SECONDS: Final = 30 * DAY_SECONDS
+"""Then an element is learned again: themes change."""
+_LEARN_BYTES: Final = 1 << 20
+"""Of a page to learn from."""
+_MOST_NOTED: Final = 4096
+
+
+class Texts:
+    """Fetches pages of entries; belongs to one event loop."""
+
+    def __init__(self, context: RefreshContext, robots: Robots, pace: SitePace) -> None:
+        self._context = context
+        self._store = context.store
+        self._robots = robots
+        self._pace = pace
+        self._looks: dict[str, asyncio.Task[None]] = {}
+        """By site."""
+        self._resting: dict[int, float] = {}
+        """Epoch seconds by feed, if the store could not note them."""
+        self._noted: dict[int, tuple[int, float]] = {}
+        """Revision and time of the last noted wish, by feed."""
+        self._writes: set[asyncio.Task[None]] = set()
+        self._news = asyncio.Event()
+
+    @property
+    def are_on(self) -> bool:
+        return self._context.config.history.texts != "off"
+
+    # Wishes of readers
+
+    def note_asked(self, feed: FeedRow) -> None:
+        """Remember that a reader wants texts of a feed; most requests change nothing."""
+        now = self._context.now()
+        revision, at = self._noted.get(feed.id, (-1, 0.0))
+        if not self.are_on or (revision == feed.published_revision and abs(now - at) < DAY_SECONDS):
+            return
+        if len(self._noted) >= _MOST_NOTED:
+            self._noted.clear()
+        self._noted[feed.id] = feed.published_revision, now
+        task = asyncio.create_task(self._note(feed.id, now))
+        self._writes.add(task)
+        task.add_done_callback(self._writes.discard)
+
+    async def _note(self, feed: int, now: float) -> None:
+        try:
+            await self._store.write(partial(text_table.ask, feed=feed, now=now))
+            self._news.set()
+        except (StoreError, OverloadedError):
+            self._noted.pop(feed, None)
+
+    def wake(self) -> None:
+        """Look for due feeds now: the clock may have been set."""
+        self._news.set()
+
+    async def ask_again(self, feed: int) -> None:
+        """Have all pages of a feed fetched again (T2)."""
+        if self.are_on:
+            await self._store.write(partial(text_table.ask_again, feed=feed, now=self._context.now()))
+            self._news.set()
+
+    # Rounds
+
+    async def run(self) -> None:
+        """Fetch pages of due feeds until cancelled."""
+        if not self.are_on:
+            return
+        while True:
+            self._news.clear()
+            try:
+                seconds = await self._round()
+            except (StoreError, OverloadedError) as exc:
+                log.warning("texts.paused", slug=exc.slug)
+                seconds = REST_SECONDS
+            with suppress(TimeoutError):
+                async with asyncio.timeout(seconds):
+                    await self._news.wait()
+
+    async def _round(self) -> float:
+        """Work on due feeds; return seconds until the next."""
+        # one replica fetches at a time, so two never ask one site
+        async with self._context.sharing.task("texts") as is_mine:
+            while is_mine and await self._begin():
+                with suppress(TimeoutError):  # one feed may take hours: others begin meanwhile
+                    async with asyncio.timeout(_LONGEST_IDLE_SECONDS):
+                        await self._news.wait()
+                self._news.clear()
+        now = self._context.now()
+        at = await self._store.read(partial(text_table.next_due_at, now=now)) if is_mine else None
+        return _LONGEST_IDLE_SECONDS if at is None else min(max(at - now, 1.0), _LONGEST_IDLE_SECONDS)
+
+    async def _begin(self) -> bool:
+        """Begin possible looks; return whether any is under way."""
+        now = self._context.now()
+        due = await self._store.read(partial(text_table.list_due, now=now, limit=16 * _AT_ONCE))
+        self._resting = {feed: until for feed, until in self._resting.items() if until > now}
+        for feed in due:
+            site = self._context.site_of(feed.via_url)
+            if len(self._looks) < _AT_ONCE and site not in self._looks and feed.id not in self._resting:
+                task = self._looks[site] = asyncio.create_task(self._work_on(feed))
+                task.add_done_callback(partial(self._ended, site))
+        return bool(self._looks)
+
+    def _ended(self, site: str, _: object) -> None:
+        del self._looks[site]
+        self._news.set()
+
+    async def close(self) -> None:
+        tasks = [*self._looks.values(), *self._writes]
+        for each in tasks:
+            each.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    # One feed
+
+    async def _work_on(self, feed: FeedRow) -> None:
+        try:
+            await self._fetch_texts(feed)
+        except (StoreError, OverloadedError, WorkError, UnknownFeedError) as exc:
+            log.warning("texts.unkept", feed=feed.id, slug=exc.slug)
+            self._resting[feed.id] = self._context.now() + PAUSE_SECONDS
+        except Exception:  # the last resort: other feeds go on
+            self._resting[feed.id] = self._context.now() + DAY_SECONDS
+            self._context.counts.troubles["texts"] += 1
+            log.exception("texts.failed", feed=feed.id)
+
+    async def _fetch_texts(self, feed: FeedRow) -> None:
+        now = self._context.now()
+        plan = await self._store.read(partial(text_table.find_plan, feed=feed.id))
+        if plan is None:
+            return
+        if not 0 <= now - plan.begun_at < DAY_SECONDS:
+            await self._store.write(partial(text_table.begin_day, feed=feed.id, now=now))
+            plan = await self._store.read(partial(text_table.find_plan, feed=feed.id)) or plan
+        fetches = PageFetches(self._context, self._robots, self._pace, feed.via_url, feed.url)
+        look = _TextLook(self._context, feed, plan, fetches)
+        began = time.monotonic()
+        due_at = await look.run()
+        await self._store.write(partial(text_table.put_off, feed=feed.id, plan=plan, due_at=due_at))
+        log.info(
+            "texts.fetched",
+            feed=feed.id,
+            pages=look.pages,
+            texts=look.texts,
+            requests=fetches.requests,
+            duration_s=round(time.monotonic() - began, 3),
+        )
+
+
+@dataclass(slots=True)
+class _TextLook:
+    """The pages of one feed, from the newest entry, as many as a day allows."""
+
+    context: RefreshContext
+    feed: FeedRow
+    plan: TextPlan
+    fetches: PageFetches
+    pages: int = 0
+    texts: int = 0
+    _learned: Learned = field(default=Learned(None, is_whole=False), init=False)
+
+    async def run(self) -> float | None:
+        """Return when the feed is due next, epoch seconds; None: when it changes."""
+        entries = await self._read_entries()
+        stored = await self.context.store.read(partial(text_table.list_pages, feed=self.feed.id))
+        self._learned = await self._learn(entries)
+        wanted = [each for each in entries if each.wants_text(is_whole=self._learned.is_whole)]
+        dropped = stored.keys() - {each.key for each in entries}
+        settle = partial(
+            text_table.settle, feed=self.feed.id, wanted=len(wanted), dropped=dropped, now=self.context.now()
+        )
+        await self._write(settle)
+        for each in wanted:
+            known = stored.get(each.key)
+            if not self._is_due(each, known):
+                continue
+            if self._left <= 0:
+                return self.plan.begun_at + DAY_SECONDS
+            await self._fetch(each, known)
+            if self.fetches.paused_until is not None:
+                return self.fetches.paused_until
+        again = await self.context.store.read(partial(text_table.list_pages, feed=self.feed.id))
+        may_pass = any(0 < each.attempts < _MOST_ATTEMPTS for each in again.values())
+        return self.context.now() + DAY_SECONDS if may_pass else None
+
+    @property
+    def _left(self) -> int:
+        return self.context.config.history.texts_per_day - self.plan.fetched - self.pages
+
+    def _is_due(self, entry: EntryPage, known: StoredText | None) -> bool:
+        if known is None or (self.plan.again_at is not None and known.fetched_at < self.plan.again_at):
+            return True
+        if 0 < known.attempts < _MOST_ATTEMPTS:
+            return not 0 <= self.context.now() - known.fetched_at < DAY_SECONDS
+        before = known.updated_at
+        return entry.updated_at is not None and (before is None or entry.updated_at > before)
+
+    async def _read_entries(self) -> list[EntryPage]:
+        """Return the entries with a page of their own at the feed's site, newest first."""
+        store, work, found = self.context.store, self.context.source.work, list[EntryPage]()
+        async with store.snapshot(self.feed.id) as snapshot:
+            feed = self.feed = snapshot.feed
+            for start in range(0, entries_in(snapshot), _BATCH_ENTRIES):
+                places = range(start, min(start + _BATCH_ENTRIES, entries_in(snapshot)))
+                texts = list((await read_places(snapshot, store, places)).values())
+                found += await work.run(
+                    sum(map(len, texts)),
+                    read_entry_pages,
+                    texts,
+                    feed.published_family,
+                    namespace=namespace_of(feed),
+                )
+        times = Counter(each.key for each in found)
+        site = self.context.site_of(self.feed.via_url)
+        # a page of several entries is no entry's own
+        return [
+            each
+            for each in found
+            if each.key and times[each.key] == 1 and self.context.site_of(each.url) == site
+        ]
+
+    # Learning
+
+    async def _learn(self, entries: Sequence[EntryPage]) -> Learned:
+        """Return the element of the site's texts, learned now if need be (T3)."""
+        known = _read_learned(self.plan.learned)
+        if known is not None and 0 <= self.context.now() - known[1] < _LEARNED_SECONDS:
+            return known[0]
+        texts = [each for each in entries if len(each.text) >= LEAST_CHARACTERS and not each.is_cut]
+        full = [each for each in texts if each.is_full]
+        are_full = len(full) >= LEARNED_FROM
+        chosen = (full if are_full else texts)[: LEARNED_FROM + CHECKED_ON]
+        samples = list[LearningSample]()
+        if len(chosen) >= LEARNED_FROM:
+            for each in chosen:
+                if self._left <= 0 or self.fetches.paused_until is not None:
+                    return Learned(None, is_whole=False)
+                fetched = await self.fetches.fetch(each.url, _take)
+                await self._count()
+                if isinstance(fetched, _TakenPage) and len(fetched.body) <= _LEARN_BYTES:
+                    samples.append(LearningSample(fetched.body, fetched.media_type, each.text))
+        learned = Learned(None, is_whole=False)
+        if len(samples) >= LEARNED_FROM:
+            with suppress(WorkError):  # hostile pages teach nothing
+                learned = await self.context.source.work.run_briefly(
+                    READ_SECONDS, learn_text_element, samples, are_full=are_full
+                )
+        written = _write_learned(learned, self.context.now())
+        await self.context.store.write(partial(text_table.keep_learned, feed=self.feed.id, learned=written))
+        return learned
+
+    # One page
+
+    async def _fetch(self, entry: EntryPage, known: StoredText | None) -> None:
+        wish = TextWish(entry.url, entry.text, self._learned.element)
+        found = await self.fetches.fetch(entry.url, partial(self._read, wish))
+        if isinstance(found, NotHad) and self.fetches.paused_until is not None:
+            return  # asked for again after the pause
+        if isinstance(found, NotHad):
+            attempts = 0 if found.is_lasting else 1 + (0 if known is None else known.attempts)
+            text = NewText(entry.key, entry.url, entry.updated_at, _reason(found), attempts)
+        else:
+            text = NewText(
+                entry.key, entry.url, entry.updated_at, found.why, 0, found.way, found.html, found.length,
+                found.digest,
+            )  # fmt: skip
+        put = partial(
+            text_table.put,
+            feed=self.feed.id,
+            text=text,
+            now=self.context.now(),
+            most_bytes=self.context.config.limits.feed_bytes,
+        )
+        await self._count()
+        await self._write(put)
+        self.texts += not text.why
+
+    async def _count(self) -> None:
+        self.pages += 1
+        await self.context.store.write(partial(text_table.count_fetch, feed=self.feed.id))
+
+    async def _write(self, work: partial[FeedRow]) -> None:
+        """Write, and have answers see it: other replicas notice by the feed's version."""
+        await self.context.store.write(work, feed=self.feed.id, tell=self.context.memory.renew)
+
+    async def _read(self, wish: TextWish, url: str, fetched: Fetched) -> PageText | NotHad:
+        work, body = self.context.source.work, fetched.body
+        if len(body) > PAGE_BYTES:
+            return PageText("page-too-large")
+        if not is_html(body, fetched.media_type):
+            return PageText("not-html")
+        async with work.large.turn(len(body)):
+            return await work.run_briefly(
+                READ_SECONDS, extract_text, body, fetched.final_url, fetched.media_type, wish
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class _TakenPage:
+    body: bytes
+    media_type: str
+
+
+async def _take(url: str, fetched: Fetched) -> _TakenPage | NotHad:
+    return _TakenPage(fetched.body, fetched.media_type)
+
+
+def _reason(found: NotHad) -> str:
+    return "not-own-site" if found.slug == "cross-origin-unconfirmed" else found.slug
+
+
+# What was learned, in the store
+
+
+def _write_learned(learned: Learned, now: float) -> str:
+    element = None if learned.element is None else learned.element._asdict()
+    return json.dumps({"at": now, "whole": learned.is_whole, "element": element})
+
+
+def _read_learned(text: str) -> tuple[Learned, float] | None:
+    """Return what was learned, and when; None: nothing yet."""
+    found: dict[str, Any] = json.loads(text)
+    if "at" not in found:
+        return None
+    named = found["element"]
+    element = None
+    if named is not None:
+        element = TextElement(named["tag"], named["id"], tuple(named["classes"]), named["position"])
+    return Learned(element, bool(found["whole"])), float(found["at"])
+
+
+def element_in_words(learned: str) -> str:
+    """Return the learned element as a CSS selector; empty: none."""
+    known = _read_learned(learned)
+    return "" if known is None or known[0].element is None else str(known[0].element)
