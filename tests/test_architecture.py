@@ -40,8 +40,8 @@ PURE = {
     "dataclasses", "datetime",
     "defusedxml", "email.utils", "encodings", "enum", "functools", "hashlib", "heapq", "hmac", "html",
     "html.parser", "idna", "ipaddress", "isal", "itertools", "json", "lxml", "math", "nh3", "operator",
-    "posixpath", "re", "string", "struct", "types", "typing", "unicodedata", "urllib.parse", "wholefeed.core",
-    "webencodings", "xml", "zlib",
+    "posixpath", "re", "readability", "string", "struct", "types", "typing", "unicodedata", "urllib.parse",
+    "wholefeed.core", "webencodings", "xml", "zlib",
 }  # fmt: skip
 """What pure modules may import: nothing that reads a clock, makes random numbers, logs, or does I/O."""
 

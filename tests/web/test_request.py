@@ -22,6 +22,7 @@ from wholefeed.web.request import (
     prefix_of,
     read_prefix,
     read_query,
+    read_view,
     read_wait,
     root_from,
     strip_prefix,
@@ -330,3 +331,15 @@ async def test_public_url_goes_before_what_a_reverse_proxy_says(start: StartProx
     proxy = await start(server={"public_url": PUBLIC, "trusted_proxies": ("127.0.0.0/8",)})
     reply = await proxy.get(origin.url("/feed"), headers={"X-Forwarded-Prefix": "/other"})
     assert f'href="{PUBLIC}/feed?url='.encode() in reply.body
+
+
+def test_text_is_the_proxy_s_with_one_value() -> None:
+    """T1, P7: behind a URL that is not encoded, any other value belongs to that."""
+    raw = "url=https://example.org/feed?a=1"
+    assert read_query(f"{raw}&text=full") == Query("https://example.org/feed?a=1", {"text": "full"})
+    assert read_query(f"{raw}&text=half").url == "https://example.org/feed?a=1&text=half"
+    encoded = "url=https%3A%2F%2Fexample.org%2Ffeed%3Fa%3D1"
+    assert read_query(f"{encoded}&text=half").options == {"text": "half"}
+    assert read_view({"text": "full"}, 0).has_texts
+    with pytest.raises(RequestError, match="expected text as full"):
+        read_view({"text": "half"}, 0)

@@ -134,11 +134,11 @@ class ServerBackend:
         found: JsonObject = _json(await self._answer("GET", "/status", url))
         return found
 
-    async def refresh(self, url: str, *, is_full: bool) -> JsonObject:
+    async def refresh(self, url: str, *, is_full: bool, has_texts: bool = False) -> JsonObject:
         """Refresh a feed unconditionally, and return its status object at the end."""
-        status: JsonObject = _json(
-            await self._answer("POST", "/refresh?full=1" if is_full else "/refresh", url)
-        )
+        wanted = [name for name, is_set in (("full=1", is_full), ("texts=1", has_texts)) if is_set]
+        query = f"?{'&'.join(wanted)}" if wanted else ""
+        status: JsonObject = _json(await self._answer("POST", f"/refresh{query}", url))
         while status["refreshing"]:
             if self._progress is not None:
                 self._progress(status)
@@ -353,9 +353,9 @@ class DatabaseBackend:
             tell("no proxy runs: this is the stored state, which stays as it is until a proxy runs")
             return account_object(*await service.account(url))
 
-    async def refresh(self, url: str, *, is_full: bool) -> JsonObject:
+    async def refresh(self, url: str, *, is_full: bool, has_texts: bool = False) -> JsonObject:
         async with self._open() as service:
-            status = await service.refresh(url, is_full=is_full)
+            status = await service.refresh(url, is_full=is_full, has_texts=has_texts)
             while status.is_refreshing:
                 if self._progress is not None:
                     self._progress(status_object(status))

@@ -282,6 +282,8 @@ def _add_refresh(parser: argparse.ArgumentParser) -> None:
     add_url(parser)
     full_help = "fetch every document again, whole, and follow the links that the publisher has now"
     parser.add_argument("--full", action="store_true", help=full_help)
+    texts_help = "fetch the pages of entries again, for their texts; nobody waits for these"
+    parser.add_argument("--texts", action="store_true", help=texts_help)
 
 
 def _refresh(options: argparse.Namespace) -> int:
@@ -293,7 +295,9 @@ def _refresh(options: argparse.Namespace) -> int:
 
     url = feed_url(options.url)
     with watch_progress() as progress:
-        status = ask(config, lambda feeds: feeds.refresh(url, is_full=options.full), progress)
+        status = ask(
+            config, lambda feeds: feeds.refresh(url, is_full=options.full, has_texts=options.texts), progress
+        )
     show(f"{_summary(status)}\n")
     if (stale := words_of(status, time.time()).stale) is not None:
         tell(f"stale: {stale.meaning}")

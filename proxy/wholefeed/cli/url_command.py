@@ -123,6 +123,11 @@ def _add_replay(parser: argparse.ArgumentParser) -> None:
     replay.add_argument("--no-original", action="store_true", help=original_help)
 
 
+def _add_text(parser: argparse.ArgumentParser) -> None:
+    text_help = "full: give entries without a text, or with a cut one, the text of their own page"
+    parser.add_argument("--text", metavar="full", choices=("full",), help=text_help)
+
+
 def _add_listed(parser: argparse.ArgumentParser) -> None:
     listed_help = "without entries that only the publisher's pages list"
     parser.add_argument("--no-listed", dest="listed", action="store_const", const="off", help=listed_help)
@@ -202,6 +207,7 @@ def _add_url(parser: argparse.ArgumentParser) -> None:
     )
     pages_help = "in pages of N entries, for apps that follow `next` links or refuse long feeds"
     parser.add_argument("--pages", metavar="N", type=_option("pages"), help=pages_help)
+    _add_text(parser)
     _add_listed(parser)
     _add_replay(parser)
 
@@ -315,6 +321,7 @@ def _add_opml(parser: argparse.ArgumentParser) -> None:
     _add_base(parser, "append")
     _add_reader(parser)
     parser.add_argument("--undo", action="store_true", help="change the URLs back to the publishers' own")
+    _add_text(parser)
     _add_listed(parser)
     _add_replay(parser)
 

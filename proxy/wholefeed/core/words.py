@@ -568,3 +568,13 @@ _SPAN_UNITS: Final = (
 
 def ago(then: float, now: float) -> str:
     return f"{duration(now - then)} ago" if now - then >= 1 else "just now"
+
+
+def texts_in_words(told: Mapping[str, Any] | None) -> str:
+    """Return how many entries have the text of their page, from `texts` of `/status`; empty: unknown."""
+    if told is None:
+        return ""
+    taken, wanted = told["taken"], told["wanted"]
+    if not wanted:
+        return "No entry wants the text of its page."
+    return f"{taken:,} of {count_noun(wanted, 'text', 'texts')} from pages so far."

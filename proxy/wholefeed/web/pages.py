@@ -39,6 +39,7 @@ from wholefeed.core.words import (
     pace_in_words,
     passed_over_in_words,
     replay_in_words,
+    texts_in_words,
     time_left,
     words_of,
 )
@@ -352,6 +353,8 @@ async def _show_feed(
         said=said,
         proxied=_proxy_url(request, url),
         paged=_proxy_url(request, url, pages="100"),
+        with_texts=_proxy_url(request, url, text="full") if service.texts.are_on else "",
+        texts_words=texts_in_words(told["texts"]),
         variants=_variants(request, url, now),
         replay=replay,
         missing=[_missing(each, timeline, now) for each in told["missing"][:MOST_MISSING]],
