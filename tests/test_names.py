@@ -514,6 +514,7 @@ async def test_names_in_answers_stay(tmp_path: Path, proxy: Proxy, origin: Origi
         await guarded.get(origin.url("/feed"), token=TOKEN)
         await looked(guarded)
         replies.append(await guarded.get(origin.url("/feed"), token=TOKEN))
+        replies.append(await guarded.get(origin.url("/feed"), token=TOKEN, text="full"))
     problems = [
         json.loads(each.body)
         for each in replies

@@ -35,11 +35,13 @@ from wholefeed.fetch.base import (
     site_of,
 )
 from wholefeed.fetch.exchange import DOCUMENT_STATUSES, status_failure
+from wholefeed.fetch.robots import Robots
 from wholefeed.fetch.web_archive import Archive, Turns
 from wholefeed.service.context import RefreshContext, WalkTurns
 from wholefeed.service.imports import Imports, SuppliedDocument
 from wholefeed.service.listing import Lists
 from wholefeed.service.mementos import Mementos
+from wholefeed.service.page_fetches import SitePace
 from wholefeed.service.running import RefreshRequest, Running  # type: ignore[attr-defined]
 from wholefeed.service.sources import Obtained, Source, find_subscription
 from wholefeed.store.base import Database
@@ -115,7 +117,10 @@ class Program:
     def __init__(self, context: RefreshContext) -> None:
         self.context = context
         self.running = Running(context)
-        self.lists = Lists(context, self.running)
+        robots = Robots(
+            context.source.fetcher, context.config.fetch.user_agent, publishers=context.publishers
+        )
+        self.lists = Lists(context, self.running, robots, SitePace())
         self.mementos = Mementos(context, self.running)
         self.imports = Imports(context, self.running, self._ready)
 

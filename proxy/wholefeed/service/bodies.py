@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import sys
-from collections.abc import AsyncIterator, Callable, Hashable, Iterable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -135,19 +135,23 @@ class Body:
         for piece in slice_bytes(self._end_gzip(sealed) if self.is_gzip else EPILOGUE[family]):
             yield piece
 
-    def join(self, held: CachedFeed) -> bytes | None:
-        """Return the whole body from what is in memory; None if it is long or a part is missing."""
+    def join(
+        self, blocks: Mapping[int, bytes], made: Callable[[Hashable], Sealed | None] = lambda _: None
+    ) -> bytes | None:
+        """Return the whole body from what is in memory; None if it is long or a part is missing.
+
+        `made` returns composed texts by their key.
+        """
         if self.length is not None and self.length > LARGEST_BLOCK_BYTES:
             return None
         found: list[tuple[SegmentRow | Sealed, bytes]] = []
         for part in self.parts:
-            kept = _kept(part, held)
-            block = held.blocks.get(kept.id) if isinstance(kept, SegmentRow) else None
-            if isinstance(kept, Sealed) and isinstance(part, StreamedText):
-                block = kept.block
-            if isinstance(kept, BodyExcerpt | StreamedText) or block is None:
+            if isinstance(part, SegmentRow) and (block := blocks.get(part.id)) is not None:
+                found.append((part, block))
+            elif isinstance(part, StreamedText) and (kept := made(part.key)) is not None:
+                found.append((kept, kept.block))
+            else:
                 return None
-            found.append((kept, block))
         if self.length is None and sum(len(block) for _, block in found) > LARGEST_BLOCK_BYTES:
             return None
         if self.is_gzip:

@@ -142,7 +142,7 @@ async def _answer_from_memory(
         return None
     response, body = _without_body(request, asked, feed, answer, now), None
     if response is None:
-        body = answer.body.join(held)
+        body = answer.body.join(held.blocks, held.made)
         if body is None:
             return None
     app[SERVICE].note_at_once(held)
