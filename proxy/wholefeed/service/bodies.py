@@ -138,7 +138,7 @@ class Body:
     def join(
         self, blocks: Mapping[int, bytes], made: Callable[[Hashable], Sealed | None] = lambda _: None
     ) -> bytes | None:
-        """Return the whole body from what is in memory; None if it is long or a part is missing.
+        """Return the whole body from memory; None if it is long or a part is missing.
 
         `made` returns composed texts by their key.
         """

@@ -1,7 +1,7 @@
 """Requests for publishers' HTML pages, which no link of a feed names (H1, T2): politely, and one at a time.
 
     fetches = PageFetches(context, robots, pace, url=own.final_url, feed_url=feed.url)
-    found = await fetches.fetch(url, read)       # what `read` makes of the page, or a `NotHad`
+    found = await fetches.fetch(url, read)       # the result of `read`, or a `NotHad`
 
 Lists and texts of one site share its pace.
 """
@@ -82,7 +82,7 @@ class PageFetches:
             self.paused_until = self.context.now() + PAUSE_SECONDS
 
     async def fetch(self, url: str, read: ReadPage[T]) -> T | NotHad:
-        """Return what `read` makes of a page, after its redirects."""
+        """Return the result of `read` for a page, after its redirects."""
         context, site = self.context, self.context.site_of
         if context.pauses.lasts(url, now=context.now()):
             self.pause()

@@ -134,7 +134,7 @@ class Showing:
                 snapshot, self._store, wanted.start, wanted.most, room_bytes=_PAGE_ROOM_BYTES
             )
         if wanted.has_texts and self._fill is not None and feed.texts:
-            texts = await self._filled(snapshot, wanted.start, texts, self._fill)
+            texts = await self._fill_entries(snapshot, wanted.start, texts, self._fill)
         work = partial(
             show_entries,
             texts,
@@ -156,7 +156,7 @@ class Showing:
             ) from exc
         return await asyncio.to_thread(rendered, articles, wanted.start + 1)
 
-    async def _filled(
+    async def _fill_entries(
         self, snapshot: Snapshot, start: int, texts: Sequence[EntryText], fill: Fill
     ) -> tuple[EntryText, ...]:
         """Return entries with the texts of their pages, except where those are very long."""

@@ -107,7 +107,7 @@ class TextAnswers:
     async def fitting(
         self, reconstruction: Reconstruction, places: Sequence[int], room_bytes: int
     ) -> list[int]:
-        """Return the first places whose composed entries fit, without entries larger than the room."""
+        """Return the first places with composed entries that fit, without entries larger than the room."""
         taken, left_bytes = list[int](), room_bytes
         joint = len(SEPARATOR[reconstruction.feed.published_family])
         for start in range(0, len(places), _BATCH_ENTRIES):

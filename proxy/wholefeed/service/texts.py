@@ -1,7 +1,7 @@
-"""Fetch the texts of entries from the entries' own pages (T1 to T5), for feeds whose readers ask for them.
+"""Fetch the texts of entries from the entries' own pages (T1 to T5), for feeds with readers that ask for them.
 
-Nobody waits: a feed is served meanwhile with what is there. Each page is stored when it comes, so a restart
-goes on where it was.
+Nobody waits: a feed is served meanwhile with the texts so far. Each page is stored when it comes, so a
+restart goes on from there.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from wholefeed.core.texts.elements import (
     LEARNED_FROM,
     LEAST_CHARACTERS,
     Learned,
+    LearnedElement,
     LearningSample,
-    TextElement,
 )
 from wholefeed.core.texts.extracting import PageText, TextWish, extract_text, learn_text_element
 from wholefeed.core.texts.wanted import EntryPage, read_entry_pages
@@ -47,12 +47,12 @@ _AT_ONCE: Final = 4
 """Feeds at once, of as many sites."""
 _LONGEST_IDLE_SECONDS: Final = 600.0
 _MOST_ATTEMPTS: Final = 3
-"""At a page that failed for a reason that may pass, a day apart."""
+"""Fetches of a page that failed for a reason that may pass, a day apart."""
 _BATCH_ENTRIES: Final = 64
 _LEARNED_SECONDS: Final = 30 * DAY_SECONDS
 """Then an element is learned again: themes change."""
 _LEARN_BYTES: Final = 1 << 20
-"""Of a page to learn from."""
+"""Largest page to learn from."""
 _MOST_NOTED: Final = 4096
 
 
@@ -148,10 +148,10 @@ class Texts:
             site = self._context.site_of(feed.via_url)
             if len(self._looks) < _AT_ONCE and site not in self._looks and feed.id not in self._resting:
                 task = self._looks[site] = asyncio.create_task(self._work_on(feed))
-                task.add_done_callback(partial(self._ended, site))
+                task.add_done_callback(partial(self._end_look, site))
         return bool(self._looks)
 
-    def _ended(self, site: str, _: object) -> None:
+    def _end_look(self, site: str, _: object) -> None:
         del self._looks[site]
         self._news.set()
 
@@ -375,7 +375,7 @@ def _read_learned(text: str) -> tuple[Learned, float] | None:
     named = found["element"]
     element = None
     if named is not None:
-        element = TextElement(named["tag"], named["id"], tuple(named["classes"]), named["position"])
+        element = LearnedElement(named["tag"], named["id"], tuple(named["classes"]), named["position"])
     return Learned(element, bool(found["whole"])), float(found["at"])
 
 

@@ -369,7 +369,7 @@ async def _make_text_view(
 
 
 _PLACE_BYTES: Final = 36
-"""Of a number in a list."""
+"""Memory for a number in a list."""
 
 
 def _with_room(reconstruction: Reconstruction, wanted: Representation) -> tuple[Representation, int | None]:

@@ -7,8 +7,8 @@ import pytest
 from tests.core.texts.pages import a_page, a_text, samples
 from wholefeed.core.texts.elements import (
     Learned,
+    LearnedElement,
     LearningSample,
-    TextElement,
     find_element,
     learn_element,
     read_text_page,
@@ -16,7 +16,7 @@ from wholefeed.core.texts.elements import (
 from wholefeed.core.texts.extracting import learn_text_element
 from wholefeed.core.texts.plain import is_cut_short, pieces_of, share_held, squeeze, strip
 
-CONTENT = TextElement("div", "", ("entry-content",), 0)
+CONTENT = LearnedElement("div", "", ("entry-content",), 0)
 
 
 def test_the_element_of_three_pages_is_learned_and_checked_on_two() -> None:
@@ -81,5 +81,5 @@ def test_endless_elements_are_read_in_bounds() -> None:
     assert find_element(page, replace_position(CONTENT, 7)) is None
 
 
-def replace_position(element: TextElement, position: int) -> TextElement:
+def replace_position(element: LearnedElement, position: int) -> LearnedElement:
     return element._replace(position=position)

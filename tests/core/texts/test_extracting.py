@@ -7,16 +7,16 @@ import time
 import pytest
 
 from tests.core.texts.pages import a_page, a_text
-from wholefeed.core.texts.elements import TextElement
+from wholefeed.core.texts.elements import LearnedElement
 from wholefeed.core.texts.extracting import WHY, PageText, TextWish, extract_text
 from wholefeed.core.texts.plain import squeeze, strip
 
-CONTENT = TextElement("div", "", ("entry-content",), 0)
+CONTENT = LearnedElement("div", "", ("entry-content",), 0)
 URL = "https://blog.example/2020/post"
 
 
 def extract(
-    page: bytes, excerpt: str = "", *, element: TextElement | None = CONTENT, url: str = URL
+    page: bytes, excerpt: str = "", *, element: LearnedElement | None = CONTENT, url: str = URL
 ) -> PageText:
     wish = TextWish(URL, squeeze(strip(excerpt)), element)
     found = extract_text(page, url, "text/html; charset=utf-8", wish)

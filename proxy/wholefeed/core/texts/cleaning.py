@@ -1,7 +1,7 @@
 """Make the text of a page fit for a feed (T4): absolute URLs, no scripts, no forms, no trackers' pixels.
 
-A reader sanitises what it shows, as it does with publishers' own texts. This keeps out what a page needs and
-a feed does not.
+A reader sanitises what it shows, as it does with publishers' own texts. This keeps out scripts, forms and
+other parts that only a page needs.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from wholefeed.core.compose.sanitising import (
 from wholefeed.core.text.urls import is_http, resolve
 
 MAX_BYTES: Final = 1 << 20
-"""Of one text, cleaned."""
+"""Limit for one text, cleaned."""
 _MOST_TAGS: Final = 30_000
 _MOST_URLS: Final = 5000
 
@@ -42,7 +42,7 @@ _TRACKERS: Final = re.compile(
 
 
 def prepare(element: Any, base: str) -> str:
-    """Return an element's inner HTML without what belongs to the page, after changes to the tree.
+    """Return an element's inner HTML without parts that belong to the page, after changes to the tree.
 
     `base` makes the URLs absolute later; only lazy pictures are looked at here.
     """
@@ -138,7 +138,7 @@ _SIZE: Final = re.compile(r"[0-9]{1,5}", re.ASCII)
 def clean_text(inner: str, base: str) -> str | None:
     """Return sanitised HTML with absolute URLs; None: it has too many tags, or is too large.
 
-    `base` is the page's URL, or what its `<base>` says.
+    `base` is the page's URL, or that of its `<base>`.
     """
     from nh3 import clean  # noqa: PLC0415 - 2 MB that only workers need
 

@@ -1,6 +1,6 @@
 """Learn which element of a site's pages holds the text of a post (T3).
 
-    learned = learn_element(samples)         # three pages of entries whose text is known, and two to check
+    learned = learn_element(samples)         # three pages of entries with a known text, and two to check
     found = find_element(page, learned.element)
 
 A theme writes each post into the same element. Its tag, id and classes are the same on all pages, except for
@@ -20,9 +20,9 @@ from wholefeed.core.texts.plain import PIECE_CHARACTERS, pieces_of, squeeze
 LEARNED_FROM: Final = 3
 CHECKED_ON: Final = 2
 MAX_ELEMENTS: Final = 100_000
-"""Of a page; what follows is not read."""
+"""Limit for a page; the rest is not read."""
 LEAST_SHARE: Final = 0.8
-"""Of a text's pieces that its element holds: feeds leave out captions and add remarks."""
+"""Share of a text's pieces that its element holds: feeds leave out captions and add remarks."""
 _MOST_LONGER: Final = 2.0
 _FREE_CHARACTERS: Final = 400
 """An element may have this many letters more than the text, or twice as many: a title, a date, tags."""
@@ -36,7 +36,7 @@ UNREAD: Final = frozenset({"script", "style", "noscript", "template", "textarea"
 _CONTAINERS: Final = frozenset({"article", "body", "div", "main", "section", "td"})
 
 
-class TextElement(NamedTuple):
+class LearnedElement(NamedTuple):
     """The element that holds the texts of a site's posts."""
 
     tag: str
@@ -57,7 +57,7 @@ class TextElement(NamedTuple):
 class Learned(NamedTuple):
     """A result of learning."""
 
-    element: TextElement | None
+    element: LearnedElement | None
     """None: no element fits."""
     is_whole: bool
     """Whether the feed gives the texts whole, as far as the pages show."""
@@ -88,7 +88,7 @@ class Container:
     def length(self) -> int:
         return self.end - self.start
 
-    def is_like(self, element: TextElement) -> bool:
+    def is_like(self, element: LearnedElement) -> bool:
         is_named = not element.id or self.id == element.id
         return self.tag == element.tag and is_named and self.classes.issuperset(element.classes)
 
@@ -171,14 +171,14 @@ class TextPage:
 
 _MOST_CLASSES: Final = 60
 _MOST_PLACES: Final = 4
-"""Of a piece on a page: also in its description, or a list of posts."""
+"""Places of a piece on a page: also in its description, or a list of posts."""
 
 
 def read_text_page(body: bytes, content_type: str) -> TextPage:
     return TextPage.read(read_tree(body, content_type))
 
 
-def find_element(page: TextPage, element: TextElement) -> Container | None:
+def find_element(page: TextPage, element: LearnedElement) -> Container | None:
     alike = [each for each in page.containers if each.is_like(element)]
     return alike[element.position] if element.position < len(alike) else None
 
@@ -211,11 +211,11 @@ def _combinations(held: Sequence[Sequence[Container]]) -> Iterator[tuple[Contain
             yield chosen
 
 
-def _common(pages: Sequence[TextPage], chosen: Sequence[Container]) -> TextElement | None:
+def _common(pages: Sequence[TextPage], chosen: Sequence[Container]) -> LearnedElement | None:
     """Return the element that these containers are; None: they stand in different places."""
     ids = {each.id for each in chosen}
     classes = frozenset.intersection(*(each.classes for each in chosen))
-    element = TextElement(chosen[0].tag, ids.pop() if len(ids) == 1 else "", tuple(sorted(classes)), 0)
+    element = LearnedElement(chosen[0].tag, ids.pop() if len(ids) == 1 else "", tuple(sorted(classes)), 0)
     places = set()
     for page, own in zip(pages, chosen, strict=False):
         alike = [each for each in page.containers if each.is_like(element)]
@@ -223,12 +223,12 @@ def _common(pages: Sequence[TextPage], chosen: Sequence[Container]) -> TextEleme
     return element._replace(position=places.pop()) if len(places) == 1 else None
 
 
-def _fits(page: TextPage, held: Sequence[Container], element: TextElement) -> bool:
+def _fits(page: TextPage, held: Sequence[Container], element: LearnedElement) -> bool:
     found = find_element(page, element)
     return any(each is found for each in held)
 
 
-def _length(page: TextPage, element: TextElement) -> int:
+def _length(page: TextPage, element: LearnedElement) -> int:
     found = find_element(page, element)
     return 0 if found is None else found.length
 

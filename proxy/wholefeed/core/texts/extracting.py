@@ -18,8 +18,8 @@ from wholefeed.core.text.urls import resolve_or_empty
 from wholefeed.core.texts.cleaning import clean_text, prepare
 from wholefeed.core.texts.elements import (
     Learned,
+    LearnedElement,
     LearningSample,
-    TextElement,
     TextPage,
     find_element,
     learn_element,
@@ -51,13 +51,13 @@ def why_no_text(why: str) -> str:
 
 
 class TextWish(NamedTuple):
-    """What is known of an entry whose text is wanted."""
+    """An entry that wants a text."""
 
     url: str
     """Its page."""
     excerpt: str
     """The feed's own text, squeezed; may be empty."""
-    element: TextElement | None
+    element: LearnedElement | None
     """Learned from its site; None: the page alone tells."""
 
 
@@ -139,7 +139,7 @@ def _find_objection(element: Any, text: str, excerpt: str) -> str:
 
 _MEDIA: Final = re.compile("<(?:img|video|audio)[ >]")
 _LEAST_SHARE: Final = 0.7
-"""Of an excerpt's pieces: generators shorten words and leave out headings."""
+"""Share of an excerpt's pieces: generators shorten words and leave out headings."""
 _MARK_CHARACTERS: Final = 24
 
 

@@ -46,7 +46,7 @@ def page_key(url: str) -> bytes:
 
 
 def read_entry_pages(texts: Sequence[bytes], family: Family, *, namespace: str) -> list[EntryPage]:
-    """Return what is known of each entry, given its text in a segment.
+    """Return each entry's page and own text, given its text in a segment.
 
     `namespace` is the default one around the texts.
     """

@@ -212,7 +212,7 @@ NO_ROOM: Final = "no-room"
 
 
 def put(db: Database, feed: int, text: NewText, *, now: float, most_bytes: int) -> FeedRow:
-    """Store what a page gave; return the feed's row, or raise `UnknownFeedError`.
+    """Store the result of a page; return the feed's row, or raise `UnknownFeedError`.
 
     A text that another page has, too, is neither's (T3). One without room in `limits.feed_bytes` is not kept.
     A failure that may pass leaves the text that an earlier fetch gave.
@@ -321,7 +321,7 @@ def count_refusals(db: Database, feed: int) -> tuple[TextRefusal, ...]:
 
 
 def summarise(db: Database, feed: int) -> TextSummary | None:
-    """Return what `/status` tells of a feed's texts; None: nobody has asked for them."""
+    """Return the facts for `/status` on a feed's texts; None: nobody has asked for them."""
     plan = find_plan(db, feed)
     if plan is None:
         return None
