@@ -26,7 +26,7 @@ from wholefeed.service.context import RefreshContext
 
 T = TypeVar("T")
 ReadPage = Callable[[str, Fetched], Awaitable[T | NotHad]]
-"""Reads a page, given the URL that was asked for."""
+"""Reads a page, given the requested URL."""
 PAUSE_SECONDS: Final = 3600.0
 """Until the next request after a refusal, or a failure here."""
 PAGE_BYTES: Final = 5 << 20

@@ -310,7 +310,7 @@ async def read_document(snapshot: Snapshot, store: Store, number: int) -> bytes:
 
 
 def warning_id(url: str) -> str:
-    """Return the id of the entry that tells readers what a feed misses (R16)."""
+    """Return the id of the entry that tells readers about missing documents (R16)."""
     return uuid5(NAMESPACE_URL, f"wholefeed:missing:{url}").urn
 
 

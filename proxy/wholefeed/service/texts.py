@@ -1,4 +1,4 @@
-"""Fetch the texts of entries from the entries' own pages (T1 to T5), for feeds with readers that ask for them.
+"""Fetch the texts of entries from their own pages (T1 to T5), for feeds with readers that ask for them.
 
 Nobody waits: a feed is served meanwhile with the texts so far. Each page is stored when it comes, so a
 restart goes on from there.
@@ -368,7 +368,7 @@ def _write_learned(learned: Learned, now: float) -> str:
 
 
 def _read_learned(text: str) -> tuple[Learned, float] | None:
-    """Return what was learned, and when; None: nothing yet."""
+    """Return the learned element, and its instant; None: nothing yet."""
     found: dict[str, Any] = json.loads(text)
     if "at" not in found:
         return None

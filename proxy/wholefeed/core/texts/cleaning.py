@@ -1,6 +1,6 @@
 """Make the text of a page fit for a feed (T4): absolute URLs, no scripts, no forms, no trackers' pixels.
 
-A reader sanitises what it shows, as it does with publishers' own texts. This keeps out scripts, forms and
+Readers sanitise texts themselves, from publishers and from here alike. This keeps out scripts, forms and
 other parts that only a page needs.
 """
 
@@ -163,7 +163,7 @@ _NO_XML: Final = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ff
 
 
 class _Addresses:
-    """A filter of attributes; it makes URLs absolute, and drops those that are none."""
+    """A filter of attributes; it makes URLs absolute, and drops invalid ones."""
 
     def __init__(self, base: str) -> None:
         self._base = base

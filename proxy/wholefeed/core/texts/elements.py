@@ -27,7 +27,7 @@ _MOST_LONGER: Final = 2.0
 _FREE_CHARACTERS: Final = 400
 """An element may have this many letters more than the text, or twice as many: a title, a date, tags."""
 _MOST_AROUND: Final = 6
-"""Elements around a text that are candidates."""
+"""Elements around a text, as candidates."""
 WHOLE_SHARE: Final = 0.8
 """Least share of an element's letters that a feed's text has, to be called whole."""
 

@@ -17,7 +17,7 @@ PIECE_CHARACTERS: Final = 24
 MOST_PIECES: Final = 16
 """Enough to tell a text from another; each costs one search of a page."""
 LONGEST: Final = 1 << 16
-"""Squeezed characters of an entry's own text that are compared."""
+"""Squeezed characters of an entry's own text, for comparison."""
 DIGEST_BYTES: Final = 16
 
 

@@ -73,7 +73,7 @@ _ASK: Final = """
 
 
 def ask(db: Database, feed: int, now: float) -> None:
-    """Note that a reader wants texts; a feed that has changed since is due."""
+    """Note that a reader wants texts; a feed with changes since then is due."""
     run(db, _ASK, {"feed": feed, "now": now})
 
 
@@ -297,7 +297,7 @@ _TEXTS: Final = f"""
 
 
 def read_texts(db: Database, feed: int, pages: Iterable[bytes]) -> dict[bytes, EncodedText]:
-    """Return the texts of pages that have one; the caller decodes them elsewhere."""
+    """Return the stored texts of pages; the caller decodes them elsewhere."""
     wanted = list(dict.fromkeys(pages))
     found = {}
     for start in range(0, len(wanted), _AT_ONCE):
