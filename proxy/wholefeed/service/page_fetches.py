@@ -12,6 +12,7 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
+from functools import partial
 from http import HTTPStatus
 from typing import Final, TypeVar
 
@@ -83,6 +84,14 @@ class PageFetches:
 
     async def fetch(self, url: str, read: ReadPage[T]) -> T | NotHad:
         """Return the result of `read` for a page, after its redirects."""
+        return await self._try(url, partial(self._ask, read=read))
+
+    async def name_sitemaps(self, url: str) -> tuple[str, ...] | NotHad:
+        """Return the sitemaps that the robots.txt of a URL's host names (H10)."""
+        return await self._try(url, self._find_sitemaps)
+
+    async def _try(self, url: str, ask: Callable[[str], Awaitable[T | NotHad | _Redirect]]) -> T | NotHad:
+        """Ask for one thing of the site, after its redirects, unless rules or pauses forbid it."""
         context, site = self.context, self.context.site_of
         if context.pauses.lasts(url, now=context.now()):
             self.pause()
@@ -96,7 +105,7 @@ class PageFetches:
             if not context.may_read_pages(url):
                 return NotHad(url, "destination-forbidden", None, is_lasting=True)
             try:
-                answer = await self._ask(url, read)
+                answer = await ask(url)
                 hops += 1
                 if not isinstance(answer, _Redirect):
                     return answer
@@ -111,6 +120,10 @@ class PageFetches:
                     exc.publisher_status is None and lasts(exc.slug)
                 )
                 return NotHad(url, exc.slug, exc.publisher_status, is_lasting=is_lasting)
+
+    async def _find_sitemaps(self, url: str) -> tuple[str, ...]:
+        await self._rule(url)
+        return self.robots.sitemaps(url)
 
     async def _ask(self, url: str, read: ReadPage[T]) -> T | NotHad | _Redirect:
         """Return the page, or a redirect's target that needs permission first."""

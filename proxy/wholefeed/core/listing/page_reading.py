@@ -126,7 +126,7 @@ def read_page(body: bytes, url: str, content_type: str) -> ListPage:
         following_urls=tuple(page.following_urls),
         title=next(filter(None, map(page.names.get, ("p-name", "og:title", "heading"))), ""),
         at=page.at,
-        indexes=find_indexes(text, url),
+        indexes=find_indexes(tree.text, url),
     )
 
 
