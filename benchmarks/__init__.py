@@ -1,11 +1,11 @@
-"""What README and docs quote, each runnable by one command."""
+"""Measurements quoted in README and docs, each run by one command."""
 
 import sys
 from types import TracebackType
 
 
 def _explain(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
-    """Say in a line what installs a package that a benchmark lacks: `make serve` and `make demo` do not."""
+    """Name the command that installs a missing package: `make serve` and `make demo` do not install it."""
     if isinstance(error, ModuleNotFoundError):
         print(
             f"{error.name} is not installed here; `make setup` installs what benchmarks need", file=sys.stderr

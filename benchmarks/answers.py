@@ -1,16 +1,14 @@
-"""What an answer of a fresh feed costs the server: `python -m benchmarks.answers`.
+"""CPU time of the server for an answer of a fresh feed: `python -m benchmarks.answers`.
 
-A feed whose answer is about 20 KB (gzip) is reconstructed once. Then eight connections ask, one request
-under way on each, and the CPU time that the server's processes took is divided by the number of answers: a
-304, a whole feed, and /healthz, which is the middlewares and the log alone. (A single connection would
-measure how often the loop goes to sleep: that alone doubles what the bare handler takes.) Beside each
-stands a bare aiohttp handler that sends the same bytes, without a log, in a process of its own on the same
-interpreter and loop, asked by the same client in turn; and nginx with the same bytes in a file, where it is
-installed. The client's own time is in none of them; all take turns on one processor, since what runs beside
-something else on the same core takes longer. With `--asyncio` server and handler run on asyncio's own loop.
+The feed's answer is about 20 KB (gzip). Eight connections ask, each with one request under way. The server's
+CPU time is divided by the number of answers: a 304, a whole feed, and /healthz, which costs the middlewares
+and the log alone. With a single connection the loop's sleeping would double the figures. Two others send the
+same bytes to the same client: a bare aiohttp handler without a log, in its own process on the same
+interpreter and loop, and nginx, if installed. The client's own time is not counted. All take turns on one
+processor, since work beside them on the same core would slow them. With `--asyncio`, server and handler run
+on asyncio's own loop.
 
-`p50` and `p99` are wall time as the client sees it over one connection: they move with what else the
-machine does.
+`p50` and `p99` are wall time at the client over one connection, so other load on the machine moves them.
 """
 
 from __future__ import annotations
@@ -42,7 +40,7 @@ CHAIN: Final = Chain(archives=3, entries=12, entry_bytes=1200)
 _CONNECTIONS: Final = 8
 _WARM_UP: Final = 20
 _TURNS: Final = 4
-"""Of the sides in a run: a shared machine changes its speed within seconds, and pairs are compared."""
+"""Turns of each side in a run. A shared machine changes its speed within seconds, so pairs are compared."""
 _NGINX_SECONDS: Final = 10
 _OF_THE_CONNECTION: Final = frozenset({"content-length", "date", "server", "connection", "keep-alive"})
 _NGINX: Final = """
@@ -58,8 +56,6 @@ http {{
 
 
 class Case(NamedTuple):
-    """One kind of answer, of one server."""
-
     name: str
     who: str
     pid: int
@@ -69,8 +65,6 @@ class Case(NamedTuple):
 
 
 class Measured(NamedTuple):
-    """What one run of a case came to."""
-
     cpu_us: float
     durations: list[float]
 
@@ -78,14 +72,6 @@ class Measured(NamedTuple):
 def measure(
     tree: Tree = HERE, *, requests: int = 800, runs: int = 5, on_asyncio: bool = False
 ) -> list[Figure]:
-    """Measure the three kinds of answer, and what stands beside them, in turn.
-
-    Args:
-        tree: Whose server.
-        requests: Of each kind and run.
-        runs: How many values each figure has.
-        on_asyncio: Server and bare handler run on asyncio's own loop, though uvloop may be installed.
-    """
     with contextlib.ExitStack() as stack:
         if on_asyncio:
             shadows = stack.enter_context(tempfile.TemporaryDirectory(prefix="wholefeed-asyncio-"))
@@ -167,7 +153,7 @@ def _opened(port: int, stack: contextlib.ExitStack) -> list[Client]:
 
 
 def _requests(client: Client, target: str, port: int) -> tuple[bytes, bytes]:
-    """Ask until the feed is whole; return the request for all of it and the one that knows its ETag."""
+    """Ask until the feed is whole. Return the request for all of it and the one with its ETag."""
     whole = get(target, port, Accept_Encoding="gzip")
     reply = client.ask(whole)
     while reply.fields["feed-reconstruction"].startswith("loading"):
@@ -179,7 +165,6 @@ def _requests(client: Client, target: str, port: int) -> tuple[bytes, bytes]:
 
 @contextlib.contextmanager
 def _bare(tree: Tree, folder: Path, reply: Reply) -> Iterator[tuple[int, int]]:
-    """Start the handler that answers with the same bytes and fields."""
     (folder / "body").write_bytes(reply.body)
     fields = {name: value for name, value in reply.fields.items() if name not in _OF_THE_CONNECTION}
     options = json.dumps({"body": str(folder / "body"), "fields": fields})
@@ -190,7 +175,6 @@ def _bare(tree: Tree, folder: Path, reply: Reply) -> Iterator[tuple[int, int]]:
 
 @contextlib.contextmanager
 def _nginx(folder: Path, body: bytes) -> Iterator[tuple[int, int]]:
-    """Start nginx on a file that holds the same bytes."""
     own = folder / "nginx"
     own.mkdir()
     own.chmod(0o755)
@@ -243,7 +227,6 @@ def _at(durations: list[float], share: float) -> float:
 
 
 def main() -> None:
-    """Measure and print."""
     parser = argparse.ArgumentParser(description="Measure the CPU time of an answer.")
     parser.add_argument("--requests", type=int, default=1000, help="of each kind and run (default 1000)")
     parser.add_argument("--runs", type=int, default=5, help="the least and the median are shown (default 5)")

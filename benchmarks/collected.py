@@ -1,12 +1,12 @@
-"""What a collected history costs whose posts were imported later: `python -m benchmarks.collected`.
+"""Cost of a collected history with posts imported later: `python -m benchmarks.collected`.
 
-A WordPress (the simulator of the tests) has 5,000 posts of about 2 KB. 4,683 of them were imported: their
-IDs are the highest, their dates lie among those of the others. The feed is asked for through a server with
-a fresh store until nothing is loading; then some posts are published, and old ones edited, and each is asked
-for before the next. The CPU time is that of the server and its children.
+A simulated WordPress has 5,000 posts of about 2 KB. 4,683 were imported: their IDs are the highest, and their
+dates lie among the others'. A server with a fresh store is asked for the feed until nothing is loading. Then
+posts are published or edited, one at a time, with a request after each. The CPU time is that of the server
+and its children.
 
-The first hundred entries of each answer are compared with what was published last; how many of them are
-there is shown, and not expected, so that an earlier checkout can be measured.
+The table shows how many of the newest hundred posts are in the first hundred entries of each answer. The
+number is not checked, so that earlier checkouts can be measured.
 """
 
 from __future__ import annotations
@@ -39,7 +39,6 @@ _CONTENT: Final = "Some words of a post, as long as most are. " * 22
 
 
 def measure(tree: Tree = HERE, *, posts: int = POSTS, times: int = 8) -> list[Figure]:
-    """Measure a walk, and refreshes that bring one post each, which is new or edited."""
     with (
         a_wordpress(posts) as blog,
         tempfile.TemporaryDirectory(prefix="wholefeed-collected-") as folder,
@@ -89,7 +88,6 @@ def _asked(server: Server, blog: WordPress) -> float:
 
 @contextmanager
 def a_wordpress(posts: int) -> Iterator[WordPress]:
-    """Run one on a thread of its own."""
     loop = asyncio.new_event_loop()
     thread = threading.Thread(target=loop.run_forever, daemon=True)
     thread.start()
@@ -110,7 +108,6 @@ def a_wordpress(posts: int) -> Iterator[WordPress]:
 
 
 def main() -> None:
-    """Measure and print."""
     parser = argparse.ArgumentParser(description="Measure the CPU time of a collected history.")
     parser.add_argument("--posts", type=int, default=POSTS, help=f"of the blog (default {POSTS})")
     parser.add_argument("--times", type=int, default=8, help="posts that are published later (default 8)")

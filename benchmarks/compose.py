@@ -1,18 +1,15 @@
-"""What one new entry costs a large feed: `python -m benchmarks.compose`.
+"""Cost of one new entry in a large feed: `python -m benchmarks.compose`.
 
-1,000 archive documents and a subscription document of 100 entries each, about 1 KB an entry, no network;
-the documents are made before. From nothing: every document is parsed, rendered as the walk has it rendered,
-and put through the store, as many in a transaction and as many read ahead as in a walk, and the feed is
-assembled when as much is at hand as a refresh keeps, and in the end; segments are joined or deflated, and
-published. One entry added: the new
-subscription document is parsed and put, with a memory of the entry that fell out of it, then the feed is
-assembled; the median of several, one after the other. The target is 5 % of composing from nothing.
+1,000 archive documents and a subscription document have 100 entries each, about 1 KB an entry. They are
+generated before the measurement, and no network is used. "From nothing" parses, renders and stores every
+document, with the transactions and look-ahead of a walk. It assembles as often as a refresh would, and
+publishes. "One entry added" parses and stores the new subscription document, with a memory of the entry that
+fell out, then assembles; the median of several runs counts. The target is 5 % of composing from nothing.
 
-The last two rows are the same through the service, as a request or a refresh runs it, with a publisher
-that answers at once from memory: the walk, its decisions, and the publications for readers that do not
-wait are in them.
+The last two rows measure the same through the service, with a publisher that answers at once from memory.
+They include the walk, its decisions and intermediate publications.
 
-In the end the feed is inflated as it would be sent, and its entries are counted.
+In the end the feed is inflated as sent, and its entries are counted.
 """
 
 from __future__ import annotations
@@ -61,24 +58,21 @@ from wholefeed.store.tables import feed_table
 TARGET: Final = 0.05
 _WAIT_SECONDS: Final = 600.0
 _AHEAD: Final = 5
-"""Documents that a walk reads while others are put, where the publisher answers at once."""
+"""Documents that a walk reads ahead of storing, with a publisher that answers at once."""
 
 
 @dataclass(slots=True)
 class Cost:
-    """Seconds of one composition."""
-
     put: float
     assemble: float
 
     @property
     def both(self) -> float:
-        """The whole."""
         return self.put + self.assemble
 
 
 async def from_nothing(store: Store, source: Source, chain: Chain) -> tuple[FeedRow, Cost]:
-    """Put every document, as many together as a walk does, and assemble where it would."""
+    """Store every document and assemble, in the batches of a walk."""
     urls = [URL, *(f"{BASE}/archive/{number}" for number in range(chain.archives, 0, -1))]
     began = time.perf_counter()
     storage: FeedStorage | None = None
@@ -124,7 +118,6 @@ async def from_nothing(store: Store, source: Source, chain: Chain) -> tuple[Feed
 
 
 async def one_added(store: Store, source: Source, feed: FeedRow) -> tuple[FeedRow, Cost]:
-    """Put the subscription document, which has one more entry, then assemble."""
     began = time.perf_counter()
     obtained = await obtain(source, URL)
     rows = await store.read(partial(documents_table.list_all, feed=feed.id))
@@ -139,7 +132,6 @@ async def one_added(store: Store, source: Source, feed: FeedRow) -> tuple[FeedRo
 
 
 async def put(store: Store, storage: FeedStorage, new: Sequence[NewDocument]) -> None:
-    """Put documents, and keep of them what a refresh keeps."""
     feed = storage.feed_id
     numbers = await store.write(
         partial(documents_table.put, feed=feed, documents=new, now=time.time()), feed=feed
@@ -150,7 +142,6 @@ async def put(store: Store, storage: FeedStorage, new: Sequence[NewDocument]) ->
 
 
 async def assembled(storage: FeedStorage) -> tuple[FeedRow, float]:
-    """Assemble, and return the feed as published with the seconds it took."""
     began = time.perf_counter()
     published = await assemble(storage, state=State.COMPLETE, notes=[])
     took = time.perf_counter() - began
@@ -159,7 +150,6 @@ async def assembled(storage: FeedStorage) -> tuple[FeedRow, float]:
 
 
 async def sent_entries(store: Store, feed: FeedRow) -> int:
-    """Count the entries of the feed as it would be sent."""
     count = 0
     async with store.snapshot(feed.id) as snapshot:
         for segment in snapshot.segments:
@@ -170,12 +160,10 @@ async def sent_entries(store: Store, feed: FeedRow) -> int:
 
 
 def as_shown(times: list[float]) -> str:
-    """Return the median of durations in milliseconds."""
     return f"{statistics.median(times) * 1000:.1f}"
 
 
 async def measure_composing(path: Path, chain: Chain, runs: int, table: Table) -> None:
-    """Measure the two steps by themselves."""
     fetcher = InMemoryFetcher(chain)
     source = source_of(fetcher)
     await migrate_file(path)
@@ -204,7 +192,6 @@ async def measure_composing(path: Path, chain: Chain, runs: int, table: Table) -
 
 
 async def measure_service(path: Path, chain: Chain, runs: int, table: Table) -> None:
-    """Measure what a request for an unknown feed takes, and what a refresh does."""
     await migrate_file(path)
     async with open_file(path) as store:
         fetcher = InMemoryFetcher(chain)
@@ -232,7 +219,6 @@ async def measure_service(path: Path, chain: Chain, runs: int, table: Table) -> 
 
 
 async def first_request(context: RefreshContext, chain: Chain) -> tuple[FeedRow, float]:
-    """Ask for the feed, which nothing is known of; return it with the seconds it took."""
     service = FeedService(context)
     began = time.perf_counter()
     async with service.answer(URL, wait_seconds=_WAIT_SECONDS) as reconstruction:
@@ -244,14 +230,12 @@ async def first_request(context: RefreshContext, chain: Chain) -> tuple[FeedRow,
 
 
 async def stored(store: Store, feed: FeedRow) -> FeedRow:
-    """Return the feed as it is stored now."""
     found = await store.read(partial(feed_table.find, feed=feed.id))
     assert found is not None
     return found
 
 
 def arguments() -> argparse.Namespace:
-    """Read the command line."""
     parser = argparse.ArgumentParser(description="Measure what one new entry costs a large feed.")
     parser.add_argument("--archives", type=int, default=1000, help="archive documents (default 1000)")
     parser.add_argument("--entries", type=int, default=100, help="entries in each document (default 100)")
@@ -261,7 +245,6 @@ def arguments() -> argparse.Namespace:
 
 
 async def measure(options: argparse.Namespace) -> None:
-    """Measure and print."""
     chain = Chain(archives=options.archives, entries=options.entries, entry_bytes=options.entry_bytes)
     size = chain.documents * len(chain.archive(BASE, 1)) / 1e6
     print(f"{chain.documents} documents, {chain.total_entries} entries, {size:.0f} MB; target {TARGET:.0%}")
@@ -272,7 +255,6 @@ async def measure(options: argparse.Namespace) -> None:
 
 
 def main() -> None:
-    """Measure and print."""
     options = arguments()
     begin()
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.CRITICAL))

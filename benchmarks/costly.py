@@ -1,9 +1,8 @@
-"""What documents cost that are made to cost much: `python -m benchmarks.costly`.
+"""Cost of documents made expensive to read: `python -m benchmarks.costly`.
 
-Each document of `benchmarks.support.costly`, named by its row of docs/faults.md, is asked for once, one after
-the other. Printed are what came of it, the CPU seconds of the server and its worker processes
-for each megabyte, and how long /healthz took meanwhile, asked every 5 ms. A process that is started
-for a document counts too: a quarter of a second.
+Each document of `benchmarks.support.costly` is named by its row of docs/faults.md and asked for once. A row
+shows the result, the CPU seconds of the server and its workers for each megabyte, and how long /healthz took
+meanwhile, asked every 5 ms. The start of a worker process for a document counts too: a quarter of a second.
 """
 
 from __future__ import annotations
@@ -26,7 +25,6 @@ _ANSWER_SECONDS: Final = 120
 
 
 def _ask(server: Server, url: str) -> str:
-    """Ask for a feed until it is not loading; return the status and what the answer says of itself."""
     connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=_ANSWER_SECONDS)
     with contextlib.closing(connection):
         while True:
@@ -43,7 +41,6 @@ def _ask(server: Server, url: str) -> str:
 
 
 def measure(server: Server, name: str, url: str, size_bytes: int, table: Table) -> None:
-    """Ask for one document, and print its row."""
     before = server.cpu_seconds()
     with asking_health(server) as durations:
         outcome = _ask(server, url)
@@ -54,7 +51,6 @@ def measure(server: Server, name: str, url: str, size_bytes: int, table: Table) 
 
 
 def measure_all(megabytes: float, tree: Tree = HERE) -> None:
-    """Print a row for each document, which has about that size."""
     bodies = documents(int(megabytes * 1e6))
     table = Table("", "MB", "CPU s", "s/MB", "p99 ms", "max ms", first_width=56)
     with (
@@ -67,7 +63,6 @@ def measure_all(megabytes: float, tree: Tree = HERE) -> None:
 
 
 def main() -> None:
-    """Measure and print."""
     parser = argparse.ArgumentParser(description="Measure what documents cost that are made to cost much.")
     parser.add_argument("--megabytes", type=float, default=1.0, help="size of a document (default 1)")
     add_tree(parser)

@@ -1,7 +1,7 @@
-"""What compressing costs: `python -m benchmarks.deflate`.
+"""Cost of compression: `python -m benchmarks.deflate`.
 
-Prints, for one segment of generated Atom text, the speed and size of each way to make a block, what
-joining costs, and how much worse small blocks compress.
+For one segment of generated Atom text, prints the speed and size of each way to make a block, the cost of
+joining, and how much worse small blocks compress.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ ROUNDS = 7
 
 
 def atom_text(length: int, *, seed: int = 1) -> bytes:
-    """Entries of about 3 KB made of words that are as unevenly frequent as in prose."""
+    """Entries of about 3 KB, with words as unevenly frequent as in prose."""
     chance = random.Random(seed)
     letters = "abcdefghijklmnopqrstuvwxyz"
     words = ["".join(chance.choices(letters, k=chance.randint(2, 10))) for _ in range(4000)]
@@ -46,7 +46,7 @@ def atom_text(length: int, *, seed: int = 1) -> bytes:
 
 
 def fastest(work: Callable[[], object]) -> float:
-    """Return the shortest of some runs, in seconds."""
+    """Return the duration of the shortest run in seconds."""
     times = []
     for _ in range(ROUNDS):
         begun = time.perf_counter()
@@ -66,7 +66,6 @@ def _zlib(text: bytes, level: int) -> bytes:
 
 
 def main() -> None:
-    """Print the table."""
     text = atom_text(TEXT_BYTES)
     ways: list[tuple[str, Callable[[bytes, int], bytes], int]] = [
         *((f"isal level {level}", _isal, level) for level in (0, 1, 2, 3)),

@@ -1,7 +1,7 @@
-"""What a trip to the database costs: `python -m benchmarks.engine [--url URL]`.
+"""Cost of a trip to the database: `python -m benchmarks.engine [--url URL]`.
 
-Puts documents of 12 kB into the store's own table and reads them back by key, one transaction each, some at a
-time: SQLite in a temporary folder, and with --url a PostgreSQL database, which has to be empty.
+Writes documents of 12 kB into the store's own table and reads them back by key, one transaction each, several
+at a time. Measures SQLite in a temporary folder and, with --url, an empty PostgreSQL database.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _NEXT: Final = "SELECT coalesce(max(id), 0) + 1 FROM document"
 
 
 async def rate(name: str, work: Callable[[], Awaitable[object]], times: int, at_once: int) -> None:
-    """Print how often a thing can be done in a second, and what it costs this process."""
+    """Print how often an action runs in a second, and its CPU time in this process."""
     numbers = iter(range(times))
 
     async def some() -> None:
@@ -51,7 +51,7 @@ async def rate(name: str, work: Callable[[], Awaitable[object]], times: int, at_
 
 
 def a_document(number: int) -> NewDocument:
-    """A document with a body that does not deflate, and no entries."""
+    """A document without entries and with an incompressible body."""
     body = os.urandom(BODY_BYTES)
     url = f"{URL}/{number}"
     return NewDocument(
@@ -71,7 +71,6 @@ def a_document(number: int) -> NewDocument:
 
 
 async def measure(store: Store, times: int) -> None:
-    """Print the table."""
     make = partial(feed_table.create, url=URL, fetch_url=URL, family=Family.ATOM, kind=Kind.ARCHIVED, now=NOW)
     feed = (await store.write(make)).id
     numbers = count()
@@ -111,7 +110,6 @@ async def measure(store: Store, times: int) -> None:
 
 
 async def main(url: str, times: int) -> None:
-    """Measure on a database of its own, or on the one that is named."""
     with tempfile.TemporaryDirectory() as folder:
         settings = StoreConfig(path=f"{folder}/store.db", url=url)
         await migrate_store(settings)

@@ -1,11 +1,10 @@
-"""What the first walk through a long feed costs: `python -m benchmarks.first`.
+"""Cost of the first walk through a long feed: `python -m benchmarks.first`.
 
-7.9 MB in 101 documents of 100 entries each, from a publisher that answers at once. Measured is the CPU time
-that the server and its children took, from the request until the whole feed was answered and half a second
-more, divided by the size of the documents. Another feed was walked through before, so that whatever is
-started once is there. Beside it: `requests`, one session, and feedparser, in this process, one document
-after the other. The table has documents of 20 long entries too: of those feedparser takes a third as much
-for a megabyte.
+The feed has 7.9 MB in 101 documents of 100 entries each, from a publisher that answers at once. The CPU time
+of the server and its children, from the request until half a second after the whole answer, is divided by the
+size of the documents. A walk through another feed comes first, so that start-up costs do not count. Beside
+it: `requests`, one session, and feedparser, in this process, one document after the other. The table also has
+documents of 20 long entries: feedparser needs a third as much for a megabyte of those.
 
 Every result's entries are counted.
 """
@@ -33,7 +32,6 @@ _WARM_UP: Final = "/f0/feed"
 
 
 def measure(tree: Tree = HERE, chain: Chain = CHAIN, *, runs: int = 3, name: str = "first") -> list[Figure]:
-    """Walk through several feeds, one run of each side after the other."""
     proxied, walls, plain, plain_walls = [], [], [], []
     size = _megabytes(chain)
     with (
@@ -73,7 +71,6 @@ def hops(tree: Tree = HERE, *, archives: int = 3) -> list[Figure]:
 
 
 def _megabytes(chain: Chain) -> float:
-    """Return the size of all documents."""
     base = "http://127.0.0.1:80000/f1"
     sizes = [len(chain.archive(base, number)) for number in range(1, chain.archives + 1)]
     return (sum(sizes) + len(chain.subscription(base))) / 1e6
@@ -95,7 +92,6 @@ def _script(publisher: Publisher, chain: Chain) -> float:
 
 
 def main() -> None:
-    """Measure and print."""
     parser = argparse.ArgumentParser(description="Measure the CPU time of a first walk.")
     parser.add_argument("--archives", type=int, default=CHAIN.archives, help="documents (%(default)s)")
     parser.add_argument("--entries", type=int, default=CHAIN.entries, help="in each (%(default)s)")

@@ -1,22 +1,20 @@
-"""What hostile publishers cost, one by one and many at once: `python -m benchmarks.hostile`.
+"""Cost of hostile publishers and clients, one by one and many at once: `python -m benchmarks.hostile`.
 
-First each document that is made to cost much, as `benchmarks.costly` has it, and what the reading of pages,
-lists and heads costs by itself (row 147). Then each robots.txt and the pages of lists, as `benchmarks.sites`
-has them (rows 145 and 146), and bodies of requests without a token and what is no HTTP (rows 143 and 144).
-Then clients that mean harm: connections that never say the whole of what they want, a thousand and more at
-once, and how long a supervisor and a reader wait meanwhile (docs/faults.md rows 95 to 96). Then what the
-lists of feeds cost where a hundred have heads as long as 20 KB on the wire can make them (rows 117 and 118).
-Then people who read what is made to cost much (rows 119 and 120): the pages of many feeds at once, and once
-more. Then what holds up others: one tag of a subscription list with attributes without end, and who takes the
-places of those that follow walks (rows 99 and 111). Then the peak memory under all kinds at once:
+In this order:
 
-Readers ask for feeds of every kind in `benchmarks.support.hostile` at the same time, each kind at several
-hosts: gzip bombs, documents of 32 MiB near each limit, drips, endless bodies, silence, chains of 5,000
-links, and walks along documents of 32 MiB. Meanwhile one reader asks for a feed that is stored and one for
-feeds that nobody has asked for before, of a publisher that means no harm.
+1. Expensive documents (`benchmarks.costly`), and reading pages, lists and heads alone (row 147). 2. Each
+robots.txt and the pages of lists (`benchmarks.sites`, rows 145 and 146), bodies of requests without a token,
+and bytes that are not HTTP (rows 143 and 144). 3. A thousand and more connections that never complete a
+request, and how long a supervisor and a reader wait meanwhile (docs/faults.md rows 95 to 96). 4. Lists of a
+hundred feeds with heads as long as 20 KB on the wire allow (rows 117 and 118). 5. People who read expensive
+pages (rows 119 and 120): the pages of many feeds at once, and again. 6. Clients that hold up others: a tag of
+a subscription list with endless attributes, and readers that follow walks (rows 99 and 111). 7. Peak memory
+under all kinds of `benchmarks.support.hostile` at once, each at several hosts: gzip bombs, documents of 32
+MiB near each limit, drips, endless bodies, silence, chains of 5,000 links, and walks along documents of 32
+MiB. Meanwhile one reader asks for a stored feed, and another for unknown feeds of an innocent publisher.
 
-`peak` is the most memory that was ever resident in the server's process (VmHWM). Every answer has to come,
-with whatever status; those of the innocent feeds have to be right.
+`peak` is the server's highest resident memory (VmHWM). Every request must get an answer of any status;
+answers of the innocent feeds must be right.
 """
 
 from __future__ import annotations
@@ -45,14 +43,14 @@ from benchmarks.support.report import Table, begin, expect
 from benchmarks.support.server import Server, running_server
 
 BOUND_BYTES: Final = 1_000_000_000
-"""What docs/operations.md promises."""
+"""The bound promised in docs/operations.md."""
 RESPOND_WITHIN_SECONDS: Final = 8
 _ANSWER_SECONDS: Final = 120
 _ENTRIES: Final = 3
 
 
 def ask(server: Server, url: str) -> tuple[str, float, int]:
-    """Ask for a feed; return status and state, seconds, and how many entries came."""
+    """Ask for a feed; return status and state, seconds, and the number of entries."""
     connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=_ANSWER_SECONDS)
     with contextlib.closing(connection):
         began = time.monotonic()
@@ -67,12 +65,11 @@ def ask(server: Server, url: str) -> tuple[str, float, int]:
 
 
 class Innocent:
-    """A reader that asks all the while.
+    """A reader that asks throughout.
 
-    Args:
-        server: The server.
-        hostile: The publishers; the first of them means no harm.
-        is_new: Whether it asks for another feed each time.
+    hostile: The publishers; the first one is innocent.
+
+    is_new: Whether each request is for another feed.
     """
 
     def __init__(self, server: Server, hostile: Hostile, *, is_new: bool) -> None:
@@ -83,7 +80,6 @@ class Innocent:
         self.outcomes: Counter[str] = Counter()
 
     def read(self, over: threading.Event) -> None:
-        """Ask about twice a second until it is over."""
         number = 0
         while not over.is_set():
             number += 1000 * self._is_new
@@ -95,7 +91,6 @@ class Innocent:
             over.wait(0.5)
 
     def show(self, table: Table, name: str) -> None:
-        """Print the row."""
         late = sum(seconds > RESPOND_WITHIN_SECONDS + 1 for seconds in self.seconds)
         middle = sorted(self.seconds)[len(self.seconds) // 2]
         cells = (len(self.seconds), f"{middle:.2f}", f"{max(self.seconds):.2f}", late)
@@ -103,12 +98,10 @@ class Innocent:
 
 
 def said(outcomes: Counter[str]) -> str:
-    """Return outcomes as a table shows them."""
     return ", ".join(f"{outcome} x{count}" for outcome, count in outcomes.most_common())
 
 
 def attack(server: Server, hostile: Hostile, copies: int, table: Table) -> None:
-    """Ask for every hostile feed at once; print what came of each kind."""
     asked = [
         (kind, hostile.url(HOSTS[(place * copies + copy) % len(HOSTS)], kind))
         for place, kind in enumerate(KINDS)
@@ -131,12 +124,12 @@ _FLOODS: Final = {
     "forms that never end": (FORM, 2_100, 20_000),
     "half a head, 1,024 files": (HALF_A_HEAD, 2_100, 1_024),
 }
-"""What is said on each connection, how many there are, and how many files the server may open."""
+"""Text sent on each connection, number of connections, and the server's limit of open files."""
 _ASKED: Final = ("/healthz", f"/feeds?token={_TOKEN}")
 
 
 async def flood(server: Server, request: bytes, count: int) -> tuple[Counter[str], float]:
-    """Open the connections; return what a supervisor and a reader are answered, and how long that took."""
+    """Open the connections; return the answers to a supervisor and a reader, and their durations."""
     outcomes, longest = Counter[str](), 0.0
     async with flooding(server.port, request, count=count):
         for target in _ASKED:
@@ -148,7 +141,7 @@ async def flood(server: Server, request: bytes, count: int) -> tuple[Counter[str
 
 
 def status_of(server: Server, target: str) -> str:
-    """Return the status of an answer, or what came instead of one."""
+    """Return the status of an answer, or the error in its place."""
     connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=_ANSWER_SECONDS)
     with contextlib.closing(connection):
         try:
@@ -159,7 +152,7 @@ def status_of(server: Server, target: str) -> str:
 
 
 def measure_floods() -> None:
-    """Print a row for each flood, which is met by a server of its own."""
+    """Print a row for each flood, each against a server of its own."""
     table = Table("", "connections", "longest s", "peak MB", "log KB", first_width=70)
     for name, (request, count, files) in _FLOODS.items():
         before = ["sh", "-c", f'ulimit -n {files} && exec "$@"', "sh"]
@@ -173,12 +166,11 @@ def measure_floods() -> None:
 
 
 _LISTS: Final = {"/": "text/html", "/opml": "*/*", "/feeds": "*/*"}
-"""What shows many feeds at once, and as what it is asked for."""
+"""Formats that show many feeds at once, with their media types."""
 _IN_A_LIST: Final = re.compile(rb"head(?:/|%2F)")
 
 
 def measure_lists(feeds: int) -> None:
-    """Print a row for each list of so many feeds with long heads."""
     table = Table("", "answer KB", "CPU s", "peak MB", first_width=70)
     with (
         tempfile.TemporaryDirectory(prefix="wholefeed-hostile-") as folder,
@@ -203,7 +195,6 @@ def measure_lists(feeds: int) -> None:
 
 
 def listed(server: Server, target: str, media_type: str) -> bytes:
-    """Ask for a list; return it."""
     connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=_ANSWER_SECONDS)
     with contextlib.closing(connection):
         connection.request("GET", target, headers={"Accept": media_type})
@@ -216,7 +207,7 @@ _SETTLED_SECONDS: Final = 1
 
 
 def measure_pages(hostile: Hostile, count: int) -> None:
-    """Print two rows for each kind: pages of so many feeds at once, and the same ones again."""
+    """Print two rows for each kind: pages of this many feeds at once, and the same ones again."""
     table = Table("", "longest s", "largest KB", "CPU s", "peak MB", "MB later", first_width=70)
     for kind in PAGES:
         with (
@@ -283,7 +274,6 @@ def measure_others(hostile: Hostile) -> None:
 
 
 def watch(server: Server, over: threading.Event, waits: list[float]) -> None:
-    """Ask as a supervisor does, all the while."""
     while not over.is_set():
         began = time.monotonic()
         status_of(server, "/healthz")
@@ -292,7 +282,6 @@ def watch(server: Server, over: threading.Event, waits: list[float]) -> None:
 
 
 def send_list(server: Server) -> str:
-    """Send a subscription list of one tag; return the status."""
     attributes = " ".join(f'a{number}=""' for number in range(_ATTRIBUTES))
     body = f"<opml><body>&nbsp;<outline {attributes}/></body></opml>".encode()
     connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=_ANSWER_SECONDS)
@@ -302,7 +291,7 @@ def send_list(server: Server) -> str:
 
 
 async def follow(server: Server, url: str, other: str) -> tuple[Counter[str], str]:
-    """Follow one walk many times, and another once; return what each was answered."""
+    """Follow one walk many times, and another once; return the answers' statuses."""
     writers: list[asyncio.StreamWriter] = []  # a connection is closed when its writer is garbage
 
     async def status(followed: str) -> str:
@@ -321,7 +310,6 @@ async def follow(server: Server, url: str, other: str) -> tuple[Counter[str], st
 
 
 def arguments() -> argparse.Namespace:
-    """Read the command line."""
     parser = argparse.ArgumentParser(description="Measure the server's peak memory under hostile publishers.")
     parser.add_argument("--megabytes", type=float, default=31.9, help="size of a document (default 31.9)")
     parser.add_argument("--copies", type=int, default=4, help="hosts of each kind (default 4)")
@@ -338,7 +326,6 @@ def arguments() -> argparse.Namespace:
 
 
 def main() -> None:
-    """Measure and print."""
     options = arguments()
     begin()
     measure_all(options.costly_megabytes)

@@ -1,14 +1,14 @@
-"""What else is answered while a large document is worked on: `python -m benchmarks.large`.
+"""Answers to others while a large document is processed: `python -m benchmarks.large`.
 
-A reader asks for a feed of one document of 26 MB, then for one of 200,000 small entries (21 MB), gzipped as
-they come. Until each answer has come as a whole, another one asks for /healthz every 5 ms: what stops the
-server's loop, or keeps its interpreter busy, is seen there. `peak` is the most memory that was resident in
-the server and its children at once. Both readers are in this process, and their own work is little; other
-load on the machine shows all the same, so that the best of several runs counts.
+A reader asks for a feed of one document of 26 MB, then for one of 200,000 small entries (21 MB), both gzipped
+by the publisher. Until each answer is complete, another reader asks for /healthz every 5 ms: its delay shows
+whether the server's loop or interpreter is blocked. `peak` is the highest resident memory of the server and
+its children together. Both readers run in this process. Other load on the machine shows too, so the best of
+several runs counts.
 
-Then what a page of 100 entries takes (`pages=100`) of a feed of 100,000 entries in 100 documents, and in one:
-the first page, one in the middle, the one with the oldest entries, and the last once more as a 304. Each is
-the median of 20 answers over one connection.
+Then a page of 100 entries (`pages=100`) is measured, of a feed of 100,000 entries in 100 documents and in
+one: the first, a middle and the oldest page, and the oldest again as a 304. Each figure is the median of 20
+answers over one connection.
 """
 
 from __future__ import annotations
@@ -44,7 +44,6 @@ _ASKED: Final = 20
 
 
 def measure(tree: Tree = HERE, *, runs: int = 2, scale: float = 1.0) -> list[Figure]:
-    """Measure both documents, each run with a fresh server."""
     figures = []
     for name, chain in (("26 MB", BYTES), ("200,000 entries", ENTRIES)):
         scaled = Chain(archives=0, entries=max(1, int(chain.entries * scale)), entry_bytes=chain.entry_bytes)
@@ -60,7 +59,6 @@ def measure(tree: Tree = HERE, *, runs: int = 2, scale: float = 1.0) -> list[Fig
 
 
 def _pages(tree: Tree, scale: float) -> list[Figure]:
-    """Measure pages of feeds in both shapes, each with a server of its own."""
     figures = []
     for name, chain in PAGED.items():
         scaled = replace(chain, entries=max(4, int(chain.entries * scale)))
@@ -109,7 +107,6 @@ def _one_run(tree: Tree, publisher: Publisher, chain: Chain) -> tuple[float, flo
 
 
 def _whole(server: Server, url: str) -> bytes:
-    """Ask until the feed is whole; return it."""
     with open_client(server.port) as client:
         while True:
             request = get(server.feed_target(url), server.port, Accept_Encoding="identity")
@@ -121,7 +118,6 @@ def _whole(server: Server, url: str) -> bytes:
 
 
 def main() -> None:
-    """Measure and print."""
     parser = argparse.ArgumentParser(description="Measure /healthz while a large document is worked on.")
     parser.add_argument("--runs", type=int, default=3, help="the least and the median are shown (default 3)")
     parser.add_argument("--scale", type=float, default=1.0, help="share of the documents' size (default 1)")

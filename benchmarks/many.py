@@ -1,13 +1,12 @@
 """A proxy that knows many feeds: `python -m benchmarks.many`.
 
-10,000 feeds of one document (3 entries) are asked for once, over HTTP, from a publisher in a process of its
-own. The server is started again on that database (`start` is the time until /readyz), and asked for feeds
-at random, 100 times a second for a minute, with the ETag that it gave last in half of the requests. A tenth
-of the feeds are stale whenever they are asked for: their publisher, who then answers 304, has to be asked
-first.
+10,000 feeds of one document (3 entries) are asked for once over HTTP, from a publisher in its own process.
+The server restarts on that database (`start` is the time until /readyz). Then random feeds are asked for, 100
+times a second for a minute, with the last ETag in half of the requests. A tenth of the feeds are always
+stale: the proxy must ask their publisher first, who responds 304.
 
-Latency counts from the moment at which a request was due, so that a server that falls behind shows it.
-Every status is checked, and that the publisher was asked for stale feeds alone.
+Latency counts from the moment a request was due, so a server that falls behind shows it. Every status is
+checked, and that only stale feeds were fetched.
 """
 
 from __future__ import annotations
@@ -36,12 +35,12 @@ _SEEDERS: Final = 4
 _CONNECTIONS: Final = 32
 _STALE_EVERY: Final = 10
 _SETTINGS: Final[dict[str, Any]] = {"freshness_minimum_seconds": 1, "freshness_default_seconds": 36_000}
-"""What the publisher says nothing of stays fresh for as long as this runs."""
+"""Feeds without freshness information stay fresh for the whole run."""
 
 
 @dataclass
 class Seen:
-    """What the readers saw: how long answers took, in seconds."""
+    """Durations of the readers' answers in seconds."""
 
     fresh: list[float] = field(default_factory=list)
     stale: list[float] = field(default_factory=list)
@@ -50,7 +49,6 @@ class Seen:
 def measure(
     tree: Tree = HERE, *, feeds: int = 10_000, per_second: float = 100.0, duration_seconds: float = 60.0
 ) -> list[Figure]:
-    """Measure start-up, latency, database and memory."""
     with (
         tempfile.TemporaryDirectory(prefix="wholefeed-many-") as name,
         running_publisher(CHAIN, is_conditional=True) as publisher,
@@ -147,7 +145,6 @@ def _at(durations: list[float], share: float) -> float:
 
 
 def main() -> None:
-    """Measure and print."""
     parser = argparse.ArgumentParser(description="Measure a proxy that knows many feeds.")
     parser.add_argument("--feeds", type=int, default=10_000, help="that it knows (default 10000)")
     parser.add_argument("--per-second", type=float, default=100.0, help="requests (default 100)")

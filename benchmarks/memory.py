@@ -1,13 +1,13 @@
 """Peak memory of the server while it serves a feed of 300 MB: `python -m benchmarks.memory`.
 
-The feed (300 archive documents of about 1 MB, entries of about 3 KB) is reconstructed once through the
-server, from a publisher in a process of its own. Then the server is started again on that store and asked
-for the feed: gzip and identity, one reader and four at once. Readers discard what they get, but check it
-first: the length that was announced, every entry, and that gzip holds the same text as identity.
+The feed (300 archive documents of about 1 MB, entries of about 3 KB) is reconstructed once, from a publisher
+in its own process. The server restarts on that store and is asked for the feed: gzip and identity, one reader
+and four at once. Readers check the announced length, every entry, and that gzip holds the same text as
+identity.
 
-`peak` is the most memory that was ever resident in the server's process (VmHWM), as it stands after the
-row, and for the first walk the most that was resident in it and its children at once; the target is under
-150 MB. `first byte` is of the body, the slowest reader's.
+`peak` is the highest resident memory of the server's process (VmHWM) after the row; for the first walk, of
+the server and its children together. The target is under 150 MB. `first byte` is that of the slowest reader's
+body.
 """
 
 from __future__ import annotations
@@ -41,8 +41,6 @@ _MARK: Final = b"<entry"
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """One answer, read to its end and discarded."""
-
     first_byte_seconds: float
     seconds: float
     wire_bytes: int
@@ -52,8 +50,6 @@ class Reading:
 
 
 class _Counting:
-    """Sums up a text that comes in pieces."""
-
     def __init__(self) -> None:
         self.digest = hashlib.sha256()
         self.bytes = 0
@@ -61,7 +57,6 @@ class _Counting:
         self._tail = b""
 
     def take(self, piece: bytes) -> None:
-        """Take the next piece."""
         self.digest.update(piece)
         self.bytes += len(piece)
         window = self._tail + piece
@@ -70,7 +65,6 @@ class _Counting:
 
 
 def read(server: Server, url: str, coding: str) -> Reading:
-    """Ask for the feed and read it."""
     connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=_READ_SECONDS)
     with contextlib.closing(connection):
         began = time.perf_counter()
@@ -91,7 +85,7 @@ def read(server: Server, url: str, coding: str) -> Reading:
 
 
 def build(folder: Path, chain: Chain, table: Table, tree: Tree = HERE) -> tuple[str, int]:
-    """Reconstruct the feed into the store; return its URL and the most memory that it took."""
+    """Reconstruct the feed into the store; return its URL and the peak memory."""
     with running_publisher(chain) as publisher, running_server(folder, tree=tree) as server:
         began = time.perf_counter()
         with watching(server.pid) as peak:
@@ -111,7 +105,6 @@ def build(folder: Path, chain: Chain, table: Table, tree: Tree = HERE) -> tuple[
 
 
 def serve(server: Server, url: str, coding: str, readers: int, table: Table) -> list[Reading]:
-    """Let several readers ask at once; print the row."""
     with ThreadPoolExecutor(readers) as threads:
         began = time.perf_counter()
         readings = list(threads.map(lambda _: read(server, url, coding), range(readers)))
@@ -129,14 +122,14 @@ def serve(server: Server, url: str, coding: str, readers: int, table: Table) -> 
 
 
 def check(readings: list[Reading], chain: Chain) -> None:
-    """Every answer holds the same text, with every entry."""
+    """Check that every answer holds the same text, with every entry."""
     for reading in readings:
         expect("entries", reading.entries, chain.total_entries)
         expect("text", reading.digest, readings[0].digest)
 
 
 def figures(tree: Tree = HERE, *, archives: int = 99) -> list[Figure]:
-    """Measure the first walk and four readers at once, as figures to keep."""
+    """Measure the first walk and four readers at once, as figures to store."""
     chain = Chain(archives=archives, entries=340, entry_bytes=3000)
     table = Table("", "first byte ms", "total s", "MB sent", "MB/s of text", "peak MB")
     with tempfile.TemporaryDirectory(prefix="wholefeed-memory-") as name:
@@ -156,7 +149,6 @@ def figures(tree: Tree = HERE, *, archives: int = 99) -> list[Figure]:
 
 
 def arguments() -> argparse.Namespace:
-    """Read the command line."""
     parser = argparse.ArgumentParser(description="Measure the server's peak memory while it serves.")
     parser.add_argument("--archives", type=int, default=299, help="archive documents (default 299)")
     parser.add_argument("--entries", type=int, default=340, help="entries in each document (default 340)")
@@ -166,7 +158,6 @@ def arguments() -> argparse.Namespace:
 
 
 def main() -> None:
-    """Measure and print."""
     options = arguments()
     begin()
     chain = Chain(archives=options.archives, entries=options.entries, entry_bytes=options.entry_bytes)

@@ -67,7 +67,7 @@ RSS_HEAD: Final = """<?xml version="1.0" encoding="utf-8"?>
 
 
 def prose(chance: random.Random, size_bytes: int) -> str:
-    """Return HTML of about this size: paragraphs with a link now and then."""
+    """Return HTML of about this size: paragraphs with an occasional link."""
     parts: list[str] = []
     size = 0
     while size < size_bytes:
@@ -79,7 +79,7 @@ def prose(chance: random.Random, size_bytes: int) -> str:
 
 
 def atom_entry(chance: random.Random, number: int, size_bytes: int) -> str:
-    """Return an entry; one in ten uses a prefix that must be declared anew, one in four has inline XHTML."""
+    """Return an entry: one in ten needs a namespace declaration, one in four has inline XHTML."""
     day = f"{2001 + number % 25}-{1 + number % 12:02}-{1 + number % 28:02}T12:00:00Z"
     if number % 4:
         content = f'<content type="html">{escape(prose(chance, size_bytes))}</content>'
@@ -95,7 +95,6 @@ def atom_entry(chance: random.Random, number: int, size_bytes: int) -> str:
 
 
 def rss_item(chance: random.Random, number: int, size_bytes: int) -> str:
-    """Return an item as blog software writes it."""
     mood = "<own:mood>calm</own:mood>" if number % 10 == 0 else ""
     return (
         f"<item><title>Entry {number}</title><link>http://example.org/blog/{number}</link>"
@@ -115,7 +114,6 @@ def generated(
     entry_bytes: int,
     size_bytes: int,
 ) -> bytes:
-    """Return a document of about this size."""
     chance = random.Random(SEED)
     parts = [head.encode()]
     size, number = 0, 0
@@ -127,7 +125,7 @@ def generated(
 
 
 def once(body: bytes) -> tuple[float, float, int]:
-    """Return the seconds that parsing took, those with making entries self-contained, and their number."""
+    """Return seconds of parsing, seconds with making entries self-contained, and the number of entries."""
     started = time.perf_counter()
     document = parse(body, URL)
     parsed = time.perf_counter()
@@ -138,7 +136,7 @@ def once(body: bytes) -> tuple[float, float, int]:
 
 
 def measure(name: str, body: bytes, runs: int) -> float:
-    """Print one row and return the seconds of a whole run."""
+    """Print one row; return the seconds of a whole run."""
     once(body)
     gc.collect()
     results = [once(body) for _ in range(runs)]
@@ -155,7 +153,6 @@ def measure(name: str, body: bytes, runs: int) -> float:
 
 
 def arguments() -> argparse.Namespace:
-    """Read the command line."""
     parser = argparse.ArgumentParser(description="Measure parsing and making entries self-contained.")
     parser.add_argument("--megabytes", type=float, default=25.0, help="size of each document (default 25)")
     parser.add_argument(
@@ -166,7 +163,6 @@ def arguments() -> argparse.Namespace:
 
 
 def main() -> None:
-    """Measure and print."""
     options = arguments()
     size_bytes = int(options.megabytes * 1e6)
     print(f"Python {platform.python_version()}, {EXPAT_VERSION}, {platform.machine()}, one core")

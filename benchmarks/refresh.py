@@ -1,14 +1,12 @@
-"""What a small feed costs from its publisher to its reader: `python -m benchmarks.refresh`.
+"""Cost of a small feed from publisher to reader: `python -m benchmarks.refresh`.
 
-Feeds of one document (12 KB, 10 entries) are asked for one after the other: for the first time (fetched,
-stored, served), again when they are stale and the publisher says 304, again when it has one new entry, and
-once more when it has another one. Histories in pages (H1) are not looked for, but in `listed`: there feeds
-are asked for the first time, and their publisher's site is looked at.
-The CPU time that the server and its children took, what they do after the answer included, is divided by
-the number of feeds. Beside it stands what a `requests.Session` that is kept open and feedparser take for
-the same documents in this process: a GET and a parse, nothing kept.
+Feeds of one document (12 KB, 10 entries) are asked for one after the other: first (fetched, stored, served),
+when stale with a 304, then twice with one new entry. Only `listed` looks for histories in pages (H1): it asks
+for new feeds and the proxy reads their publisher's site. The CPU time of the server and its children,
+including work after the answer, is divided by the number of feeds. Beside it stand an open `requests.Session`
+and feedparser for the same documents in this process: a GET and a parse, nothing stored.
 
-Every answer's entries are counted, and the publisher says that it was asked once for each feed.
+Every answer's entries are counted. The publisher confirms one request for each feed.
 """
 
 from __future__ import annotations
@@ -36,23 +34,22 @@ from benchmarks.support.trips import counting_trips
 
 CHAIN: Final = Chain(archives=0, entries=10, entry_bytes=1200)
 _STALE_SECONDS: Final = 1.3
-"""After which every feed of them is stale."""
+"""Age at which every feed is stale."""
 _REST_SECONDS: Final = 0.4
-"""For what the server does after its answer."""
+"""Time for the server's work after its answer."""
 _WARM_UP: Final = 10
 _ENTRY: Final = b"<entry"
 _SHORT_LIVED: Final[dict[str, Any]] = {"freshness_minimum_seconds": 1, "freshness_default_seconds": 1}
 _LISTED: Final = "listed"
 _LISTED_REST_SECONDS: Final = 2.0
-"""For looks at a publisher's pages, which follow on the answer."""
+"""Time for fetches of a publisher's pages, which follow the answer."""
 _CASES: Final = ("cold", "304", "changed", "again")
 _ADDED: Final = {"changed": 1, "again": 2}
 Amount = Callable[[], float]
-"""What is read before and after: a time, a count."""
+"""Reads the amount before and after: a time or a count."""
 
 
 def measure(tree: Tree = HERE, *, feeds: int = 40, runs: int = 4) -> list[Figure]:
-    """Measure all kinds, and a plain script beside them, in turn."""
     proxied: dict[str, list[float]] = {case: [] for case in _CASES}
     plain: list[float] = []
     with (
@@ -80,13 +77,13 @@ def measure(tree: Tree = HERE, *, feeds: int = 40, runs: int = 4) -> list[Figure
 
 
 def _settings(tree: Tree, *, lists: bool) -> dict[str, Any]:
-    """Return the settings of a checkout's server; an early one has none for lists."""
+    """Return the settings of a checkout's server; early versions have none for lists."""
     has_lists = (tree.root / "proxy" / "wholefeed" / "core" / "listing").is_dir()
     return _SHORT_LIVED | ({"history_list": "auto" if lists else "off"} if has_lists else {})
 
 
 def _with_lists(tree: Tree, *, feeds: int, runs: int) -> list[float]:
-    """Measure a new feed whose publisher's pages are looked at, too."""
+    """Measure a new feed, including the search of its publisher's pages."""
     taken = []
     with (
         tempfile.TemporaryDirectory(prefix="wholefeed-refresh-") as folder,
@@ -104,7 +101,6 @@ def _with_lists(tree: Tree, *, feeds: int, runs: int) -> list[float]:
 
 
 def hops(tree: Tree = HERE, *, feeds: int = 5) -> list[Figure]:
-    """Count how often each kind calls SQLite's threads."""
     counted: dict[str, list[float]] = {case: [] for case in _CASES}
     with (
         tempfile.TemporaryDirectory(prefix="wholefeed-refresh-") as folder,
@@ -118,7 +114,7 @@ def hops(tree: Tree = HERE, *, feeds: int = 5) -> list[Figure]:
 
 
 def trips(tree: Tree = HERE, *, feeds: int = 10) -> list[Figure]:
-    """Count how often each kind waits for PostgreSQL; none where that is not installed."""
+    """Count how often each kind waits for PostgreSQL; none without PostgreSQL."""
     if not programs():
         return []
     counted: dict[str, list[float]] = {case: [] for case in _CASES}
@@ -145,7 +141,7 @@ def _one_run(
     into: dict[str, list[float]],
     amount: Amount,
 ) -> None:
-    """Take feeds that nothing is known of through all kinds, and add a feed's share of the amount."""
+    """Measure all kinds with new feeds; add each feed's share of the amount."""
     for case in _CASES:
         if case != "cold":
             time.sleep(_STALE_SECONDS)
@@ -160,7 +156,7 @@ def _one_run(
 
 
 def _urls(publisher: Publisher, run: int, count: int) -> list[str]:
-    """Return feeds of one run alone; none of them says by itself how long it is fresh."""
+    """Return feeds of one run alone; none states its own freshness."""
     return [publisher.url(f"/f{run}{number:03}1/feed") for number in range(count)]
 
 
@@ -179,7 +175,6 @@ def _script(session: requests.Session, urls: Sequence[str]) -> None:
 
 
 def main() -> None:
-    """Measure and print."""
     parser = argparse.ArgumentParser(description="Measure the CPU time of a refresh.")
     parser.add_argument("--feeds", type=int, default=40, help="of each run (default 40)")
     parser.add_argument("--runs", type=int, default=5, help="the least and the median are shown (default 5)")

@@ -1,9 +1,9 @@
-"""What it costs to replay a feed: `python -m benchmarks.replay`.
+"""Cost of replaying a feed: `python -m benchmarks.replay`.
 
-A feed of 100,000 entries (1,000 documents) is reconstructed; then a replay of it is asked for, which numbers
-its entries, and asked for again: whole, its newest hundred, and by somebody who has it (304), while nothing
-is released and behind each release. Then the publisher adds entries, one at a time, to small feeds of which
-some are replayed and some are not. The CPU time is that of the server and its children.
+A feed of 100,000 entries (1,000 documents) is reconstructed. A replay of it numbers its entries at the first
+request. It is asked for again, before and after each release: whole, its newest hundred, and with the current
+ETag (304). Then the publisher adds entries, one at a time, to small feeds, some of them replayed. The CPU
+time is that of the server and its children.
 """
 
 from __future__ import annotations
@@ -33,7 +33,6 @@ _FEEDS: Final = 20
 
 
 def measure(tree: Tree = HERE, *, chain: Chain = LARGE, times: int = 8) -> list[Figure]:
-    """Measure a large feed, and small ones with news."""
     return [*_large(tree, chain, times), *_news(tree, times)]
 
 
@@ -65,7 +64,6 @@ def _large(tree: Tree, chain: Chain, times: int) -> list[Figure]:
 
 
 def _news(tree: Tree, times: int) -> list[Figure]:
-    """Refresh feeds that have one new entry each, half of them with lines, in turn."""
     kinds: dict[str, list[float]] = {"": [], _ALL_OUT: []}
     with (
         tempfile.TemporaryDirectory(prefix="wholefeed-replay-") as folder,
@@ -99,7 +97,6 @@ class _Reply:
 
 
 def _ask(server: Server, target: str, etag: str = "") -> _Reply:
-    """Ask until there is something in the answer; read it to its end."""
     while True:
         with closing(http.client.HTTPConnection("127.0.0.1", server.port, timeout=300)) as connection:
             fields = {"Accept-Encoding": "gzip"} | ({"If-None-Match": etag} if etag else {})
@@ -121,7 +118,6 @@ def _taken(server: Server, target: str, etag: str = "") -> float:
 
 
 def main() -> None:
-    """Measure and print."""
     parser = argparse.ArgumentParser(description="Measure what it costs to replay a feed.")
     parser.add_argument("--archives", type=int, default=LARGE.archives, help="of 100 entries (%(default)s)")
     parser.add_argument("--times", type=int, default=8, help="runs of what can be repeated (%(default)s)")

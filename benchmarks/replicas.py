@@ -1,17 +1,16 @@
 """Replicas on one PostgreSQL: `python -m benchmarks.replicas`.
 
-PostgreSQL is started in a temporary folder, and 100,000 feeds of one document are made directly in the store.
-For 1, 2 and 3 replicas (`wholefeed serve`, each a process) readers ask as fast as they are answered: how the
-throughput grows, who uses the processor, and what limits it. Then, with the most replicas, 200 requests a
-second go to them in turn, in four stretches: all is well; one replica is killed; it is started again; the
-database is restarted. One feed in a hundred is due after 30 s and asked for often, the replicas poll every
-minute, one request in twenty that they make of the publishers fails, and feeds grow.
+PostgreSQL starts in a temporary folder, and 100,000 feeds of one document are made directly in the store.
+Readers ask 1, 2 and 3 replicas (`wholefeed serve`, each a process) as fast as answers come. Shown are
+throughput, processor use and the limiting resource. Then all replicas get 200 requests a second in turn, in
+four stretches: all is well; one replica is killed; it restarts; the database restarts. One feed in a hundred
+is due after 30 s and asked for often, the replicas poll every minute, one publisher request in twenty fails,
+and feeds grow.
 
-Wrong, and the end of the program: a document that is fetched although it was fetched less than 30 s before,
-by whichever replica (but for what the killed one had under way); an answer with another feed's content, with
-fewer entries than before, or one that a reader has seen replaced already; a status but 200 and 304, other
-than 503 and 504 while the database is away. A reader whose connection breaks off asks another replica, as a
-load balancer would. A single replica is not killed.
+These end the program as wrong: a fetch of a document less than 30 s after the last fetch by any replica
+(except the killed one's); another feed's content; fewer entries than before, or an answer replaced already in
+that reader's sight; a status except 200 and 304, or 503 and 504 while the database is away. A reader with a
+broken connection asks another replica, as a load balancer would. A single replica is not killed.
 """
 
 from __future__ import annotations
@@ -37,11 +36,11 @@ from benchmarks.support.shares import Shares, Used
 
 CHAIN: Final = Chain(archives=0, entries=3, entry_bytes=1000)
 HOSTS: Final = 9
-"""One digit each: all URLs are of one length."""
+"""One digit each: all URLs have the same length."""
 DUE_EVERY: Final = 100
 FRESH_SECONDS: Final = 30.0
 _MARGIN_SECONDS: Final = 1.0
-"""A document is good from its receipt on, and counted from its sending."""
+"""Freshness counts from a document's receipt; this counts from its sending."""
 _SETTINGS: Final[dict[str, Any]] = {
     "freshness_minimum_seconds": FRESH_SECONDS,
     "freshness_default_seconds": 36_000,
@@ -54,8 +53,6 @@ _DATABASE: Final = "wholefeed"
 
 
 class Stage:
-    """PostgreSQL with its feeds, their publishers, and where replicas run."""
-
     def __init__(self, postgres: Postgres, publisher: Publisher, folder: Path, feeds: int) -> None:
         self.postgres = postgres
         self.publisher = publisher
@@ -64,7 +61,7 @@ class Stage:
 
     @contextmanager
     def replica(self, number: int, **more: Any) -> Iterator[Server]:
-        """Run a replica, with more settings than all have."""
+        """Run a replica with extra settings."""
         folder = self._folder / str(number)
         folder.mkdir(exist_ok=True)
         settings = {**_SETTINGS, "store_url": self.postgres.url(_DATABASE), **more}
@@ -72,7 +69,7 @@ class Stage:
             yield server
 
     def fill(self) -> float:
-        """Make the feeds; return how many seconds that took."""
+        """Make the feeds; return the seconds."""
         began = time.monotonic()
         self.postgres.run(f"CREATE DATABASE {_DATABASE}")
         with self.replica(0) as server:
@@ -91,7 +88,6 @@ def _base(publisher: Publisher, number: int) -> str:
 
 
 def measure(options: argparse.Namespace) -> list[Figure]:
-    """Fill the store, measure the throughput and go through the stretches."""
     with (
         tempfile.TemporaryDirectory(prefix="wholefeed-replicas-") as name,
         running_postgres() as postgres,
@@ -119,7 +115,7 @@ def measure(options: argparse.Namespace) -> list[Figure]:
 
 
 def _throughput(stage: Stage, options: argparse.Namespace) -> list[Figure]:
-    """Ask as fast as answers come, with each number of replicas; nothing is polled meanwhile."""
+    """Ask each number of replicas as fast as answers come; polling is off."""
     figures = []
     table = Table(
         "", "answers/s", "p99 ms", "cores: replicas", "PostgreSQL", "readers", "all else", "ms an answer",
@@ -150,7 +146,7 @@ def _throughput(stage: Stage, options: argparse.Namespace) -> list[Figure]:
 
 
 def _story(stage: Stage, options: argparse.Namespace) -> list[Figure]:
-    """Ask at a steady pace while replicas and the database go and come back."""
+    """Ask at a steady pace while replicas and the database stop and restart."""
     count, figures = max(options.replicas), []
     table = Table(
         f"{count} replicas", "answers", "p50 ms", "p99 ms", "max ms", "503/504", "asked again", "fetched",
@@ -222,7 +218,6 @@ def _figures(name: str, phase: Phase, options: argparse.Namespace) -> list[Figur
 
 
 def arguments(given: Sequence[str] | None = None) -> argparse.Namespace:
-    """Read the command line."""
     parser = argparse.ArgumentParser(description="Measure replicas on one PostgreSQL, with faults.")
     parser.add_argument("--feeds", type=int, default=100_000, help="that are stored (default 100000)")
     parser.add_argument("--seconds", type=float, default=60.0, help="of the first stretch (default 60)")
@@ -235,7 +230,6 @@ def arguments(given: Sequence[str] | None = None) -> argparse.Namespace:
 
 
 def main() -> None:
-    """Measure and print."""
     options = arguments()
     begin()
     if not programs():

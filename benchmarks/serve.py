@@ -1,11 +1,11 @@
 """Requests per second and latency of a warm feed: `python -m benchmarks.serve`.
 
-A feed of 1,000 entries (about 1 KB each) is reconstructed once. Then 50 connections ask for it for 10 s, each
-as soon as its last answer is there: gzip, identity, and conditionally with the current ETag (304). The
-client is one asyncio process on the same machine, so on few cores the two share what there is.
+A feed of 1,000 entries (about 1 KB each) is reconstructed once. Then 50 connections ask for 10 s, each right
+after its last answer: gzip, identity, and with the current ETag (304). The client is one asyncio process on
+the same machine, so on few cores both share the processors.
 
-The first answer of each connection is checked as a whole (status, length, ETag), and the feed's entries are
-counted once for each coding; of every other answer status and length are.
+Each connection's first answer is checked as a whole (status, length, ETag), and the entries are counted once
+for each coding. Of every other answer, status and length are checked.
 """
 
 from __future__ import annotations
@@ -31,15 +31,13 @@ _START_SECONDS: Final = 10
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """One answer."""
-
     status: int
     etag: str
     body: bytes
 
 
 class Connection:
-    """One connection that is kept alive, and as little of HTTP as its answers need."""
+    """A persistent connection with a minimal HTTP client."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._reader = reader
@@ -47,12 +45,10 @@ class Connection:
 
     @classmethod
     async def open(cls, port: int) -> Connection:
-        """Connect."""
         async with asyncio.timeout(_START_SECONDS):
             return cls(*await asyncio.open_connection("127.0.0.1", port, limit=_LIMIT_BYTES))
 
     async def ask(self, request: bytes) -> Reply:
-        """Send a request and read its answer."""
         self._writer.write(request)
         head = (await self._reader.readuntil(b"\r\n\r\n")).decode("latin-1")
         first, *lines = head.split("\r\n")
@@ -62,14 +58,13 @@ class Connection:
         return Reply(status, fields.get("etag", ""), await self._reader.readexactly(length))
 
     async def close(self) -> None:
-        """Close."""
         self._writer.close()
         with contextlib.suppress(OSError):
             await self._writer.wait_closed()
 
 
 def request_for(target: str, port: int, **fields: str) -> bytes:
-    """Return a GET request; `Accept_Encoding="gzip"` for a field."""
+    """Return a GET request; `Accept_Encoding="gzip"` sets a field."""
     lines = [f"GET {target} HTTP/1.1", f"Host: 127.0.0.1:{port}"]
     lines += [f"{name.replace('_', '-')}: {value}" for name, value in fields.items()]
     return "\r\n".join([*lines, "", ""]).encode()
@@ -78,7 +73,7 @@ def request_for(target: str, port: int, **fields: str) -> bytes:
 async def load(
     port: int, request: bytes, expected: Reply, connections: int, duration_seconds: float
 ) -> list[float]:
-    """Ask over all connections until the time is over; return how long each answer took, in seconds."""
+    """Ask over all connections until the time is over; return the seconds of each answer."""
     durations: list[float] = []
     opened = [await Connection.open(port) for _ in range(connections)]
     until = time.perf_counter() + duration_seconds
@@ -100,7 +95,7 @@ async def load(
 
 
 async def once(port: int, request: bytes) -> Reply:
-    """Ask once, to know what is expected."""
+    """Ask once, for the expected answer."""
     connection = await Connection.open(port)
     try:
         return await connection.ask(request)
@@ -109,12 +104,10 @@ async def once(port: int, request: bytes) -> Reply:
 
 
 def entries(reply: Reply, *, is_gzip: bool) -> int:
-    """Count the entries of an answer."""
     return (gzip.decompress(reply.body) if is_gzip else reply.body).count(b"<entry")
 
 
 async def measure(server: Server, url: str, chain: Chain, options: argparse.Namespace) -> None:
-    """Measure and print the table."""
     target, port = server.feed_target(url), server.port
     gzipped, plain = (request_for(target, port, Accept_Encoding=coding) for coding in ("gzip", "identity"))
     whole, identity = await once(port, gzipped), await once(port, plain)
@@ -145,7 +138,6 @@ async def measure(server: Server, url: str, chain: Chain, options: argparse.Name
 
 
 def arguments() -> argparse.Namespace:
-    """Read the command line."""
     parser = argparse.ArgumentParser(description="Measure requests per second of a warm feed.")
     parser.add_argument("--archives", type=int, default=19, help="archive documents (default 19)")
     parser.add_argument("--entries", type=int, default=50, help="entries in each document (default 50)")
@@ -156,7 +148,6 @@ def arguments() -> argparse.Namespace:
 
 
 def main() -> None:
-    """Measure and print."""
     options = arguments()
     begin()
     chain = Chain(archives=options.archives, entries=options.entries, entry_bytes=options.entry_bytes)

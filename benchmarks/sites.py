@@ -1,8 +1,7 @@
-"""What files and pages of a site cost that are made to cost much: `python -m benchmarks.sites`.
+"""Cost of expensive files and pages of a site: `python -m benchmarks.sites`.
 
-Each robots.txt (docs/faults.md row 145) is read as the proxy does, and a search (row 146) is given pages that
-lead from one to the next. Printed are MB of text, CPU seconds for each of them, and MB of memory: the most
-that was taken, and what is kept.
+Each robots.txt (docs/faults.md row 145) is read as the proxy reads it, and a search (row 146) follows pages
+that link to each other. Shown are MB of text, CPU seconds for each MB, and peak and remaining MB of memory.
 """
 
 from __future__ import annotations
@@ -49,11 +48,11 @@ PAGES: Final = {
     "numbers": ("", "<p><a href=/{0}{1}/{1}/{1}/>{1}</a>"),
     "entries": ("", "<li><a href=/2018/post-{0}-{1}/>{1}</a>"),
 }
-"""The beginning of a page, and each of its links."""
+"""The beginning of a page, and its link."""
 
 
 def measured(job: Callable[[], object]) -> tuple[float, float, float]:
-    """Return CPU seconds, the most MB and those that are kept; what is measured runs twice."""
+    """Return CPU seconds, peak MB and remaining MB; the function runs twice."""
     began = time.process_time()
     job()
     cpu_seconds = time.process_time() - began
@@ -66,7 +65,6 @@ def measured(job: Callable[[], object]) -> tuple[float, float, float]:
 
 
 def rules(text: str) -> Protego | None:
-    """Read a robots.txt, and ask it once."""
     group = own_rules(text, _AGENT)
     if group is None:
         return None
@@ -76,7 +74,7 @@ def rules(text: str) -> Protego | None:
 
 
 def page(kind: str, number: int) -> tuple[int, bytes]:
-    """Return how long a page is, and what a worker makes of it."""
+    """Return the length of a page, and a worker's result for it."""
     base, row = PAGES[kind]
     own = "".join(f"<li><a href=/2018/post-{each}/>{each}</a>" for each in range(5)) if number == 1 else ""
     more = own + "".join(row.format(number, each) for each in range(_LINKS))
@@ -86,7 +84,7 @@ def page(kind: str, number: int) -> tuple[int, bytes]:
 
 
 def searched(pages: Sequence[bytes]) -> int:
-    """Look for a list in pages; return how many were asked for."""
+    """Search pages for a list; return the number of requests."""
     entries = tuple(
         FeedEntry(link=f"http://a.example/2018/post-{each}/", title=str(each), at=1e9 - 86_400 * each)
         for each in range(5)
@@ -110,7 +108,6 @@ def searched(pages: Sequence[bytes]) -> int:
 
 
 def measure_sites() -> None:
-    """Print a row for each robots.txt, and for each kind of pages."""
     table = Table("", "MB", "s/MB", "peak MB", "kept MB", first_width=56)
     for name, text in FILES.items():
         size = len(text) / 1e6
@@ -135,7 +132,6 @@ def measure_sites() -> None:
 
 
 def main() -> None:
-    """Measure and print."""
     begin()
     measure_sites()
 

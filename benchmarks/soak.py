@@ -1,14 +1,13 @@
-"""Many readers on many feeds of a publisher that fails: `python -m benchmarks.soak`.
+"""Many readers on many feeds of a failing publisher: `python -m benchmarks.soak`.
 
-1,000 connections ask for 200 feeds of 20 hosts for two minutes; each takes a feed at random, sends the ETag
-it was given last or none, and asks again after at most a fifth of a second, so that what limits is not how
-long readers wait by themselves. One request in ten that the proxy makes of the publishers fails (status 500
-or 429, a body that breaks off, a connection that closes), each feed grows, and freshness is short, so that
-refreshes go on all the time. The first quarter is the warm-up.
+1,000 connections ask for 200 feeds of 20 hosts for two minutes. Each asks for a random feed with its last
+ETag or none, and asks again within a fifth of a second, so that the readers' pauses are not the limit. One
+publisher request in ten fails (status 500 or 429, a broken body, a closed connection), each feed grows, and
+short freshness makes refreshes constant. The first quarter is the warm-up.
 
-Wrong, and the end of the program: any status but 200 and 304, other than those that the interface names
-for a feed that nothing is stored of (502, 503, 504); fewer entries than the same feed gave before; files and
-sockets that stay when the readers have gone; memory that has grown by more than a quarter since the warm-up.
+These end the program as wrong: a status except 200, 304 and the documented ones for a feed without stored
+documents (502, 503, 504); fewer entries than before; files and sockets open after the readers have gone;
+memory a quarter above that after the warm-up.
 """
 
 from __future__ import annotations
@@ -36,30 +35,26 @@ _WARM_UP: Final = 0.25
 _SAMPLES: Final = 12
 _GROWTH: Final = 1.25
 _REST_SECONDS: Final = 90.0
-"""Longer than the proxy keeps an idle connection, its own and its readers'."""
+"""Longer than the proxy's timeouts of idle connections, to publishers and readers."""
 _CHECKED: Final = 20
-"""One answer in so many is decoded and its entries are counted."""
+"""One answer in this many is decoded and its entries are counted."""
 _UNKNOWN: Final = frozenset({502, 503, 504})
 _ENTRY: Final = b"<entry xml:base="
-"""Begins what a publisher wrote; the entry that says what is missing is none of those."""
+"""The beginning of a publisher's entry; the proxy's own entry about gaps differs."""
 
 
 @dataclass
 class Phase:
-    """What the readers saw in a stretch of time."""
-
     statuses: Counter[int] = field(default_factory=Counter)
     durations: list[float] = field(default_factory=list)
 
     def latency(self, share: float) -> float:
-        """Return in seconds how long that share of the answers took at most."""
+        """Return the latency in seconds at this quantile."""
         ordered = sorted(self.durations) or [0.0]
         return ordered[int(share * (len(ordered) - 1))]
 
 
 class Soak:
-    """All readers."""
-
     def __init__(self, server: Server, publisher: Publisher, options: argparse.Namespace) -> None:
         self._server = server
         self._targets = [
@@ -76,7 +71,6 @@ class Soak:
         self.warm_up, self.after = Phase(), Phase()
 
     async def run(self) -> None:
-        """Ask until the time is over."""
         await asyncio.gather(*(self._read(number) for number in range(self._readers)))
 
     async def _read(self, number: int) -> None:
@@ -116,7 +110,7 @@ class Soak:
 
 
 async def _sample(server: Server, table: Table, soak: Soak, seconds: float) -> list[int]:
-    """Print and return the memory that is resident from time to time."""
+    """Print and return resident memory at intervals."""
     samples = []
     for number in range(1, _SAMPLES + 1):
         await asyncio.sleep(seconds / _SAMPLES)
@@ -133,7 +127,7 @@ async def _sample(server: Server, table: Table, soak: Soak, seconds: float) -> l
 
 
 async def measure(server: Server, publisher: Publisher, options: argparse.Namespace) -> list[Figure]:
-    """Let the readers ask; check, print and return what they saw."""
+    """Run the readers; check, print and return their phases."""
     files = server.open_files()
     taken, own = server.cpu_seconds(), time.process_time()
     soak = Soak(server, publisher, options)
@@ -170,12 +164,11 @@ async def measure(server: Server, publisher: Publisher, options: argparse.Namesp
 
 
 def figures(tree: Tree = HERE, *, seconds: float = 60.0) -> list[Figure]:
-    """Run the soak with its usual numbers, a shorter time, as figures to keep."""
+    """Run a shorter soak with the usual numbers, as figures to store."""
     return run(arguments(["--seconds", str(seconds)]), tree)
 
 
 def arguments(given: list[str] | None = None) -> argparse.Namespace:
-    """Read the command line."""
     parser = argparse.ArgumentParser(description="Load a proxy whose publisher fails.")
     parser.add_argument("--readers", type=int, default=1000, help="that ask at once (default 1000)")
     parser.add_argument("--feeds", type=int, default=200, help="that they ask for (default 200)")
@@ -195,14 +188,12 @@ def arguments(given: list[str] | None = None) -> argparse.Namespace:
 
 
 def main() -> None:
-    """Measure and print."""
     options = arguments()
     begin()
     run(options, chosen_tree(options))
 
 
 def run(options: argparse.Namespace, tree: Tree) -> list[Figure]:
-    """Start both sides and measure."""
     chain = Chain(archives=options.archives, entries=options.entries, entry_bytes=options.entry_bytes)
     print(
         f"{options.feeds} feeds of {options.hosts} hosts, each of {chain.documents} documents,"

@@ -1,8 +1,8 @@
-"""What the store costs: `python -m benchmarks.store [DOCUMENTS] [ENTRIES]`.
+"""Cost of the store: `python -m benchmarks.store [DOCUMENTS] [ENTRIES]`.
 
-Puts a feed of DOCUMENTS archive documents with ENTRIES entries each (1,000 and 100), publishes it, then
-changes one entry as a refresh does, and reads everything back. The entries' text is not parsed: what is
-measured is the store, and the choice of live copies.
+Stores a feed of DOCUMENTS archive documents with ENTRIES entries each (1,000 and 100), publishes it, changes
+one entry as a refresh does, and reads everything back. Entries are not parsed: only the store and the choice
+of live copies count.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ ENTRY_BYTES = 900
 
 
 def a_document(url: str, names: list[str], text: bytes, *, rank: int, **changes: float) -> NewDocument:
-    """An archive document, or at rank -1 the subscription document, with these entries."""
+    """An archive document, or the subscription document at rank -1."""
     updated_at = changes.get("updated_at", 1000.0)
     return NewDocument(
         url=url,
@@ -55,7 +55,7 @@ def a_document(url: str, names: list[str], text: bytes, *, rank: int, **changes:
 
 
 async def publish(store: Store, feed: int, text: bytes) -> int:
-    """Plan, seal and publish; return how many segments were built."""
+    """Plan, seal and publish; return the number of built segments."""
     revision, placed = await store.read(
         lambda db: (feed_table.require(db, feed).revision, segments_table.places(db, feed))
     )
@@ -109,19 +109,17 @@ async def publish(store: Store, feed: int, text: bytes) -> int:
 
 
 async def put(store: Store, feed: int, document: NewDocument) -> None:
-    """Put a document."""
     await store.write(partial(documents_table.put, feed=feed, documents=[document], now=NOW), feed=feed)
 
 
 async def reorder(store: Store, feed: int, ranks: Mapping[int, int]) -> None:
-    """Give documents other ranks."""
     await store.write(
         partial(documents_table.arrange, feed=feed, ranks=ranks, detached=(), now=NOW), feed=feed
     )
 
 
 async def timed(name: str, work: Callable[[], Awaitable[object]], *, rounds: int = 1) -> None:
-    """Print the median duration and what came back last."""
+    """Print the median duration; return the last result."""
     times = []
     result: object = None
     for _ in range(rounds):
@@ -133,7 +131,6 @@ async def timed(name: str, work: Callable[[], Awaitable[object]], *, rounds: int
 
 
 async def measure(store: Store, documents: int, entries: int) -> None:
-    """Print the table."""
     text = atom_text(max(2 << 20, 1001 * ENTRY_BYTES))
     created = partial(
         feed_table.create, url=URL, fetch_url=URL, family=Family.ATOM, kind=Kind.ARCHIVED, now=NOW
@@ -200,7 +197,6 @@ async def measure(store: Store, documents: int, entries: int) -> None:
 
 
 async def main(documents: int, entries: int) -> None:
-    """Measure on a database of its own."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "store.db"
         await migrate_file(path)

@@ -39,7 +39,7 @@ PAGE: Final = ROOT / "docs" / "performance.md"
 _COMPOSE_SECONDS: Final = 1200
 _FROM_NOTHING: Final = re.compile(r"^from nothing .*?([\d.]+)$", re.MULTILINE)
 Section = Callable[[Tree, int, bool], list[Figure]]
-"""Takes the checkout, the number of runs, and whether the sizes are those of the table or a quick part."""
+"""Takes the checkout, the number of runs, and whether the sizes are the table's or a quick part."""
 
 
 def _hops(tree: Tree, _runs: int, _is_full: bool) -> list[Figure]:
@@ -52,7 +52,7 @@ def _hops(tree: Tree, _runs: int, _is_full: bool) -> list[Figure]:
 
 
 def _compose(tree: Tree, runs: int, is_full: bool) -> list[Figure]:
-    """Run the checkout's own benchmark: it reaches into its parts, and each version has others."""
+    """Run the checkout's own benchmark: it uses internals, and they differ between versions."""
     archives = 1000 if is_full else 200
     command = [str(tree.python), "-m", "benchmarks.compose", "--archives", str(archives), "--runs", "1"]
     values = []
@@ -74,7 +74,7 @@ def _compose(tree: Tree, runs: int, is_full: bool) -> list[Figure]:
 
 
 def _answers(tree: Tree, runs: int, is_full: bool) -> list[Figure]:
-    """Measure on the loop that is installed, and on asyncio's own."""
+    """Measure on the installed loop, and on asyncio's own."""
     requests = 2000 if is_full else 800
     return [
         figure
@@ -105,7 +105,7 @@ SECTIONS: Final[dict[str, Section]] = {
 
 
 def machine() -> dict[str, object]:
-    """Say what the figures were measured on."""
+    """Describe the machine."""
     names = re.findall(r"^model name\s*:\s*(.+)$", _text(Path("/proc/cpuinfo")), re.MULTILINE)
     return {
         "cores": os.cpu_count(),
@@ -116,7 +116,7 @@ def machine() -> dict[str, object]:
 
 
 def keep(folder: Path, label: str, tree: Tree, figures: Sequence[Figure]) -> Path:
-    """Write the figures into the file of the checkout's commit and of today, over those of the same name."""
+    """Write the figures into the file of the checkout's commit and today, over those of the same name."""
     date, commit = time.strftime("%Y-%m-%d"), tree.commit() or "unknown"
     path = folder / f"{date}-{commit}.json"
     old: list[dict[str, Any]] = json.loads(path.read_text("utf-8"))["figures"] if path.exists() else []
@@ -141,7 +141,6 @@ def _text(path: Path) -> str:
 
 
 def _tree(text: str) -> tuple[str, Tree]:
-    """Read LABEL=FOLDER."""
     label, is_given, folder = text.partition("=")
     if not is_given or label not in COLUMNS:
         raise argparse.ArgumentTypeError(f"expected {', '.join(COLUMNS)} and =FOLDER, got {text}")
@@ -149,7 +148,6 @@ def _tree(text: str) -> tuple[str, Tree]:
 
 
 def arguments() -> argparse.Namespace:
-    """Read the command line."""
     parser = argparse.ArgumentParser(description="Make the table of docs/performance.md.")
     parser.add_argument(
         "--tree", action="append", type=_tree, metavar="LABEL=FOLDER", help="a checkout (default now=.)"
@@ -163,7 +161,7 @@ def arguments() -> argparse.Namespace:
 
 
 def run(options: argparse.Namespace) -> list[str]:
-    """Run every benchmark for every checkout; return what failed."""
+    """Run every benchmark for every checkout; return the failures."""
     failed = []
     for name in options.only or SECTIONS:
         for label, tree in options.tree or [("now", tree_at(str(ROOT)))]:
@@ -180,7 +178,6 @@ def run(options: argparse.Namespace) -> list[str]:
 
 
 def main() -> None:
-    """Measure, keep, print; or fill the page."""
     options = arguments()
     if options.render:
         render(PAGE, kept(options.results))

@@ -1,20 +1,18 @@
 """The first reconstruction of a feed: `python -m benchmarks.walk`.
 
 A publisher with numbered archive documents (100 and the subscription document; 20 entries of about 1.5 KB
-each) answers every request 50 ms late and keeps connections alive. Measured is the time from the request to
-the last byte of the whole feed, each run with a fresh store in a fresh server process:
+each) responds after 50 ms and keeps connections alive. The time from the request to the last byte of the
+whole feed is measured, each run with a fresh store and server process:
 
-* through `python -m wholefeed serve`, asked over HTTP until the answer is not loading any more;
-* the same without look-ahead: one document after the other;
-* curl, told all the URLs beforehand, with as many connections as `fetch.concurrency_per_host`: what no
-  walk can beat;
-* a plain walk: requests, one session, and feedparser.
+* through `python -m wholefeed serve`, asked over HTTP until the answer is not loading any more; * the same
+without look-ahead: one document after the other; * curl, with all URLs known and `fetch.concurrency_per_host`
+connections: the bound of any walk; * a plain walk: requests, one session, and feedparser.
 
-The second table is of a publisher whose bodies take their time as well (50 ms from the first piece to the
-last), without look-ahead: there the link to the older document is worth taking from the head while the
-entries still arrive. Links that stand behind the entries are what it would be otherwise.
+The second table is of a publisher with slow bodies (50 ms from the first piece to the last), without
+look-ahead. There the link in the head is useful while the entries still arrive; links behind the entries show
+the time without that.
 
-Every result's entries are counted; `requests` and `connections` are what the publisher saw.
+Every result's entries are counted. The publisher counts `requests` and `connections`.
 """
 
 from __future__ import annotations
@@ -48,7 +46,7 @@ _LATENCY_SECONDS: Final = 0.05
 
 
 class Walked(NamedTuple):
-    """What one run came to."""
+    """One run."""
 
     seconds: float
     entries: int
@@ -58,8 +56,6 @@ Way = Callable[[Publisher, Chain], Walked]
 
 
 def through_proxy(*, look_ahead: bool, tree: Tree = HERE) -> Way:
-    """Ask the server for the whole feed."""
-
     def walk(publisher: Publisher, chain: Chain) -> Walked:
         with tempfile.TemporaryDirectory(prefix="wholefeed-walk-") as folder:
             with running_server(Path(folder), tree=tree, history_look_ahead=look_ahead) as server:
@@ -101,7 +97,7 @@ def with_feedparser(publisher: Publisher, chain: Chain) -> Walked:
 
 
 def measure(table: Table, name: str, way: Way, publisher: Publisher, chain: Chain, runs: int) -> None:
-    """Run one way several times and print its row: the median, the spread, what the publisher saw."""
+    """Run one way several times; print its row: the median, the spread, the publisher's counts."""
     publisher.counts()
     results = [way(publisher, chain) for _ in range(runs)]
     counts = publisher.counts()
@@ -119,7 +115,7 @@ def measure(table: Table, name: str, way: Way, publisher: Publisher, chain: Chai
 
 
 def figures(tree: Tree = HERE, *, runs: int = 5) -> list[Figure]:
-    """Measure the first table's first row and curl in turn, as figures to keep; nothing without curl."""
+    """Measure the first table's first row and curl in turn, as figures to store; nothing without curl."""
     if not shutil.which("curl"):
         return []
     chain, taken = _CHAIN, (through_proxy(look_ahead=True, tree=tree), with_curl)
@@ -134,12 +130,10 @@ def figures(tree: Tree = HERE, *, runs: int = 5) -> list[Figure]:
 
 
 def the_table() -> Table:
-    """Begin a table."""
     return Table("", "seconds", "min-max", "entries", "requests", "connections", first_width=52)
 
 
 def arguments() -> argparse.Namespace:
-    """Read the command line."""
     parser = argparse.ArgumentParser(description="Measure the first reconstruction of an archived feed.")
     parser.add_argument("--archives", type=int, default=100, help="archive documents (default 100)")
     parser.add_argument("--entries", type=int, default=20, help="entries in each document (default 20)")
@@ -154,7 +148,6 @@ def arguments() -> argparse.Namespace:
 
 
 def main() -> None:
-    """Measure and print."""
     options = arguments()
     tree = chosen_tree(options)
     begin()

@@ -1,4 +1,4 @@
-"""The demonstration: a sample publisher on loopback, the proxy before it, and what a reader gets.
+"""The demonstration: a sample publisher on loopback, the proxy before it, and a reader's view.
 
 `make demo`, or `python -m demo` in the project's environment. It works offline and leaves nothing behind.
 """

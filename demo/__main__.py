@@ -20,7 +20,7 @@ _LATENCY_SECONDS: Final = 0.02
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the demonstration; 0 when every feed came out whole."""
+    """Run the demonstration; return 0 if every feed is whole."""
     options = _parser().parse_args(arguments)
     signal.signal(signal.SIGTERM, _interrupt)
     try:
@@ -61,7 +61,7 @@ def _demonstrate(port: int | None, *, once: bool) -> int:
 
 
 def _show(base: str, publisher: Publisher, feed: SampleFeed) -> bool:
-    """Ask for one feed in every way a reader does, and say what came; whether it came whole."""
+    """Ask for one feed in all the ways of readers, and print the answers; return whether it is whole."""
     print(f"\n{feed.title}")
     url = proxied(base, publisher.url(feed.path))
     try:
@@ -84,7 +84,7 @@ def _show(base: str, publisher: Publisher, feed: SampleFeed) -> bool:
 
 
 def _first_time(url: str) -> tuple[Answer, float]:
-    """Ask until the feed is there; the last answer and the time it took altogether."""
+    """Ask until the feed is there; return the last answer and the total seconds."""
     seconds = 0.0
     answer: Answer | None = None
     for answer in ask_until_settled(url):

@@ -12,7 +12,7 @@ from typing import Final
 from demo.texts import Text, keepers_log, workshop_lessons
 
 RECENT: Final = 10
-"""Entries in a subscription document; what a reader gets without the proxy."""
+"""Entries in a subscription document, and so of a reader without the proxy."""
 
 _LESSONS_PER_ARCHIVE: Final = 6
 _FH: Final = 'xmlns:fh="http://purl.org/syndication/history/1.0"'
@@ -29,7 +29,7 @@ class SampleFeed:
         documents: Path to body, for every document.
         pages: Path to HTML, for every entry's own page.
         entries: How many entries the logical feed has.
-        state: What the proxy is to say of it.
+        state: Its expected state in the proxy.
     """
 
     title: str
@@ -43,7 +43,7 @@ class SampleFeed:
 
 @dataclass(frozen=True, slots=True)
 class _Links:
-    """The links of one document, absolute; an empty one is left out."""
+    """Absolute links of one document; empty ones are left out."""
 
     own: str
     current: str
@@ -69,7 +69,6 @@ def log_feed(base: str) -> SampleFeed:
 
 
 def workshop_feed(base: str) -> SampleFeed:
-    """The Slow Workshop: RSS 2.0, numbered archive documents."""
     lessons = workshop_lessons()
     path = "/workshop/rss.xml"
     old = lessons[:-RECENT]
@@ -96,7 +95,7 @@ def _chained(
     parts: Sequence[Sequence[Text]],
     write: _Writer,
 ) -> dict[str, bytes]:
-    """The subscription document and, oldest first, the archive documents behind it, linked to each other."""
+    """Return the subscription document and its linked archive documents, oldest first."""
     urls = [base + archive for archive in archives]
     current = base + path
     documents = {path: write(base, _Links(current, current, older=urls[-1]), recent)}
@@ -138,7 +137,7 @@ def _atom(base: str, links: _Links, texts: Sequence[Text]) -> bytes:
 
 
 def _rss(base: str, links: _Links, texts: Sequence[Text]) -> bytes:
-    """RSS 2.0, with the Atom links that RFC 5005, section 4, asks for."""
+    """RSS 2.0, with the Atom links of RFC 5005, section 4."""
     items = "".join(
         f"""
     <item>
@@ -179,7 +178,6 @@ def _link_elements(name: str, links: _Links, media_type: str) -> str:
 
 
 def page_of(text: Text) -> str:
-    """Return the page of an entry, for people."""
     return (
         f"<!doctype html><html lang=en><meta charset=utf-8><title>{escape(text.title)}</title>"
         f"<h1>{escape(text.title)}</h1><p><time>{text.published:%d %B %Y}</time></p>{text.body}"
@@ -188,7 +186,7 @@ def page_of(text: Text) -> str:
 
 
 def home_page(feeds: Sequence[SampleFeed]) -> str:
-    """The publisher's front page; its `alternate` links let a reader discover the feeds."""
+    """Return the publisher's front page; its `alternate` links let a reader discover the feeds."""
     links = "".join(
         f'<link rel=alternate type="{feed.media_type}" title="{escape(feed.title)}" href="{feed.path}">'
         for feed in feeds

@@ -1,4 +1,4 @@
-"""A Walk a Week: a blog whose feed links nothing older, with a publisher that answers WordPress's pages."""
+"""A Walk a Week: a blog with no links to older entries, on a publisher with WordPress's pages."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _FOUND: Final = (
 
 
 def journal_feed(base: str) -> SampleFeed:
-    """Return the blog: what its feed holds, and the pages that nothing links."""
+    """Return the blog: its feed, and its unlinked pages."""
     walks = _walks()
     documents = {_PATH: _rss(base, _PATH, walks[: -RECENT - 1 : -1])}
     for number, texts in enumerate(_in_pages(walks), 1):
@@ -57,7 +57,7 @@ def _in_pages(walks: Sequence[Text]) -> list[Sequence[Text]]:
 
 
 def _walks() -> list[Text]:
-    """All of it, the oldest first."""
+    """All walks, the oldest first."""
     chance = random.Random(1801)
     walks = []
     for number in range(1, _WALKS + 1):
@@ -79,7 +79,7 @@ def _walks() -> list[Text]:
 
 
 def _rss(base: str, path: str, texts: Sequence[Text]) -> bytes:
-    """RSS 2.0 with a generator, and without any link to another document."""
+    """RSS 2.0 with a generator, without links to other documents."""
     items = "".join(
         f"""
     <item>

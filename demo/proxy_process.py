@@ -22,7 +22,7 @@ _LOG_LINES: Final = 15
 
 
 class ProxyFailedError(Exception):
-    """The proxy did not start; the message ends with the last lines of its log."""
+    """The proxy did not start; the message ends with the log's last lines."""
 
 
 @contextlib.contextmanager
@@ -55,7 +55,7 @@ def running_proxy(folder: Path, port: int) -> Iterator[str]:
 
 
 def free_port(preferred: int = 8080) -> int:
-    """`preferred` where nothing listens on it, else any free port."""
+    """Return `preferred` if nothing listens on it, else any free port."""
     for port in (preferred, 0):
         with contextlib.suppress(OSError), socket.socket() as probe:
             probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -65,7 +65,7 @@ def free_port(preferred: int = 8080) -> int:
 
 
 def _environment(folder: Path) -> dict[str, str]:
-    """This process's environment with a configuration for the demonstration, and no other."""
+    """This process's environment with the demonstration's configuration alone."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith("WHOLEFEED_")}
     return kept | {
         "PYTHONPATH": str(_ROOT),

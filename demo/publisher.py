@@ -33,7 +33,7 @@ class _Resource:
 
 
 class Publisher:
-    """Serves two archived feeds, a blog that links nothing, and a page for every entry.
+    """Serves two archived feeds, a blog without history links, and a page for every entry.
 
     Each answer is `latency_seconds` late.
     """
@@ -48,12 +48,10 @@ class Publisher:
         self._requests: list[str] = []
 
     def url(self, path: str) -> str:
-        """The absolute URL of a path of this publisher."""
         return f"http://127.0.0.1:{self._server.server_port}{path}"
 
     @property
     def request_count(self) -> int:
-        """How often it was asked, so far."""
         return len(self._requests)
 
     def __enter__(self) -> Publisher:
@@ -68,7 +66,7 @@ class Publisher:
         self._thread.join()
 
     def find(self, path: str) -> _Resource | None:
-        """What stands at `path`; takes its time, as a network does."""
+        """Return the document at `path` after a network's delay."""
         self._requests.append(path)
         time.sleep(self._latency_seconds)
         return self._resources.get(path)
@@ -126,4 +124,4 @@ class _Handler(BaseHTTPRequestHandler):
             self.wfile.write(resource.body)
 
     def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the base class calls it so
-        """Say nothing: the demonstration tells what happens."""
+        """Log nothing: the demonstration prints its own story."""

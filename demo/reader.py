@@ -1,4 +1,4 @@
-"""What a feed reader does: ask with gzip and the last ETag, and count the entries of what comes."""
+"""A feed reader: asks with gzip and the last ETag, and counts the entries."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _OPENER: Final = urllib.request.build_opener(urllib.request.ProxyHandler({}))  #
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """One answer as a reader sees it: `wire_bytes` as they came, `entries` counted in the document."""
+    """One answer at a reader: `wire_bytes` as received, `entries` counted in the document."""
 
     status: int
     etag: str
@@ -35,12 +35,11 @@ class Answer:
 
     @property
     def state(self) -> str:
-        """What the proxy says the feed is; empty when the answer does not come from the proxy."""
+        """The feed's state in the proxy's answer; empty without the proxy."""
         return self.reconstruction.get("state", "")
 
 
 def proxied(base: str, feed_url: str) -> str:
-    """The URL under which the proxy at `base` serves a feed."""
     return f"{base}/feed?url={urllib.parse.quote(feed_url, safe='')}"
 
 
@@ -76,7 +75,7 @@ def ask(url: str, *, etag: str = "") -> Answer:
 
 
 def ask_until_settled(url: str) -> Iterator[Answer]:
-    """Ask again while the proxy still walks through the archive, as a reader does at its next poll."""
+    """Ask again while the proxy still walks, as a reader does at its next poll."""
     until = time.monotonic() + _PATIENCE_SECONDS
     while True:
         answer = ask(url)

@@ -1,6 +1,6 @@
-"""`python -m demo.screenshots FOLDER`: the pictures of README, made of the sample publisher's feeds.
+"""`python -m demo.screenshots FOLDER`: the pictures in README, of the sample publisher's feeds.
 
-Needs Chromium (Debian's `chromium`) and what `make setup` installs.
+Needs Chromium (Debian's `chromium`) and the packages of `make setup`.
 """
 
 from __future__ import annotations
@@ -19,11 +19,10 @@ from demo.reader import ask_until_settled, proxied
 
 _WIDTH: Final = 1280
 _SHOWN: Final = "A Walk a Week"
-"""The feed whose page is shown: its publisher links no history, and has one."""
+"""The feed of the page: its publisher links no history, but has one."""
 
 
 def main() -> int:
-    """Take the pictures."""
     parser = argparse.ArgumentParser(prog="demo.screenshots", description="The pictures of README.")
     parser.add_argument("folder", type=Path, metavar="FOLDER", help="where they are written")
     folder: Path = parser.parse_args().folder

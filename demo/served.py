@@ -1,7 +1,7 @@
-"""`python -m demo.served ARGUMENTS`: `wholefeed serve` for as long as whoever started it lives.
+"""`python -m demo.served ARGUMENTS`: `wholefeed serve` for the lifetime of its parent process.
 
-Standard input is a pipe whose other end that process alone holds: it closes when the process ends, however it
-does. Then the server stops in order; where nobody is left to clean up, the folder that it runs in goes, too.
+Standard input is a pipe held by the parent alone: it closes when the parent ends, even by a kill. Then the
+server stops in order, and removes its folder if nobody else does.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""What the sample publisher has written: two invented blogs, the same at every start.
+"""The sample publisher's texts: two invented blogs, the same at every start.
 
-Made from small word lists by a seeded generator, so that the entries read well, differ, and never change.
+A seeded generator combines small word lists, so that entries are readable, differ, and never change.
 """
 
 from __future__ import annotations
@@ -124,7 +124,6 @@ class Text:
 
 
 def keepers_log() -> list[list[Text]]:
-    """The Keeper's Log month by month, oldest first; 48 months of a few entries each."""
     chance = random.Random(1852)
     months = []
     for number in range(_FIRST_MONTH - 1, _FIRST_MONTH - 1 + _MONTHS):
@@ -150,7 +149,6 @@ def _log_entry(chance: random.Random, day: datetime) -> Text:
 
 
 def workshop_lessons() -> list[Text]:
-    """The lessons of the Slow Workshop, oldest first: one a week."""
     chance = random.Random(1907)
     lessons = []
     for number in range(1, _LESSONS + 1):

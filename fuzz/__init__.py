@@ -1,1 +1,1 @@
-"""Fuzzing: what must hold of any input at all, and the search for one where it does not (docs/fuzzing.md)."""
+"""Fuzzing: properties of any input, and the search for an input that breaks them (docs/fuzzing.md)."""

@@ -1,6 +1,6 @@
 """Run a harness under atheris: `python -m fuzz parser --seconds 60` (docs/fuzzing.md).
 
-What libFuzzer is to be told besides stands behind `--`: `python -m fuzz url -- -runs=1000`.
+Further options for libFuzzer stand behind `--`: `python -m fuzz url -- -runs=1000`.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import Final
 
 WORKING: Final = Path(".fuzz")
-"""Where the corpora grow, and what was found lies."""
+"""Folder of the growing corpora and the finds."""
 
 
 def main() -> None:
-    """Fuzz until the time is over or something is found."""
+    """Fuzz until the time is over or an input fails."""
     try:
         import atheris  # noqa: PLC0415 - not on every Python
     except ImportError:
@@ -55,7 +55,7 @@ def main() -> None:
 
 
 def _prepared(name: str, seeds: Iterable[bytes]) -> tuple[Path, Path]:
-    """Write the seeds; return where the corpus is and where finds go."""
+    """Write the seeds; return the paths of corpus and finds."""
     corpus, found = WORKING / name, WORKING / f"{name}-found"
     for folder in (corpus, found):
         folder.mkdir(parents=True, exist_ok=True)
@@ -65,7 +65,7 @@ def _prepared(name: str, seeds: Iterable[bytes]) -> tuple[Path, Path]:
 
 
 def _dictionary(name: str, words: Iterable[str]) -> list[str]:
-    """Write the dictionary; return the option that names it, if there is one."""
+    """Write the dictionary; return its option, if there is one."""
     path = WORKING / f"{name}.dict"
     lines = ['"' + "".join(f"\\x{octet:02x}" for octet in word.encode()) + '"\n' for word in words]
     path.write_text("".join(lines), "ascii")

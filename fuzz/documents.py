@@ -1,4 +1,4 @@
-"""What must hold of documents: of the parser, of the repair pass, of what is made of an entry to send it."""
+"""Properties of documents: of the parser, the repair pass, and an entry as sent."""
 
 from __future__ import annotations
 
@@ -42,13 +42,13 @@ _CONTENT_TYPE: Final = re.compile(rb"Content-Type: ?([ -~]{0,100})\r?\n")
 
 
 def split_type(data: bytes) -> tuple[str, bytes]:
-    """Return Content-Type and body: an input may begin with a line that says the first."""
+    """Return Content-Type and body: an input may begin with a line for the type."""
     match = _CONTENT_TYPE.match(data)
     return (match[1].decode("ascii"), data[match.end() :]) if match else ("", data)
 
 
 def parsed(body: bytes, media_type: str = "", *, max_depth: int = MAX_DEPTH) -> FeedDocument | None:
-    """Return the document, None where it is refused as it may be."""
+    """Return the document, or None for an allowed refusal."""
     try:
         return parse(body, URL, media_type, max_depth=max_depth)
     except ParseError as exc:
@@ -58,7 +58,7 @@ def parsed(body: bytes, media_type: str = "", *, max_depth: int = MAX_DEPTH) -> 
 
 
 def check_document(data: bytes) -> None:
-    """Parse a document; if it is a feed, see to it that it is read, and goes out, as it is written."""
+    """Parse a document; a feed's entries must be read, and sent, as written."""
     media_type, body = split_type(data)
     document = parsed(body, media_type)
     early = EarlyHead(URL, media_type)
@@ -75,14 +75,14 @@ def check_document(data: bytes) -> None:
 
 
 def check_well_formed(data: bytes) -> None:
-    """Parse the well-formed document that the input stands for."""
+    """Check the well-formed document generated from the input."""
     body = document_of(data)
     assert why_malformed(body) is None, "the grammar writes XML"
     check_document(body)
 
 
 def _check_places(document: FeedDocument) -> None:
-    """Entries are slices of the text, in its order; instants are ones that there are."""
+    """Entries are slices of the text, in its order; instants exist."""
     text, behind = document.text, 0
     opening, closing = (b"{", b"}") if document.family is Family.JSON else (b"<", b">")
     for entry in document.entries:
@@ -100,7 +100,7 @@ def _check_places(document: FeedDocument) -> None:
 
 
 def _check_answer(document: FeedDocument) -> None:
-    """All of it under its own head, as it is sent, says what the publisher's document said (R21, R22)."""
+    """The sent feed under its own head means the same as the publisher's document (R21, R22)."""
     family, version = document.family, document.version
     fragments = fragments_of(document, default_namespace(family, version))
     pieces = [fragments.entry(n, fragments.context) for n in range(len(document.entries))]
@@ -145,7 +145,7 @@ def _check_meaning(document: FeedDocument, again: FeedDocument) -> None:
 
 
 def _has_long_language(text: bytes) -> bool:
-    """A language longer than any is not handed on."""
+    """Languages above the length limit are not passed on."""
     return (
         re.search(rb"lang\s*=\s*(?:\"[^\"]{%d}|'[^']{%d})" % (MAX_LANG_CHARACTERS, MAX_LANG_CHARACTERS), text)
         is not None
@@ -176,9 +176,9 @@ def _key(entry: Entry) -> Sequence[object]:
 
 
 def check_repair(data: bytes) -> None:
-    """Repair a document: what is well-formed stays as it is, and the rest becomes so.
+    """Repair a document: well-formed text stays unchanged, other text becomes well-formed.
 
-    Not where names hold characters that no names hold, nor where namespaces are declared that nobody may.
+    Exempt are forbidden characters in names, and forbidden namespace declarations.
     """
     text = data.decode("utf-8", "replace").encode()
     made = mended(text)
@@ -191,7 +191,7 @@ def check_repair(data: bytes) -> None:
 
 
 def mended(text: bytes) -> bytes | None:
-    """Return the repaired text, None where it is no feed."""
+    """Return the repaired text, or None if it is no feed."""
     try:
         made = mend(text)
     except ParseError as exc:
@@ -204,7 +204,7 @@ def mended(text: bytes) -> bytes | None:
 
 
 def why_malformed(text: bytes) -> str | None:
-    """Return what XML and its namespaces have against this text, None where they allow it."""
+    """Return the error of XML or its namespaces in this text, or None."""
     try:
         ParserCreate("utf-8", "}").Parse(text, True)
     except ExpatError as exc:
@@ -213,9 +213,9 @@ def why_malformed(text: bytes) -> str | None:
 
 
 def check_pumped(data: bytes) -> None:
-    """Read a document a part of which repeats many times: it must take no more than its length's time.
+    """Read a document with a part repeated many times: time must stay linear in its length.
 
-    The first "|" and the second enclose that part. The fuzzer sees to the time.
+    The first "|" and the second enclose that part. The fuzzer limits the time.
     """
     before, _, rest = data.partition(b"|")
     part, _, behind = rest.partition(b"|")

@@ -1,7 +1,7 @@
-"""Well-formed feeds of any shape: each octet of an input decides one thing of the document it stands for.
+"""Well-formed feeds of any shape: each octet of an input decides one thing of its document.
 
-A mutation of the input is another well-formed document, so that what is fuzzed is not the search for the
-next closing tag but what prefixes, languages, bases, marked sections and nesting mean.
+A mutated input is another well-formed document. So fuzzing explores prefixes, languages, bases, marked
+sections and nesting instead of searching for closing tags.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _MAX_CHILDREN: Final = 8
 
 
 class _Writer:
-    """Writes one document. Every choice takes an octet; when they are used up, the first thing."""
+    """Writes one document. Every choice takes an octet, or the first option when none is left."""
 
     def __init__(self, data: bytes) -> None:
         self._octets: Iterator[int] = iter(data)
@@ -86,7 +86,7 @@ class _Writer:
         return self.element(names[place] if place < len(names) else names[0], depth + 1, "")
 
     def _declared(self, there: str, *, with_default: bool) -> str:
-        """Return the namespaces that an element declares besides, and go into their scope."""
+        """Return an element's further namespace declarations, and enter their scope."""
         found = {}
         for _ in range(max(0, self.number(8) - 4)):
             prefix, uri = f":{self.pick(_PREFIXES)}", self.pick(_NAMESPACES)
@@ -99,7 +99,6 @@ class _Writer:
 
 
 def document_of(data: bytes) -> bytes:
-    """Return the document that an input stands for."""
     writer = _Writer(data)
     root = writer.document()
     return (writer.pick(_PROLOGS) + root).encode()

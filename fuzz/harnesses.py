@@ -1,4 +1,4 @@
-"""The harnesses by name: what each does with an input, and how long the inputs are that it tries."""
+"""The harnesses by name: the check of an input, and its greatest length."""
 
 from __future__ import annotations
 
@@ -13,12 +13,10 @@ from fuzz.wire import check_decoding, check_freshness, check_link_field, check_q
 
 @dataclass(frozen=True)
 class Harness:
-    """One subject of fuzzing."""
-
     check: Callable[[bytes], None]
-    """Raises where something does not hold that must."""
+    """Raises if a property fails."""
     max_bytes: int
-    """Of an input that is tried."""
+    """Length limit of tried inputs."""
 
 
 HARNESSES: Final = {

@@ -1,8 +1,7 @@
-"""What the entries of an XML document say, read by expat alone: none of our readers takes part.
+"""The meaning of an XML document's entries, read by expat alone, independent of our readers.
 
-An entry is the list of what expat reports of it: expanded names, attributes, the language and, where it
-counts, the base in force, text, comments and processing instructions. Two documents in which an entry means
-the same give the same list.
+An entry is the list of expat's reports: expanded names, attributes, the language and, where it counts, the
+base in force, text, comments and processing instructions. Entries of equal meaning give equal lists.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ _BASE: Final = f"{XML_NS}}}base"
 
 
 class _Listener:
-    """Takes one document from expat and keeps what is said between the starts and ends of its entries."""
+    """Collects expat's reports between the starts and ends of entries."""
 
     def __init__(self, starts: Collection[int], url: str, *, with_base: bool) -> None:
         self.entries: list[Said] = []
@@ -63,7 +62,7 @@ class _Listener:
 
 
 def said(text: bytes, starts: Collection[int], url: str, *, with_base: bool) -> list[Said]:
-    """Return what each of the entries that begin at these offsets says.
+    """Return the meaning of each entry that begins at one of these offsets.
 
     Args:
         text: A well-formed document in UTF-8.
@@ -77,7 +76,7 @@ def said(text: bytes, starts: Collection[int], url: str, *, with_base: bool) -> 
 
 
 def without_namespace(entries: list[Said], namespace: str) -> list[Said]:
-    """Take one namespace for none, as RSS readers do with the one that a document invents for RSS."""
+    """Treat one namespace as none, as RSS readers do with invented namespaces of RSS."""
     prefix = f"{namespace}}}"
     return [
         [

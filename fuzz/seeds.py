@@ -1,4 +1,4 @@
-"""What the fuzzer begins with: small inputs of every kind, and words that it would not find by itself."""
+"""The fuzzer's first inputs: small ones of every kind, and words it would not find by itself."""
 
 from __future__ import annotations
 
@@ -290,4 +290,4 @@ WORDS: Final[dict[str, Sequence[str]]] = {
     "date": _DATE,
     **dict.fromkeys(("link", "freshness", "query"), (*_HTTP, *_URL, *_DATE)),
 }
-"""Of each harness; the codings of the decoder have none."""
+"""By harness; the decoder's codings have none."""

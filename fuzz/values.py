@@ -1,4 +1,4 @@
-"""What must hold of the two kinds of values that everything hangs on: URLs and instants."""
+"""Properties of two basic values: URLs and instants."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def _check_canonical(text: str) -> str | None:
 
 
 def _check_target(target: Target) -> None:
-    """The host that the guard judges is the one that every reader of the URL sees."""
+    """The guard judges the same host as every reader of the URL."""
     assert target.url.isascii()
     assert canonical_url(target.url) == canonical_url(canonical_url(target.url))
     assert host_of(target.url) == target.host

@@ -1,4 +1,4 @@
-"""What must hold of what comes with a document: content codings, header fields; and of a reader's request."""
+"""Properties of content codings, header fields, and a reader's request."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ URL: Final = "http://example.org/blog/feed"
 
 
 def check_decoding(data: bytes) -> None:
-    """Decode a body; the first byte names its coding, the second the size of the chunks it comes in."""
+    """Decode a body; the first byte names its coding, the second the size of its chunks."""
     if len(data) < 2:
         return
     coding, size, body = [*CODERS][data[0] % len(CODERS)], data[1] + 1, data[2:]
@@ -52,7 +52,7 @@ def check_decoding(data: bytes) -> None:
 
 
 def _check_round_trip(coding: str, content: bytes, size: int) -> None:
-    """What is not coded comes back when it was, and what was cut off is seen to be."""
+    """A coded text decodes to itself, and truncation is detected."""
     wire = CODERS[coding](content)
     assert decoded(coding, wire, size) == content
     if coding != "identity":
@@ -60,7 +60,7 @@ def _check_round_trip(coding: str, content: bytes, size: int) -> None:
 
 
 def decoded(coding: str, body: bytes, size: int) -> bytes | str:
-    """Return what a body decodes to that comes in chunks of a size, or the slug of the error."""
+    """Return the decoded body of chunks of this size, or the slug of the error."""
     decoder, out = Decoder(codings_of([coding]), limit_bytes=LIMIT_BYTES), bytearray()
     try:
         for start in range(0, len(body), size):
@@ -78,7 +78,7 @@ def decoded(coding: str, body: bytes, size: int) -> bytes | str:
 
 
 def _repairs(coding: str, body: bytes) -> frozenset[str]:
-    """Return what a body is not as its coding says, of one that can be decoded."""
+    """Return a decodable body's deviations from its coding."""
     decoder = Decoder(codings_of([coding]), limit_bytes=LIMIT_BYTES)
     for _ in decoder.feed(body):
         pass
@@ -97,7 +97,7 @@ def _reference(coding: str, body: bytes) -> bytes:
 
 
 def check_link_field(data: bytes) -> None:
-    """Read the Link header fields that the lines of the input are."""
+    """Read the input's lines as Link header fields."""
     fields = data.decode("utf-8", "surrogateescape").split("\n")
     links = header_links(fields, URL)
     assert len(links) <= MAX_HEADER_LINKS
@@ -108,7 +108,7 @@ def check_link_field(data: bytes) -> None:
 
 
 def check_freshness(data: bytes) -> None:
-    """Read the cache header fields that the lines of the input are."""
+    """Read the input's lines as cache header fields."""
     lines = data.decode("utf-8", "surrogateescape").split("\n")
     headers = {name: value for name, _, value in (line.partition(":") for line in lines)}
     seconds = freshness_seconds(headers, now=NOW, minimum=300, default=900, maximum=DAY_SECONDS)
@@ -123,7 +123,7 @@ def check_freshness(data: bytes) -> None:
 
 
 def check_query(data: bytes) -> None:
-    """Read a request's query and path; an encoded URL comes back as it was."""
+    """Read a request's query and path; an encoded URL decodes to itself."""
     text = data.decode("utf-8", "replace")
     for given in (text, f"url={text}"):
         try:

@@ -62,7 +62,7 @@ UNDOING = {
         *(f"ALTER TABLE feed DROP COLUMN {each}" for each in ("texts_wanted", "texts", "texts_at")),
     ),
 }
-"""What takes away what each version of the schema has brought."""
+"""Statements that remove each schema version's additions."""
 
 
 class Aged:
@@ -91,7 +91,7 @@ class Aged:
 
 
 async def copied(folder: Path, copy: Path, to: str) -> None:
-    """Move the SQLite store of a folder to a PostgreSQL by `migrate --to`; without one, back it up."""
+    """Move a folder's SQLite store to a PostgreSQL with `migrate --to`; without one, back it up."""
     copy.mkdir()
     command = ["migrate", "--to", to] if to else ["backup", str(copy / "wholefeed.db")]
     done = await asyncio.to_thread(

@@ -1,7 +1,7 @@
-"""What a publisher on loopback can answer: sound documents, and everything that goes wrong on the wire.
+"""Answers of a publisher on loopback: sound documents, and every fault on the wire.
 
 An `Answer` is an object with `async def send(request, wire)`; `tests.origin.Origin` plays them. Nothing here
-sleeps for luck: `Drip` has the only clock, and `Reset` waits for its data to be taken.
+depends on a lucky sleep: only `Drip` has a clock, and `Reset` waits until its data is taken.
 """
 
 from __future__ import annotations
@@ -20,15 +20,13 @@ Headers = Iterable[tuple[str, str]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
-    """A request as it came."""
-
     method: str
     target: str
     """Path and query string."""
     headers: Mapping[str, str]
     """Names in lower case; of repeated ones the last."""
     head: bytes
-    """All of it, byte for byte."""
+    """The whole head, byte for byte."""
     connection: int
     """Number of its connection, counted from 1."""
     at: float
@@ -41,7 +39,7 @@ class Request:
 
 
 class Wire:
-    """The connection that an answer is written to."""
+    """The connection for an answer."""
 
     def __init__(self, writer: asyncio.StreamWriter) -> None:
         self._writer = writer
@@ -53,7 +51,6 @@ class Wire:
         await self._writer.drain()
 
     async def send_head(self, status: int, headers: Headers, *, reason: str | None = None) -> None:
-        """Send a status line and header fields."""
         if reason is None:
             reason = HTTPStatus(status).phrase if status in set(HTTPStatus) else "Unknown"
         lines = [f"HTTP/1.1 {status} {reason}", *(f"{name}: {value}" for name, value in headers), "", ""]
@@ -72,15 +69,13 @@ class Wire:
 
 
 class Answer(Protocol):
-    """What a path answers with."""
-
     async def send(self, request: Request, wire: Wire) -> None:
         """Answer one request. Ending without `wire.close()` keeps the connection for the next one."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Document:
-    """A document with all that belongs to it; what `Origin.publish` makes."""
+    """A document with its header fields, made by `Origin.publish`."""
 
     body: bytes
     status: int = 200
@@ -128,7 +123,7 @@ class Document:
 
 @dataclass(frozen=True)
 class Redirect:
-    """Leads elsewhere; without a location when that is None."""
+    """Leads elsewhere; None: without a location."""
 
     location: str | None
     status: int = 302
@@ -140,7 +135,7 @@ class Redirect:
 
 @dataclass(frozen=True)
 class Status:
-    """An answer with a status and next to nothing in it."""
+    """A status with a minimal body."""
 
     status: int
     headers: tuple[tuple[str, str], ...] = ()
@@ -156,7 +151,7 @@ class Status:
 
 @dataclass(frozen=True)
 class Computed:
-    """An answer that depends on the request."""
+    """An answer computed from the request."""
 
     choose: Callable[[Request], Answer]
 
@@ -171,7 +166,7 @@ class Gate:
         self._arrivals = asyncio.Semaphore(0)
         self._open = asyncio.Event()
         self.waiting = 0
-        """Requests that are held now."""
+        """Requests held now."""
 
     async def reached(self, requests: int = 1) -> None:
         """Wait until that many further requests have come."""
@@ -179,11 +174,11 @@ class Gate:
             await self._arrivals.acquire()
 
     def release(self) -> None:
-        """Let all requests go, those to come too."""
+        """Let all present and future requests go."""
         self._open.set()
 
     async def pass_through(self) -> None:
-        """Be held."""
+        """Wait for the release."""
         self._arrivals.release()
         self.waiting += 1
         try:
@@ -194,7 +189,7 @@ class Gate:
 
 @dataclass(frozen=True)
 class Held:
-    """An answer behind a gate: nothing of it is sent before."""
+    """An answer behind a gate: no byte is sent before."""
 
     gate: Gate
     answer: Answer
@@ -231,7 +226,7 @@ class Reset:
 
 @dataclass(frozen=True)
 class CloseWithoutAnswer:
-    """The connection is closed and nothing said."""
+    """The connection closes without a byte."""
 
     async def send(self, request: Request, wire: Wire) -> None:
         wire.close()
@@ -239,7 +234,7 @@ class CloseWithoutAnswer:
 
 @dataclass(frozen=True)
 class Truncated:
-    """Says that it has the whole body, sends a part of it, and closes."""
+    """Announces the whole body, sends a part of it, and closes."""
 
     body: bytes
     sent_bytes: int
@@ -258,7 +253,7 @@ class Truncated:
 
 @dataclass(frozen=True)
 class Silence:
-    """Takes the request and never answers; sends these bytes before."""
+    """Sends these bytes, and never answers."""
 
     after: bytes = b""
 
@@ -270,7 +265,7 @@ class Silence:
 
 @dataclass(frozen=True)
 class Drip:
-    """These bytes, then one and the same piece again and again, for ever.
+    """These bytes, then the same piece again and again, for ever.
 
     `HEADER_DRIP`, `BODY_DRIP` and `ENDLESS_BODY` are the usual ones, `ENDLESS_FRAMING` those without a body.
     """

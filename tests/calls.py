@@ -1,4 +1,4 @@
-"""Calls of functions, counted: what code costs, on a busy machine too."""
+"""Counts of function calls: the cost of code, independent of the machine's load."""
 
 from __future__ import annotations
 

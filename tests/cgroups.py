@@ -23,18 +23,18 @@ _END_SECONDS: Final = 5.0
 
 
 class MemoryGroup:
-    """A cgroup that has been made; of version 2 or 1."""
+    """A cgroup of version 2 or 1."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
 
     @property
     def join(self) -> list[str]:
-        """What goes before a command, so that it runs in the group."""
+        """Prefix for a command that runs in the group."""
         return ["/bin/sh", "-c", f'echo $$ > {self._folder}/cgroup.procs && exec "$@"', "sh"]
 
     def killed(self) -> int:
-        """How many processes the kernel has ended because the group had no memory left."""
+        """Number of processes ended by the kernel for lack of memory in the group."""
         for name in ("memory.events", "memory.oom_control"):
             with suppress(OSError):
                 found = re.search(r"^oom_kill (\d+)$", (self._folder / name).read_text("ascii"), re.MULTILINE)
@@ -42,14 +42,14 @@ class MemoryGroup:
         return 0
 
     def limit(self, limit_bytes: int) -> None:
-        """Set the limit, swap included where there is any; OSError where that is not allowed."""
+        """Set the limit, swap included if there is any; OSError if not allowed."""
         with suppress(OSError):
             (self._folder / "memory.swap.max").write_text("0", "ascii")
         name = "memory.max" if (self._folder / "memory.max").exists() else "memory.limit_in_bytes"
         (self._folder / name).write_text(str(limit_bytes), "ascii")
 
     def remove(self) -> None:
-        """End what is left in it, then remove it."""
+        """End its processes, then remove it."""
         until = time.monotonic() + _END_SECONDS
         while time.monotonic() < until:
             for pid in (self._folder / "cgroup.procs").read_text("ascii").split():
@@ -65,7 +65,7 @@ class MemoryGroup:
 
 @contextmanager
 def memory_group(limit_bytes: int) -> Iterator[MemoryGroup]:
-    """Make a cgroup with that much memory; the test is skipped where that is not allowed."""
+    """Make a cgroup with that much memory; skip the test if not allowed."""
     for mount in (_ROOT, _ROOT / "memory"):
         if not (mount / "cgroup.procs").exists():
             continue

@@ -1,4 +1,4 @@
-"""Archived feeds made of plain ones, and what a reader sees of a feed.
+"""Archived feeds made of plain ones, and a feed as a reader sees it.
 
     parts = cut(body, lambda n: origin.url(f"/{n}/feed.xml"))       # body: any well-formed Atom or RSS
     expected = [entry for part in parts for entry in seen(part.body, part.url, content_type)]
@@ -30,7 +30,7 @@ _CHAIN_LINKS: Final = {"prev-archive", "next-archive", "current", "prev", "previ
 
 
 CORPUS: Final = Path(__file__).parents[2] / "shared" / "corpus"
-"""Real feeds, where they lie beside the project."""
+"""Real feeds, beside the project if present."""
 
 
 class NotCuttableError(ValueError):
@@ -39,15 +39,13 @@ class NotCuttableError(ValueError):
 
 @dataclass(frozen=True)
 class Part:
-    """A document of a chain."""
-
     url: str
     body: bytes
 
 
 @dataclass
 class Anatomy:
-    """Where things stand in a document's text, in UTF-8."""
+    """Places in a document's text, in UTF-8."""
 
     text: bytes
     mark: bytes
@@ -59,7 +57,7 @@ class Anatomy:
     """Behind the start tag of the element that holds the head."""
     entries: list[tuple[int, int]] = field(default_factory=list)
     navigation: list[tuple[int, int]] = field(default_factory=list)
-    """What says how the document belongs to a chain."""
+    """Elements that place the document in a chain."""
 
 
 def anatomy(body: bytes) -> Anatomy:
@@ -88,7 +86,7 @@ class _Dissector:
         self.parser.EndElementHandler = self._end
         self.parser.StartDoctypeDeclHandler = self._doctype
         self._open: list[tuple[str, int, bool]] = []
-        """Of each element around: name, place, whether it is navigation."""
+        """For each open element: name, place, whether it is navigation."""
 
     def _doctype(
         self, _name: str, _system: str | None, _public: str | None, has_internal_subset: bool
@@ -123,7 +121,7 @@ class _Dissector:
 def cut(body: bytes, url_of: Callable[[int], str]) -> list[Part]:
     """Cut a document at its entries into a subscription document and one or two archive documents.
 
-    Each has the whole head. What says already how the document belongs to a chain is left out.
+    Each has the whole head. Existing links of a chain are left out.
 
     Args:
         body: Well-formed Atom 1.0 or RSS.
@@ -209,16 +207,16 @@ def _edited(found: Anatomy, dropped: list[tuple[int, int]], added: bytes) -> byt
 
 Seen = dict[str, Any]
 _WHERE: Final = {"base", "xml:base", "xml:lang"}
-"""Where a value stands; what it means shows in the value and in its language."""
+"""Places of a value; their meaning shows in the value and its language."""
 
 
 def seen(body: bytes, url: str, content_type: str) -> list[Seen]:
-    """All that feedparser makes of the entries of a document at a URL, but for their bases."""
+    """Everything that feedparser reads from a document's entries, except their bases."""
     return [_without_base(entry) for entry in _read(body, url, content_type).entries]
 
 
 def head_seen(body: bytes, url: str, content_type: str) -> Seen:
-    """All that feedparser makes of the head of a document at a URL, but for its bases."""
+    """Everything that feedparser reads from a document's head, except its bases."""
     head: Seen = _without_base(_read(body, url, content_type).feed)
     return head
 
@@ -239,7 +237,7 @@ def _without_base(value: Any) -> Any:
 
 
 def differences(before: list[Seen], after: list[Seen]) -> Iterator[str]:
-    """Say what is not the same, in whatever order the entries stand."""
+    """Describe the differences, in any order of entries."""
     left, right = sorted(before, key=_key), sorted(after, key=_key)
     if len(left) != len(right):
         yield f"{len(left)} entries became {len(right)}"
@@ -251,9 +249,9 @@ def differences(before: list[Seen], after: list[Seen]) -> Iterator[str]:
 
 
 def is_alike(before: object, after: object) -> bool:
-    """Whether two values are the same, but for URLs that feedparser leaves relative and the proxy does not.
+    """Whether two values are equal, except for URLs that feedparser leaves relative and the proxy does not.
 
-    Which absolute URL they become is the matter of other tests: here it has to end as they do.
+    Other tests check the absolute URL: here only its end has to agree.
     """
     if isinstance(before, str) and isinstance(after, str):
         before, after = (each.strip().replace(" ", "%20") for each in (before, after))
@@ -268,7 +266,7 @@ def is_alike(before: object, after: object) -> bool:
 
 
 def _gained(name: str, before: Seen, after: Seen) -> bool:
-    """Whether an item has gained the link that its guid is (R22)."""
+    """Whether an item has gained a link from its guid (R22)."""
     link = {"rel": "alternate", "type": "text/html", "href": before.get("id")}
     return name == "links" and [*before.get("links", ()), link] == after["links"]
 

@@ -37,14 +37,13 @@ TESTS = Path(__file__).parent
 UNHURRIED = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 WORTH_TELLING_SECONDS = 60.0
 MOST_TOLD = 8
-"""Folders."""
 settings.register_profile("suite", UNHURRIED, max_examples=25)
 settings.register_profile("exhaustive", UNHURRIED)
 
 
 @pytest.fixture(scope="session")
 def blocking_calls() -> BlockBuster:
-    """What finds the blocking calls of the package; to make it takes longer than many a test."""
+    """A detector of the package's blocking calls; making it takes longer than many a test."""
     buster = BlockBuster("wholefeed")
     # What measures coverage locks its data in the middle of whatever runs: no call of the package.
     buster.functions["threading.Lock.acquire"].can_block_in("coverage/collector.py", {"lock_data"})
@@ -55,7 +54,7 @@ def blocking_calls() -> BlockBuster:
 
 @pytest.fixture(autouse=True)
 def no_blocking_call(blocking_calls: BlockBuster) -> Iterator[None]:
-    """Fail a test whose event loop makes a blocking call in the package."""
+    """Fail a test if its event loop makes a blocking call in the package."""
     blocking_calls.activate()
     try:
         yield
@@ -65,7 +64,7 @@ def no_blocking_call(blocking_calls: BlockBuster) -> Iterator[None]:
 
 @pytest.fixture(autouse=True)
 def fresh_logging() -> Iterator[None]:
-    """Undo what a test does to structlog and to the standard library's logging."""
+    """Undo a test's changes to structlog and to the standard library's logging."""
     root = logging.getLogger()
     handlers, level = root.handlers[:], root.level
     yield
@@ -81,7 +80,7 @@ def fresh_logging() -> Iterator[None]:
 
 @pytest.fixture
 def connections(monkeypatch: pytest.MonkeyPatch) -> Connections:
-    """The connections to a database that is opened after this."""
+    """The connections to a database opened after this."""
     made = Connections()
     monkeypatch.setattr(sqlite_file, "connect", made.connect)
     return made
@@ -89,7 +88,7 @@ def connections(monkeypatch: pytest.MonkeyPatch) -> Connections:
 
 @pytest.fixture
 def faults(monkeypatch: pytest.MonkeyPatch) -> SqliteFaults:
-    """What lets the statements of a database fail that is opened after this."""
+    """Faults in the statements of a database opened after this."""
     made = SqliteFaults()
     monkeypatch.setattr(sqlite_file, "connect", made.connect)
     return made
@@ -97,20 +96,20 @@ def faults(monkeypatch: pytest.MonkeyPatch) -> SqliteFaults:
 
 @pytest.fixture
 async def origin() -> AsyncIterator[Origin]:
-    """A publisher that does what the test tells it."""
+    """A publisher under the test's control."""
     async with Origin() as origin:
         yield origin
 
 
 @pytest.fixture
 def step(request: pytest.FixtureRequest) -> int:
-    """Of the feeds of a corpus one in so many is taken."""
+    """One in this many feeds of a corpus is taken."""
     return 1 if request.config.getoption("--exhaustive") else 6
 
 
 @pytest.fixture
 def store_url(request: pytest.FixtureRequest) -> str:
-    """Where the proxy's store is, where a test is played `on_both`; empty: in a SQLite file."""
+    """URL of the proxy's store, where a test is played `on_both`; empty: in a SQLite file."""
     if getattr(request, "param", "SQLite") == "SQLite":
         return ""
     found: str = request.getfixturevalue("postgres_url")
@@ -119,7 +118,7 @@ def store_url(request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture
 def aged(tmp_path: Path, store_url: str, request: pytest.FixtureRequest) -> Aged:
-    """A store of one's own, which can be taken back to an earlier schema between two starts."""
+    """A new store that can return to an earlier schema between two starts."""
     cluster: Cluster | None = request.getfixturevalue("shared_postgres") if store_url else None
     return Aged(tmp_path, store_url, cluster)
 
@@ -156,9 +155,9 @@ def installed_wordpress(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Re
 def real_wordpress(
     installed_wordpress: RealWordPress, request: pytest.FixtureRequest
 ) -> Iterator[RealWordPress]:
-    """A real WordPress with the 300 posts of the simulator, where one is installed.
+    """A real WordPress with the simulator's 300 posts, if installed.
 
-    What a test changes is put back.
+    Each test's changes are undone.
     """
     request.node.user_properties.append(("wordpress", "real"))
     yield installed_wordpress
@@ -167,7 +166,7 @@ def real_wordpress(
 
 @pytest.fixture(scope="session")
 def shared_postgres() -> Iterator[postgres.Cluster]:
-    """One server for all tests of a process, started when the first one asks."""
+    """One server for all tests of a process, started on demand."""
     if lack := postgres.what_lacks():
         pytest.skip(lack)
     with postgres.shared_cluster() as cluster:
@@ -176,7 +175,7 @@ def shared_postgres() -> Iterator[postgres.Cluster]:
 
 @pytest.fixture
 def own_postgres() -> Iterator[postgres.Cluster]:
-    """A server of the test's own, which it may stop."""
+    """The test's own server, which it may stop."""
     if lack := postgres.what_lacks(is_own=True):
         pytest.skip(lack)
     with postgres.a_cluster() as cluster:
@@ -185,14 +184,14 @@ def own_postgres() -> Iterator[postgres.Cluster]:
 
 @pytest.fixture(scope="session")
 def postgres_template(shared_postgres: postgres.Cluster) -> Iterator[str]:
-    """The name of a database with wholefeed's tables, which others are made as."""
+    """The name of a template database with wholefeed's tables."""
     with shared_postgres.template() as name:
         yield name
 
 
 @pytest.fixture
 def empty_postgres_url(shared_postgres: postgres.Cluster, request: pytest.FixtureRequest) -> Iterator[str]:
-    """A PostgreSQL database of the test's own, with nothing in it."""
+    """The test's own empty PostgreSQL database."""
     request.node.user_properties.append(("store", "PostgreSQL"))
     with shared_postgres.database() as url:
         yield url
@@ -202,7 +201,7 @@ def empty_postgres_url(shared_postgres: postgres.Cluster, request: pytest.Fixtur
 def postgres_url(
     shared_postgres: postgres.Cluster, postgres_template: str, request: pytest.FixtureRequest
 ) -> Iterator[str]:
-    """A PostgreSQL database of the test's own, with wholefeed's tables."""
+    """The test's own PostgreSQL database, with wholefeed's tables."""
     request.node.user_properties.append(("store", "PostgreSQL"))
     with shared_postgres.database(postgres_template) as url:
         yield url
@@ -210,7 +209,7 @@ def postgres_url(
 
 @pytest.fixture
 def a_site(request: pytest.FixtureRequest) -> Callable[[str], Site]:
-    """Builds a site by its name (`tests.sites`), where its generator is installed."""
+    """Builds a site by its name (`tests.sites`), if its generator is installed."""
 
     def a_site(name: str) -> Site:
         site = SITES[name]()
@@ -222,18 +221,18 @@ def a_site(request: pytest.FixtureRequest) -> Callable[[str], Site]:
 
 
 BEGAN = pytest.StashKey[tuple[float, float]]()
-"""When a test began, in seconds of the processor and of the clock."""
+"""A test's beginning, in seconds of the processor and of the clock."""
 
 
 def clocks() -> tuple[float, float]:
-    """Seconds of the processor that this process and its ended children took, and of the clock."""
+    """Processor seconds of this process and its ended children, and seconds of the clock."""
     mine, others = resource.getrusage(resource.RUSAGE_SELF), resource.getrusage(resource.RUSAGE_CHILDREN)
     return mine.ru_utime + mine.ru_stime + others.ru_utime + others.ru_stime, time.monotonic()
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    """Note when a test begins."""
+    """Note a test's beginning."""
     item.stash[BEGAN] = clocks()
 
 
@@ -241,7 +240,7 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 def pytest_runtest_makereport(
     item: pytest.Item, call: pytest.CallInfo[None]
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Tell with a test's end what it took."""
+    """Report a test's cost with its end."""
     report = yield
     if call.when == "teardown" and BEGAN in item.stash:
         (cpu, wall), (cpu_before, wall_before) = clocks(), item.stash[BEGAN]
@@ -250,7 +249,7 @@ def pytest_runtest_makereport(
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Say what the tests took, how many asked what is real beside the proxy, and how many could not."""
+    """Print the tests' cost, and how many ran against real programs, or could not."""
     taken: dict[str, tuple[float, float]] = {}
     for report in terminalreporter.getreports(""):
         for name, took in getattr(report, "user_properties", ()):
@@ -285,16 +284,16 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Decide how many examples are made where a test does not say it, and where files are."""
+    """Set the default number of examples, and the folder of files."""
     scratch.prefer_memory()
     share_folder()
     settings.load_profile("exhaustive" if config.getoption("--exhaustive") else "suite")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Take samples where tests are marked so, unless all cases or single tests were asked for.
+    """Sample marked tests, unless all cases or single tests were asked for.
 
-    What takes long goes first, so that no process of a test run is left with it when the others are done.
+    Slow tests go first, so that no process is left with one when the others are done.
     """
     items.sort(key=_is_short)
     if config.getoption("--exhaustive") or any("::" in each for each in config.args):
@@ -314,13 +313,13 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def pytest_collection_finish() -> None:
-    """Keep the collector from what modules and tests are made of, which takes it 0.1 s each time."""
+    """Freeze modules and tests for the garbage collector, which spends 0.1 s on them each time."""
     gc.collect()
     gc.freeze()
 
 
 def _is_short(item: pytest.Item) -> bool:
-    """Whether it lies among tests of a few milliseconds each, which fill the processes up at the end."""
+    """Whether it is a test of a few milliseconds, which fill the processes up at the end."""
     return item.path.relative_to(TESTS).parts[0] in ("core", "web")
 
 

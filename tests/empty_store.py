@@ -1,4 +1,4 @@
-"""An empty SQLite store, made once a process: to apply the migrations takes longer than many a test."""
+"""An empty SQLite store, made once a process: applying the migrations takes longer than many a test."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from wholefeed.store.sqlite_file import migrate_file
 
 @cache
 def image() -> bytes:
-    """The content of the file that `wholefeed migrate` makes where none is."""
+    """The content of a new file of `wholefeed migrate`."""
     with TemporaryDirectory() as folder, ThreadPoolExecutor(1) as beside_the_loop:
         path = Path(folder) / "store.db"
         beside_the_loop.submit(lambda: asyncio.run(migrate_file(path))).result()
@@ -21,7 +21,7 @@ def image() -> bytes:
 
 
 def put_at(path: Path) -> None:
-    """Write such a file, for its owner alone, where none is."""
+    """Write such a file if missing, readable by its owner alone."""
     if not path.exists():
         path.touch(0o600)
         path.write_bytes(image())

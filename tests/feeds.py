@@ -1,4 +1,4 @@
-"""Feed documents as publishers write them, made from what matters to a test.
+"""Feed documents as publishers write them, made from a test's few facts.
 
 atom(an_item("a", 3), an_item("b", 2), prev_archive="/1", archive=True)
 publish_chain(origin, archives=3, entries=2)
@@ -116,7 +116,6 @@ def atom_03(
     extra: str = "",
     **relations: str | None,
 ) -> bytes:
-    """An Atom 0.3 document; keyword arguments name link relations."""
     flags = ("<fh:archive/>" if archive else "") + ("<fh:complete/>" if complete else "")
     entries = "".join(
         f"<entry><id>urn:{item.name}</id><title>{item.name}</title>"
@@ -140,7 +139,6 @@ def rdf(
     extra: str = "",
     **relations: str | None,
 ) -> bytes:
-    """An RSS 1.0 document; keyword arguments name link relations."""
     flags = ("<fh:archive/>" if archive else "") + ("<fh:complete/>" if complete else "")
     date = f"<dc:date>{stamp(updated)}</dc:date>" if updated is not None else ""
     listed = "".join(f'<rdf:li resource="urn:{item.name}"/>' for item in items)
@@ -190,7 +188,7 @@ def publish_chain(origin: Origin, *, archives: int, entries: int = 2, make: Any 
 
 
 def own_ids(body: bytes) -> list[str]:
-    """The publisher's entry ids: those of `ids` but for the proxy's pseudo-entry (R16)."""
+    """The publisher's entry ids: those of `ids` without the proxy's pseudo-entry (R16)."""
     return [each for each in ids(body) if not each.startswith("uuid:")]
 
 
@@ -208,12 +206,12 @@ def texts(body: bytes) -> dict[str, str]:
 
 
 def _entries(body: bytes) -> list[Element]:
-    """Its entries, as `tests/test_feeds.py` holds against feedparser, which takes fifty times as long."""
+    """Its entries. `tests/test_feeds.py` compares them with feedparser, which takes fifty times as long."""
     return [element for element in fromstring(body).iter() if element.tag in _ENTRIES]
 
 
 def _said(entry: Element, names: Sequence[str], otherwise: str = "") -> str:
-    """What the first element of these names has for text."""
+    """The text of the first element with one of these names."""
     found = (each for name in names if (each := entry.find(name)) is not None)
     return next(("".join(each.itertext()).strip() for each in found), otherwise)
 

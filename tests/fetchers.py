@@ -48,7 +48,7 @@ class Names(AbstractResolver):
         ]
 
     async def close(self) -> None:
-        """Nothing is open."""
+        """Do nothing: there is no resource."""
 
 
 class SilentNames(Names):
@@ -63,7 +63,7 @@ class SilentNames(Names):
 
 
 class SocketSpy:
-    """In place of socket.socket: counts, and lets nothing out."""
+    """Replaces socket.socket: counts, and lets nothing out."""
 
     def __init__(self) -> None:
         self.opened = 0
@@ -86,7 +86,7 @@ async def a_fetcher(
     document_bytes: int = 1 << 20,
     **fetch: Any,
 ) -> AsyncIterator[Fetcher]:
-    """Open a fetcher that may ask 127.0.0.0/8 and tries once, where the test does not say otherwise."""
+    """Open a fetcher that by default may ask 127.0.0.0/8 and tries once."""
     config = FetchConfig(**{"allow_networks": ("127.0.0.0/8",), "retries": 0, **fetch})
     limits = LimitsConfig(document_bytes=document_bytes)
     async with Fetcher.open(
@@ -106,7 +106,7 @@ async def a_fetcher(
 def opening(
     *, clock: Callable[[], float] | None = None, **parts: Any
 ) -> Callable[..., AbstractAsyncContextManager[Fetcher]]:
-    """What a proxy is to open its fetcher with: `running(config, open_fetcher=opening(resolver=names))`.
+    """The fetcher's opener for a proxy: `running(config, open_fetcher=opening(resolver=names))`.
 
     Args:
         clock: By which a host that was left alone is asked again; of its limits the usual ones count.

@@ -23,22 +23,20 @@ import pytest
 
 NONE_HERE: Final = "needs the generator"
 RAN: Final = ("generator", "real")
-"""The property of a test that has run one."""
+"""Property of a test that ran a generator."""
 SECONDS: Final = 50
 
 
 @dataclass(frozen=True)
 class Generator:
-    """How one is run."""
-
     name: str
     lacks: Callable[[], str]
-    """Says what of it is not installed; empty: it can be run."""
+    """Names its missing programs; empty: it can run."""
     command: Callable[[Path, str], list[str]]
-    """Makes the command that builds the working folder, by the folder to write and the site's URL."""
+    """Makes the build command from the output folder and the site's URL."""
 
     def require(self) -> None:
-        """Skip the test where it cannot be run."""
+        """Skip the test if it cannot run."""
         if lacking := self.lacks():
             reason = f"{NONE_HERE} {self.name}, for want of {lacking}, as CONTRIBUTING.md says"
             if os.environ.get("TEST_GENERATORS") == "required":
@@ -46,7 +44,7 @@ class Generator:
             pytest.skip(reason)
 
     def build(self, source: Path, output: Path, url: str) -> None:
-        """Build the site whose sources stand in a folder; what was in the output's folder is gone."""
+        """Build the site from a folder's sources; the output folder is emptied before."""
         shutil.rmtree(output, ignore_errors=True)
         done = subprocess.run(
             self.command(output, url),

@@ -1,4 +1,4 @@
-"""A proxy whose way out is watched, for tests of targets that it must not reach.
+"""A proxy with watched connections, for tests of targets that it must not reach.
 
 async with watched(tmp_path, origin, names) as (proxy, outlet):
     ...
@@ -39,11 +39,11 @@ class _WatchedSocket(socket.socket):
 
 @dataclass
 class Outlet:
-    """Makes the sockets that have passed the guard; notes where they lead, and lets none out to elsewhere."""
+    """Makes sockets for addresses that passed the guard; notes the targets, and lets none out elsewhere."""
 
     lets_out_to: frozenset[str]
     tried: list[str] = field(default_factory=list)
-    """Each address that was about to be connected to, in order."""
+    """Each address before its connection, in order."""
 
     @property
     def reached(self) -> set[str]:
@@ -81,14 +81,14 @@ async def watched(
 
 
 async def asked(proxy: Proxy, target: str) -> Reply:
-    """The answer to a request target that is sent as it is written."""
+    """The answer to a request target, sent unchanged."""
     url = URL(str(proxy.client.make_url("/")).rstrip("/") + target, encoded=True)
     async with proxy.client.session.get(url) as response:
         return Reply(response.status, response.headers, await response.read())
 
 
 async def asked_for(proxy: Proxy, url: str) -> Reply:
-    """The feed of a URL, every character of which reaches the proxy."""
+    """The feed of a URL; every character of it reaches the proxy."""
     return await asked(proxy, "/feed?url=" + quote(url, safe=""))
 
 

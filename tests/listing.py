@@ -17,7 +17,7 @@ LISTS = {"list": "auto", "list_interval_seconds": 0.1}
 
 
 async def looked(proxy: Proxy, times: int = 1) -> None:
-    """Wait until so many looks have ended since the start."""
+    """Wait until this many looks have ended since the start."""
     async with asyncio.timeout(30):
         while sum(proxy.app[COUNTS].looks.values()) < times:
             await asyncio.sleep(0.02)
@@ -25,7 +25,7 @@ async def looked(proxy: Proxy, times: int = 1) -> None:
 
 
 async def look_again(proxy: Proxy, url: str) -> None:
-    """Let the proxy do what is due by now."""
+    """Let the proxy do its due work."""
     before = sum(proxy.app[COUNTS].looks.values())
     proxy.service.lists.wake()
     await proxy.refreshed(url)

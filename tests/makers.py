@@ -1,4 +1,4 @@
-"""Domain values for tests; a test names what it is about, the rest has defaults."""
+"""Domain values for tests, with defaults for everything a test does not name."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def an_arrival(
     keys: Sequence[tuple[EntryId, float | None]] | None = (),
     news: bool = True,
 ) -> Arrival:
-    """A document on a walk. Unless told otherwise its body is its own, with one entry named after its URL."""
+    """A document on a walk. By default its body is its own, with one entry named after its URL."""
     own_links = {"prev-archive": older} if older else {}
     held = [a_key(url)] if keys == () else keys
     return Arrival(
@@ -98,7 +98,6 @@ def an_arrival(
 
 
 def origin_of(url: str, role: Role, *, memento: str = "", found_by: str = "") -> Origin:
-    """Where such a document comes from."""
     if role is Role.MEMORY:
         return Origin.MEMORY
     other = Origin.MEMENTO if memento else Origin.ADAPTER if found_by else Origin.PUBLISHER

@@ -1,6 +1,6 @@
-"""A store that is asked one question at a time, by name: what tests of the tables want.
+"""A store with one named function for each question, for tests of the tables.
 
-The program puts together what belongs together, in one function for `Store.read` or `Store.write`.
+The program itself combines questions in one function for `Store.read` or `Store.write`.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from wholefeed.store.tables.feed_table import Outlook, outlook
 
 
 class NamedStore:
-    """The functions of the tables as methods, each a transaction of its own; the rest is the store's."""
+    """The functions of the tables as methods, each a transaction of its own, beside the store's methods."""
 
     def __init__(self, store: Store) -> None:
         self.store = store

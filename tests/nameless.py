@@ -21,12 +21,12 @@ SHOW = "http://site.test/"
 
 @dataclass(frozen=True)
 class Nameless:
-    """An item by its title; an id only where it is given one."""
+    """An item with a title and by default no id."""
 
     title: str
     link: str = SHOW
     enclosure: str = ""
-    """Where the format has enclosures."""
+    """Only in formats with enclosures."""
     id: str = ""
     updated: int = 0
     """Hours after `tests.feeds.BASE_AT`."""
@@ -38,7 +38,7 @@ Make = Callable[..., bytes]
 def atom(
     *items: Nameless, archive: bool = False, older: str = "", deleted: str = "", link: str = SHOW
 ) -> bytes:
-    """An Atom document; its entries have to say when they were updated."""
+    """An Atom document; its entries need a date of update."""
     entries = "".join(
         "<entry>"
         + (f"<id>{item.id}</id>" if item.id else "")
@@ -57,7 +57,6 @@ def atom(
 def rss(
     *items: Nameless, archive: bool = False, older: str = "", deleted: str = "", link: str = SHOW
 ) -> bytes:
-    """An RSS 2.0 document."""
     entries = "".join(
         f"<item><title>{item.title}</title><link>{item.link}</link>"
         + (f'<enclosure url="{item.enclosure}" length="1" type="audio/mpeg"/>' if item.enclosure else "")
@@ -133,11 +132,11 @@ STAGES = 3
 
 
 def stage(number: int, make: Make) -> dict[str, bytes]:
-    """What a publisher serves at one time of a story that earlier versions got wrong.
+    """Documents at one time of a story that earlier versions got wrong.
 
     Two items of one link stand in one document and leave it (`h1`, `h2`); one moves into an archive that
-    drops it again (`a`); three link to the show's page (`b`, `d`, `e`); one is deleted,
-    where that can be said (`g`).
+    drops it again (`a`); three link to the show's page (`b`, `d`, `e`); one is deleted, in formats with
+    tombstones (`g`).
     """
     a, c = Nameless("a", "http://site.test/a"), Nameless("c", "http://site.test/c")
     b, d, e = (Nameless(title, enclosure=f"http://site.test/{title}.mp3") for title in "bde")
@@ -153,5 +152,5 @@ def stage(number: int, make: Make) -> dict[str, bytes]:
 
 
 AFTERWARDS = frozenset({"b", "c", "d", "e", "h1", "h2"})
-"""What the feed is at the end of the story; in JSON `a` and `g` stay: pages settle nothing, and nothing says
-that an item is deleted."""
+"""The feed at the story's end; in JSON `a` and `g` stay: pages settle nothing, and there are no tombstones.
+"""

@@ -1,4 +1,4 @@
-"""Every kind of note, and one of each: for what stands outside of the package's inside."""
+"""Every kind of note, one of each, for tests outside of the package's inside."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ SAMPLES: Mapping[object, Any] = {str: "x", int: 1, float: 1.0, bool: True, tuple
 
 
 def a_note(kind: NoteKind) -> Note:
-    """One with the facts that its text is made of."""
+    """A note with the facts of its text."""
     if isinstance(kind.text, str):
         names = {name for _, name, _, _ in string.Formatter().parse(kind.text) if name}
         facts = dict.fromkeys(names, 1.0)

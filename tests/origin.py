@@ -1,4 +1,4 @@
-"""A publisher on loopback that does what it is told: raw asyncio streams, so that it can send broken HTTP.
+"""A publisher on loopback under a test's control: raw asyncio streams, so that it can send broken HTTP.
 
     async with Origin() as origin:
         origin.publish("/feed", FEED, etag='"1"', headers=[("Cache-Control", "max-age=60")])
@@ -35,18 +35,18 @@ from typing import Final, Literal, Self
 from tests.answers import Answer, Computed, Document, Gate, Headers, Held, Redirect, Request, Status, Wire
 
 ATOM: Final = "application/atom+xml"
-"""The Content-Type that `publish` sends where none is given."""
+"""The default Content-Type of `publish`."""
 
 
 @dataclass
 class _Path:
-    """What one path answers: the first fault that is left, else the published answer."""
+    """A path's answers: the first remaining fault, else the published answer."""
 
     published: Answer | None = None
     faults: list[tuple[Answer, int | None]] = field(default_factory=list)
 
     def next(self, *, but: Answer | None = None) -> Answer | None:
-        """Return the answer to one more request, if it has one, as if the fault `but` were not there."""
+        """Return the answer to one more request, if any, as if the fault `but` were not there."""
         for index, (answer, left) in enumerate(self.faults):
             if answer is but or left == 0:
                 continue
@@ -74,9 +74,9 @@ class Origin:
         self.total_connections = 0
         self.running_requests = 0
         self.peak_requests = 0
-        """The most requests that were being answered at once."""
+        """The most requests answered at once."""
         self.tls = tls
-        """Shown from the next `start` on."""
+        """Used from the next `start` on."""
         self._paths: dict[str, _Path] = {}
         self._below: dict[str, Answer] = {}
         self._server: asyncio.Server | None = None
@@ -133,8 +133,8 @@ class Origin:
 
         A path with a query string answers that alone. `content_type` None sends none; conditional requests
         count for status 200 only. An `etag` is written with its quotes; `last_modified` is an HTTP date, or
-        seconds since the epoch. A body that is sent in pieces of `chunk_bytes` waits for the n-th gate before
-        its n-th piece.
+        seconds since the epoch. A body in pieces of `chunk_bytes` waits for the n-th gate before its n-th
+        piece.
         """
         content = body.encode() if isinstance(body, str) else body
         if isinstance(last_modified, int | float):
@@ -160,15 +160,15 @@ class Origin:
         self._paths[path] = _Path(answer)
 
     def answer_below(self, prefix: str, answer: Answer) -> None:
-        """Answer so whatever is asked for below this path and has no answer of its own; the longest wins."""
+        """Answer so all requests below this path without an answer of their own; the longest path wins."""
         self._below[prefix] = answer
 
     def redirect(self, path: str, location: str | None, *, status: int = 302) -> None:
-        """Lead elsewhere; `location` is sent as it is."""
+        """Redirect; `location` is sent unchanged."""
         self.answer(path, Redirect(location, status))
 
     def redirect_by_page(self, path: str, location: str) -> None:
-        """Lead elsewhere by a page that refreshes, as static sites do."""
+        """Redirect by a page with a refresh, as static sites do."""
         page = f'<!doctype html><title>Moved</title><meta http-equiv="refresh" content="0; url={location}">'
         self.publish(path, page, content_type="text/html")
 
@@ -177,7 +177,6 @@ class Origin:
         self._paths.setdefault(path, _Path()).faults.append((answer, times))
 
     def heal(self, path: str) -> None:
-        """Forget the faults of a path."""
         if path in self._paths:
             self._paths[path].faults.clear()
 
@@ -187,9 +186,9 @@ class Origin:
 
     @contextlib.contextmanager
     def held(self, path: str) -> Iterator[Gate]:
-        """Hold the requests of a path back until `gate.release()`, at the latest until the end of the block.
+        """Hold a path's requests until `gate.release()`, at the latest until the end of the block.
 
-        They get what the path answers when they are let go.
+        They get the path's answer at their release.
         """
         gate = Gate()
         later = Computed(lambda request: self._answer_to(request.target, but=held))
@@ -205,7 +204,6 @@ class Origin:
     # ---- Asking it what happened
 
     def url(self, path: str = "/") -> str:
-        """Return the URL of a path."""
         scheme = "http" if self.tls is None else "https"
         host = f"[{self.host}]" if ":" in self.host else self.host
         return f"{scheme}://{host}:{self.port}{path}"
@@ -215,11 +213,10 @@ class Origin:
         return [request for request in self.requests if path in (request.target, request.path)]
 
     def counts(self) -> Counter[str]:
-        """Return how often each target was asked for."""
+        """Return the number of requests for each target."""
         return Counter(request.target for request in self.requests)
 
     def forget_requests(self) -> None:
-        """Count from nothing."""
         self.requests.clear()
 
     # ---- Serving
@@ -271,7 +268,7 @@ class Origin:
 
 
 async def _until_hung_up(reader: asyncio.StreamReader, answering: Coroutine[object, object, None]) -> bytes:
-    """Run an answer as long as the other side is there; return what it sent meanwhile."""
+    """Run an answer as long as the other side is there; return its requests' bytes sent meanwhile."""
     answer = asyncio.ensure_future(answering)
     watch = asyncio.ensure_future(reader.read(1))
     try:

@@ -3,7 +3,7 @@
     set_constant(monkeypatch, "REST_SECONDS", 0.01)
 
 A constant stands here when it is nobody's argument: it would have to be handed from the configuration down
-through several objects that have no use for it. What is handed to an object is given to it by the test
+through several objects that have no use for it. A test passes an object's arguments itself
 (`tests.running.running` takes the parts of the application), and is not patched.
 """
 
@@ -17,8 +17,6 @@ import pytest
 
 @dataclass(frozen=True)
 class Constant:
-    """One that tests change."""
-
     reason: str
     places: tuple[str, ...]
     """Each module that reads it, in its own name, beside `wholefeed`."""
@@ -79,6 +77,6 @@ CONSTANTS: Final = {
 
 
 def set_constant(patch: pytest.MonkeyPatch, name: str, value: object) -> None:
-    """Change a constant wherever it is read, until the patch is undone."""
+    """Change a constant in all its modules, until the patch is undone."""
     for place in CONSTANTS[name].places:
         patch.setattr(f"wholefeed.{place}.{name}", value)

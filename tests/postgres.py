@@ -46,7 +46,7 @@ if find_spec("psycopg_pool") is not None:  # which reads a file, and nothing may
 _NAMED: Final = os.environ.get("WHOLEFEED_TEST_POSTGRES_URL", "")
 _INITDB: Final = ("--username=postgres", "--auth=trust", "--encoding=UTF8", "--locale=C", "--no-sync")
 _ENGLISH: Final = ("--locale-provider=icu", "--icu-locale=en-US")
-"""An order of texts that is not that of their bytes, so that a test sees where one counts on it."""
+"""A collation unlike byte order, so that a test notices code that relies on byte order."""
 _SETTINGS: Final = {
     "listen_addresses": "127.0.0.1",
     "fsync": "off",
@@ -72,7 +72,7 @@ exit $status
 _numbers = count(1)
 
 on_both = pytest.mark.parametrize("store_url", ["SQLite", "PostgreSQL"], indirect=True)
-"""Let a test of the whole proxy run on each engine."""
+"""Run a test of the whole proxy on each engine."""
 
 
 def what_lacks(*, is_own: bool = False) -> str:
@@ -93,11 +93,11 @@ def what_lacks(*, is_own: bool = False) -> str:
 
 
 class Cluster:
-    """A PostgreSQL server: one that was started here, or the one that the environment names."""
+    """A PostgreSQL server: started here, or named by the environment."""
 
     def __init__(self, folder: Path | None) -> None:
         self.folder = folder
-        """Where it is; None for one that is there already."""
+        """Its folder; None for an existing server."""
         self.port = 0
         self._process: subprocess.Popen[bytes] | None = None
 
@@ -109,7 +109,7 @@ class Cluster:
 
     @contextmanager
     def database(self, template: str = "template1", options: str = "") -> Iterator[str]:
-        """Make a database as the template is, and remove it at the end; give its URL."""
+        """Copy the template to a new database, give its URL, and remove it at the end."""
         name = f"wholefeed_test_{os.getpid()}_{next(_numbers)}"
         self._administer(f'CREATE DATABASE "{name}" TEMPLATE "{template}" {self._copied} {options}')
         try:
@@ -119,7 +119,7 @@ class Cluster:
 
     @contextmanager
     def template(self) -> Iterator[str]:
-        """Make a database with wholefeed's tables, for others to be made as; give its name."""
+        """Make a template database with wholefeed's tables; give its name."""
         from wholefeed.store.postgres_migrate import migrate_database  # noqa: PLC0415 - an extra
 
         with self.database() as url:
@@ -128,11 +128,11 @@ class Cluster:
 
     @cached_property
     def _copied(self) -> str:
-        """How one is made: from 15 on page by page unless told otherwise, which takes twice as long."""
+        """The copy strategy: from 15 on the default copies page by page, which takes twice as long."""
         return "STRATEGY FILE_COPY" if int(self.run("SHOW server_version_num")[0][0]) >= 150_000 else ""
 
     def run(self, sql: str, url: str = "") -> list[tuple[Any, ...]]:
-        """Run one statement, outside of a transaction, and return its rows."""
+        """Run one statement outside of a transaction, and return its rows."""
         import psycopg  # noqa: PLC0415 - an extra
 
         with psycopg.connect(url or self._administered(), autocommit=True) as db:
@@ -140,7 +140,7 @@ class Cluster:
             return cursor.fetchall() if cursor.description else []
 
     def _administer(self, sql: str) -> None:
-        """Run one statement on a connection that is kept: to make one takes 5 ms."""
+        """Run one statement on a persistent connection: a new one takes 5 ms."""
         import psycopg  # noqa: PLC0415 - an extra
 
         try:
@@ -150,7 +150,7 @@ class Cluster:
             self._administrator.execute(sql)
 
     def let_go(self) -> None:
-        """Close the connection that is kept."""
+        """Close the persistent connection."""
         if kept := self.__dict__.pop("_administrator", None):
             kept.close()
 
@@ -161,7 +161,7 @@ class Cluster:
         return psycopg.connect(self._administered(), autocommit=True)
 
     def start(self) -> None:
-        """Start it, on the port that it had before or on a free one."""
+        """Start it on its former port, or on a free one."""
         assert self.folder is not None
         self.port = self.port or _free_port()
         options = [f"--{name}={value}" for name, value in _SETTINGS.items()]
@@ -174,7 +174,7 @@ class Cluster:
         self._wait()
 
     def stop(self, mode: str = "fast") -> None:
-        """Stop it: `smart` waits for those connected, `fast` ends them, `immediate` is as a crash."""
+        """Stop it: `smart` waits for clients, `fast` ends them, `immediate` is as a crash."""
         if self._process is None:
             return
         self.let_go()
@@ -194,7 +194,7 @@ class Cluster:
 
     @contextmanager
     def frozen(self) -> Iterator[None]:
-        """Halt all of its processes: connections are taken by the kernel, and nothing is answered."""
+        """Halt all of its processes: the kernel accepts connections, and nothing answers."""
         assert self.folder is not None
         parent = int((self._data / "postmaster.pid").read_text().split()[0])
         os.kill(parent, signal.SIGSTOP)  # first, so that there are no new ones
@@ -210,7 +210,7 @@ class Cluster:
 
     @property
     def log(self) -> str:
-        """What it has written."""
+        """The text of its log."""
         assert self.folder is not None
         return (self.folder / "log").read_text("utf-8", "replace")
 
@@ -240,7 +240,7 @@ class Cluster:
 
 @contextmanager
 def a_cluster() -> Iterator[Cluster]:
-    """Make a cluster of one's own, started; stop and remove it at the end."""
+    """Make and start a cluster; stop and remove it at the end."""
     with tempfile.TemporaryDirectory(prefix="wholefeed-pg-", ignore_cleanup_errors=True) as name:
         folder = Path(name)
         if user := server_user():
@@ -256,7 +256,7 @@ def a_cluster() -> Iterator[Cluster]:
 
 @contextmanager
 def shared_cluster() -> Iterator[Cluster]:
-    """Give the server that the environment names, else a cluster of one's own."""
+    """Give the environment's server, else a new cluster."""
     if _NAMED:
         named = Cluster(None)
         try:
@@ -279,7 +279,7 @@ def _initialise(folder: Path) -> None:
 
 
 def programs() -> str:
-    """Where initdb and postgres are; Debian keeps them from PATH."""
+    """Paths of initdb and postgres; Debian leaves them out of PATH."""
     found = shutil.which("initdb")
     if found and shutil.which("postgres"):
         return str(Path(found).parent)
@@ -288,7 +288,7 @@ def programs() -> str:
 
 
 def server_user() -> pwd.struct_passwd | None:
-    """Who runs it: whoever runs the tests, unless that is root."""
+    """The server's user: the tests' user, unless that is root."""
     if os.geteuid():
         return pwd.getpwuid(os.geteuid())
     for name in ("postgres", "nobody"):
@@ -298,7 +298,7 @@ def server_user() -> pwd.struct_passwd | None:
 
 
 def as_user() -> list[str]:
-    """What goes before a command that is to run as the user that runs the server."""
+    """Prefix for a command that runs as the server's user."""
     user = server_user()
     if user is None or user.pw_uid == os.geteuid():
         return []

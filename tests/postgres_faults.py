@@ -20,13 +20,13 @@ from typing import Final, NamedTuple
 from tests.store.relay import Relay, serving
 
 CODES: Final = {"disk-full": "53100", "serialization": "40001", "input-output": "58030"}
-"""What the server says of a statement, as its code."""
+"""The server's error codes for a statement."""
 CUT: Final = "cut"
 """The connection is lost, and the statement does not arrive."""
 ENDED: Final = "ended"
 """The server ends the connection, as an administrator would."""
 LATE: Final = "late"
-"""The statement is done, and the connection lost before that is answered."""
+"""The statement is done, and the connection lost before the reply."""
 
 _RAISE: Final = "DO $$ BEGIN RAISE EXCEPTION 'as armed' USING ERRCODE = '{}'; END $$"
 _END: Final = "SELECT pg_terminate_backend(pg_backend_pid())"
@@ -34,14 +34,14 @@ _COMMIT: Final = "COMMIT"
 
 
 class _Batch(NamedTuple):
-    """What is answered together: a simple query, or statements up to a Sync or Flush message."""
+    """Messages with one reply: a simple query, or statements up to a Sync or Flush message."""
 
     data: bytes
     sql: str
 
 
 class PostgresFaults(Relay):
-    """Counts what goes by it, and fails what it is told to; `a_faulty` makes it."""
+    """Counts statements, and fails the armed ones; made by `a_faulty`."""
 
     def __init__(self, url: str) -> None:
         super().__init__(url)
@@ -70,7 +70,6 @@ class PostgresFaults(Relay):
         self.arm(0, "")
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """Serve one connection."""
         there, out = await asyncio.open_connection(*self._target)
         self._writers |= {writer, out}
         answers = asyncio.create_task(self._answer(there, writer))
@@ -93,7 +92,7 @@ class PostgresFaults(Relay):
             each.transport.abort()
 
     def _count(self, sql: str) -> str:
-        """Count a statement; return how it is to fail, empty where it is not."""
+        """Count a statement; return its fault, or an empty text."""
         if not sql or (self._only_commits and sql != _COMMIT):
             return ""
         self.statements += 1
@@ -105,7 +104,7 @@ class PostgresFaults(Relay):
 
 
 def a_faulty(url: str) -> AbstractAsyncContextManager[PostgresFaults]:
-    """Stand between what connects to its URL and a database."""
+    """Relay between clients of its URL and a database."""
     return serving(PostgresFaults(url))
 
 
@@ -115,13 +114,13 @@ def _instead(how: str) -> bytes:
 
 
 async def _first_message(reader: asyncio.StreamReader) -> bytes:
-    """Read what a connection begins with, the only message without a kind."""
+    """Read a connection's first message, the only one without a kind."""
     length = await reader.readexactly(4)
     return length + await reader.readexactly(int.from_bytes(length) - 4)
 
 
 async def _batches(reader: asyncio.StreamReader) -> AsyncIterator[_Batch]:
-    """Read what a client sends, the texts of prepared statements known by their names."""
+    """Read a client's messages, with prepared statements' texts by name."""
     names: dict[bytes, bytes] = {}
     data, texts = b"", list[bytes]()
     while True:

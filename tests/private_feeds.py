@@ -44,7 +44,7 @@ NAMES: Final = {"private.example": ("93.184.216.34",), "other.example": ("93.184
 
 
 class Diverted(socket.socket):
-    """Leads what is meant for a public address to loopback."""
+    """Leads connections for public addresses to loopback."""
 
     def connect(self, address: Any, /) -> None:
         super().connect((_ADDRESSES.get(address[0], address[0]), address[1]))
@@ -64,7 +64,7 @@ def publisher(folder: Path, **changes: object) -> dict[str, object]:
 
 @dataclass
 class World:
-    """What stands in it."""
+    """The publishers and the proxy."""
 
     private: Origin
     """https://private.example"""
@@ -85,14 +85,14 @@ class World:
         return f"https://other.example:{self.other.port}{path}"
 
     async def whole(self, url: str) -> Reply:
-        """The feed when nothing is loading any more, for who has the token."""
+        """The feed when nothing is loading any more, asked for with the token."""
         while True:
             reply = await self.proxy.ask("GET", "/feed", params={"url": url, "wait": "5"}, headers=self.token)
             if reply.status != 200 or reply.state != "loading":
                 return reply
 
     async def told(self, url: str) -> list[bytes]:
-        """All that the proxy says of a feed, and of all feeds, to who has the token."""
+        """All answers about a feed, and about all feeds, to a client with the token."""
         named = f"?url={quote(url, safe='')}"
         targets = [f"{path}{named}" for path in ("/feed", "/view", "/status", "/events", "/")]
         found = [

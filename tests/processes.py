@@ -31,7 +31,7 @@ _OWN_MOUNTS = ["unshare", "--mount", "--map-root-user"]
 
 
 def can_mount() -> bool:
-    """Whether a process may be given a volume of its own here."""
+    """Whether a process may have its own volume on this machine."""
     if shutil.which("unshare") is None:
         return False
     probe = [*_OWN_MOUNTS, "mount", "-t", "tmpfs", "tmpfs", "/mnt"]
@@ -39,13 +39,13 @@ def can_mount() -> bool:
 
 
 def with_mount(*arguments: str) -> list[str]:
-    """What goes before a command that is to see this mount, which no other process sees."""
+    """Prefix for a command with a mount of its own."""
     quoted = " ".join(f"'{each}'" for each in arguments)
     return [*_OWN_MOUNTS, "sh", "-c", f'mount {quoted} && exec "$@"', "sh"]
 
 
 def printed(folder: Path, *arguments: str, **settings: object) -> str:
-    """What a command of wholefeed's prints that runs to its end; the settings as for `starting`."""
+    """The output of a finished wholefeed command; the settings as for `starting`."""
     done = subprocess.run(
         [sys.executable, "-m", "wholefeed", *arguments],
         cwd=folder,
@@ -59,7 +59,7 @@ def printed(folder: Path, *arguments: str, **settings: object) -> str:
 
 
 def _environment(settings: Mapping[str, object]) -> dict[str, str]:
-    """The environment with configuration keys of a test's own and no others."""
+    """The environment with a test's configuration keys and no others."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith("WHOLEFEED_")}
     return {**kept, "PYTHONPATH": f"{ROOT / 'proxy'}{os.pathsep}{ROOT}"} | {
         f"WHOLEFEED_{name.upper()}": str(value).lower() if isinstance(value, bool) else str(value)
@@ -73,11 +73,11 @@ class Served:
     def __init__(self, process: asyncio.subprocess.Process) -> None:
         self.process = process
         self.lines: list[dict[str, Any]] = []
-        """What it has logged."""
+        """Its log lines."""
         self.text = ""
-        """All that it has written."""
+        """All its output."""
         self.told = ""
-        """What it has written beside that."""
+        """Its output beside the log."""
         self.port = 0
         self._reading = asyncio.create_task(self._read())
 
@@ -86,11 +86,11 @@ class Served:
         return Path(f"/proc/{self.process.pid}/root{path}")
 
     def events(self) -> list[str]:
-        """The events that it has logged."""
+        """Its logged events."""
         return [line["event"] for line in self.lines]
 
     async def clients(self, count: int) -> list[str]:
-        """Who has asked, once the log has so many answers."""
+        """Its clients, once the log has this many answers."""
         async with asyncio.timeout(20):
             while True:
                 found = [line["client"] for line in self.lines if line["event"] == "request.answered"]

@@ -42,7 +42,7 @@ with open(sys.argv[1], "wb") as file:
 
 @dataclass(frozen=True)
 class Saved:
-    """An answer as a crawler has kept it, on the first of May of a year."""
+    """A crawler's copy of an answer, on the first of May of a year."""
 
     url: str
     year: int
@@ -59,7 +59,7 @@ needs_pywb = pytest.mark.skipif(
 
 @contextmanager
 def pywb(folder: Path, saved: Sequence[Saved]) -> Iterator[str]:
-    """Serve a collection that holds these, and stop at the end; give its URL."""
+    """Serve a collection of these, and stop at the end; give its URL."""
     _run(folder, PROGRAMS / "wb-manager", "init", COLLECTION)
     warc = folder / "saved.warc.gz"
     _run(folder, PROGRAMS / "python", "-c", _WRITE, warc, given=json.dumps([_record(each) for each in saved]))
@@ -81,7 +81,7 @@ def pywb(folder: Path, saved: Sequence[Saved]) -> Iterator[str]:
 
 
 def asked(folder: Path) -> list[str]:
-    """The targets that were asked for, in order, as its log has them."""
+    """The requested targets in order, from its log."""
     lines = (folder / "pywb.log").read_text("utf-8", "replace").splitlines()
     found = [line.split('"GET ')[1].split(" HTTP/")[0] for line in lines if f'"GET /{COLLECTION}/' in line]
     return [target for target in found if not target.startswith(f"/{COLLECTION}/index")]  # it asks itself
@@ -106,7 +106,6 @@ def _run(folder: Path, *command: str | Path, given: str = "") -> None:
 
 
 def _wait(server: subprocess.Popen[bytes], port: int) -> None:
-    """Until it listens."""
     deadline = time.monotonic() + START_SECONDS
     while True:
         assert server.poll() is None, "it has ended"

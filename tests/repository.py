@@ -23,21 +23,21 @@ PACKAGE: Final = ROOT / "proxy" / "wholefeed"
 README: Final = ROOT / "README.md"
 DOCS: Final = ROOT / "docs"
 PAGES: Final = sorted([*ROOT.glob("*.md"), *DOCS.glob("*.md")])
-"""What is written for people."""
+"""Pages for people."""
 
 NAMED_TEST: Final = r"(?<!\w)(?:tests/)?(?P<file>[\w/]+\.py)::(?P<test>test_\w+)(?:\[(?P<case>[^\]]+)\])?"
-"""A test, and perhaps a case of it, as the pages name it."""
+"""A test, and perhaps a case of it, in the pages' notation."""
 
 
 class Line(NamedTuple):
-    """One of a file, with where it stands."""
+    """One line of a file, with its place."""
 
     place: str
     text: str
 
 
 class Function(NamedTuple):
-    """A test, with where it stands."""
+    """A test, with its place."""
 
     place: str
     name: str
@@ -46,13 +46,13 @@ class Function(NamedTuple):
 
 
 def told(violations: Iterable[str]) -> None:
-    """Fail with everything that a rule has found: "file:line: what is wrong, what was expected"."""
+    """Fail with all findings of a rule: "file:line: what is wrong, what was expected"."""
     if found := list(violations):
         pytest.fail("\n".join([f"{len(found)} against this rule:", *found]), pytrace=False)
 
 
 def differing(where: str, found: Sequence[Line], expected: Sequence[str]) -> Iterator[str]:
-    """What a list lacks, has beside what is expected, or has in another order."""
+    """A list's missing, surplus or misplaced items."""
     texts = [line.text for line in found]
     yield from (f"{where}: lacks {each!r}" for each in expected if each not in texts)
     yield from (f"{line.place}: has {line.text!r}, which is not expected" for line in found
@@ -91,7 +91,7 @@ def part(page: Path, heading: str) -> list[Line]:
 
 
 def matches(pattern: str, path: Path) -> Iterator[tuple[str, re.Match[str]]]:
-    """What a pattern finds in a file, with where it stands; ^ and $ are ends of lines."""
+    """A pattern's matches in a file, with their places; ^ and $ are ends of lines."""
     for found in re.finditer(pattern, text(path), re.MULTILINE):
         yield place(path, text(path).count("\n", 0, found.start()) + 1), found
 
@@ -105,12 +105,12 @@ def python_files(folder: Path) -> tuple[Path, ...]:
 
 @cache
 def nodes(path: Path) -> tuple[ast.AST, ...]:
-    """Everything in a module."""
+    """Every node of a module."""
     return tuple(ast.walk(ast.parse(text(path))))
 
 
 def imports(path: Path) -> Iterator[tuple[str, str]]:
-    """Place and module of every import, wherever it stands."""
+    """Place and module of every import, at any depth."""
     for node in nodes(path):
         if isinstance(node, ast.Import):
             yield from ((place(path, node.lineno), alias.name) for alias in node.names)
@@ -120,7 +120,7 @@ def imports(path: Path) -> Iterator[tuple[str, str]]:
 
 @cache
 def functions(path: Path) -> tuple[Function, ...]:
-    """The tests of a module, methods too. Only what is asked of them stays in memory."""
+    """The tests of a module, methods too. Only the needed facts stay in memory."""
     found = [
         Function(
             place(path, node.lineno), node.name, ast.get_docstring(node) or "", tuple(node.decorator_list)

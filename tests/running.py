@@ -35,7 +35,7 @@ LOOPBACK = ("127.0.0.0/8", "::1/128")
 
 
 class Clock:
-    """The wall clock, as far ahead as a test has put it."""
+    """The wall clock plus a test's offset."""
 
     def __init__(self) -> None:
         self.ahead_seconds = 0.0
@@ -48,7 +48,7 @@ class Clock:
 
 
 class StandingClock(Clock):
-    """A clock that moves when a test puts it forward, and not otherwise."""
+    """A clock that moves only when a test puts it forward."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -76,7 +76,7 @@ class Reply:
 
     @property
     def slug(self) -> str:
-        """Of a problem."""
+        """Slug of a problem."""
         return str(json.loads(self.body)["type"]).removeprefix("urn:wholefeed:")
 
 
@@ -109,7 +109,7 @@ class Proxy:
             return Reply(response.status, response.headers, await response.read())
 
     async def raw(self, request: bytes) -> bytes:
-        """Send bytes that may be no HTTP; return what is answered, to the end of the connection."""
+        """Send bytes, perhaps invalid HTTP; return the reply up to the end of the connection."""
         reader, writer = await asyncio.open_connection(self.client.host, self.client.port)
         writer.write(request)
         async with asyncio.timeout(20):
@@ -133,7 +133,7 @@ class Proxy:
             return reply
 
     async def begun(self, url: str) -> Reply:
-        """GET what is there of a feed whose walk is held up somewhere."""
+        """GET the present part of a feed whose walk is blocked."""
         async with asyncio.timeout(30):
             while (reply := await self.get(url, wait="0.1")).status == 504:
                 pass
@@ -153,27 +153,27 @@ class Proxy:
         return await self.get(url)
 
     async def looked(self, url: str) -> Reply:
-        """Let the feed be stale, and GET it: its publisher is asked for news, with conditions."""
+        """Let the feed be stale, and GET it: the proxy asks its publisher with conditions."""
         feed = await self.store.feed_by_url(url)
         assert feed is not None, "it is known"
         await self.store.update_feed(feed.id, fresh_until=0.0)
         return await self.later(url, 0)
 
     async def later(self, url: str, seconds: float = 90_000) -> Reply:
-        """GET the feed so many seconds later, and wait for the refresh that follows."""
+        """GET the feed this many seconds later, and wait for the refresh that follows."""
         self.clock.advance(seconds)
         reply = await self.whole(url)
         await self.settled()
         return reply
 
     async def feeds(self) -> list[dict[str, Any]]:
-        """What GET /feeds tells of each feed."""
+        """GET /feeds as a list of feeds."""
         async with self.client.get("/feeds") as response:
             found: list[dict[str, Any]] = await response.json()
             return found
 
     async def metric(self, name: str) -> float:
-        """The sum of a metric over its labels, as GET /metrics shows it."""
+        """The sum of a metric over its labels, from GET /metrics."""
         shown = (await self.ask("GET", "/metrics")).body.decode()
         found = re.findall(rf"^{name}(?:{{.*}})? (\S+)$", shown, re.MULTILINE)
         assert found, f"there is no metric {name}"
@@ -197,16 +197,16 @@ class Proxy:
                 await asyncio.sleep(0.005)
 
     async def interrupted(self) -> None:
-        """Cut off what is under way, as the end of the program does; what is stored is still answered."""
+        """Cut off work under way, as the end of the program does; stored feeds are still answered."""
         await self.service.close()
 
     async def swept(self) -> None:
-        """Remove what is not sent any more, as happens by itself every now and then."""
+        """Run the periodic removal of unused data."""
         await self.store.upkeep.purge(now=self.clock())
 
 
 def a_config(path: Path, **sections: Any) -> Config:
-    """A configuration for tests: loopback may be fetched, nothing is asked behind the test's back."""
+    """A configuration for tests: loopback may be fetched, background requests are off."""
     config = Config(
         store=StoreConfig(path=str(path / "wholefeed.db")),
         history=HistoryConfig(list="off"),
@@ -228,7 +228,7 @@ async def running(config: Config, clock: Clock | None = None, **parts: Any) -> A
 
 
 async def started(start: AiohttpClient, config: Config) -> Proxy:
-    """Start the proxy; it is stopped when the test has ended."""
+    """Start the proxy; it stops at the test's end."""
     clock = Clock()
     return _told(await start(_made(config, clock)), clock)
 
@@ -240,7 +240,7 @@ def _made(config: Config, clock: Clock, **parts: Any) -> web.Application:
 
 
 def _told(client: TestClient[web.Request, web.Application], clock: Clock) -> Proxy:
-    """Return a proxy that knows where it listens."""
+    """Return a proxy with its address."""
     proxy = Proxy(client, clock)
     proxy.app[LISTENERS].add([(client.host, client.port)])
     return proxy

@@ -1,7 +1,7 @@
-"""Files as feed readers write them, made from posts: the tables and members that an import reads (I4).
+"""Files of feed readers, made from posts: the tables and members that an import reads (I4).
 
 The schemas are those of newsboat 2.21, NetNewsWire 7, lemon24/reader 3.26 and Liferea 1.14, without columns
-that say nothing of an entry. `tests/readers/test_imports.py` holds two of them against the programs.
+unrelated to entries. `tests/readers/test_imports.py` compares two of them with the programs.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from tests.feeds import BASE_AT
 
 
 class Post(NamedTuple):
-    """A post, and the feed that it is of."""
+    """A post, with its feed."""
 
     name: str
     hours: int
@@ -96,7 +96,7 @@ def miniflux(posts: Sequence[Post]) -> bytes:
 
 
 def feedbin(posts: Sequence[Post], *, numbers: dict[str, int] | None = None) -> bytes:
-    """As the export of starred entries; with numbers of feeds, as the API."""
+    """The export of starred entries; with numbers of feeds, the API's form."""
     entries = [
         {
             "id": number,

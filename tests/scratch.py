@@ -1,4 +1,4 @@
-"""Where tests keep their files: in memory, if there is enough, since each commit waits for a disk."""
+"""Place of the tests' files: in memory, if there is enough, since each commit waits for a disk."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ ENOUGH_BYTES: Final = 2 * 1024**3
 
 
 def prefer_memory() -> None:
-    """Let temporary files be made in memory, unless TMPDIR names a folder."""
+    """Make temporary files in memory, unless TMPDIR names a folder."""
     if "TMPDIR" in os.environ or not os.access(IN_MEMORY, os.W_OK | os.X_OK):
         return
     volume = os.statvfs(IN_MEMORY)
@@ -27,7 +27,7 @@ def prefer_memory() -> None:
 
 
 def _available_bytes() -> int:
-    """Of memory, as the machine and the group of processes have it."""
+    """Available memory of the machine and the process's group."""
     known = dict(line.split(":") for line in Path("/proc/meminfo").read_text("ascii").splitlines())
     found = [int(known["MemAvailable"].removesuffix("kB")) * 1024]
     with suppress(OSError, ValueError):  # no such group, or no bound

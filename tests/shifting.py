@@ -1,4 +1,4 @@
-"""A publisher whose archives shift: numbered from the newest entry, as RFC 5005 (section 4) does not have it.
+"""A publisher with shifting archives: numbered from the newest entry, against RFC 5005 (section 4).
 
 publisher = Shifting(origin)
 publisher.publish(45)       # /feed has 45 to 36, /archive/1 35 to 26, and so on
@@ -32,21 +32,21 @@ class Shifting:
     make: Callable[..., bytes] = atom
     path_of: Callable[[int], str] = numbered
     size: int = 10
-    """Of a document."""
+    """Entries of a document."""
     overlaps: bool = False
     """Whether the first archive begins with the newest entry, as the subscription document does."""
     is_undated: bool = False
     texts: dict[int, str] = field(default_factory=dict)
-    """Of entries that have one."""
+    """By entry; others have a default text."""
 
     def publish(self, count: int, gone: Collection[int] = ()) -> None:
-        """Publish entries 1 to `count` but those that were deleted."""
+        """Publish entries 1 to `count` except deleted ones."""
         assert self.origin is not None, "there is a server"
         for path, body in self.documents(count, gone).items():
             self.origin.publish(path, body, etag=f'"{hash(body)}"')
 
     def documents(self, count: int, gone: Collection[int] = ()) -> dict[str, bytes]:
-        """Return what it publishes then, by path."""
+        """Return the documents for this count, by path."""
         numbers = [number for number in numbers_to(count) if number not in gone]
         old = numbers if self.overlaps else numbers[self.size :]
         parts = [old[start : start + self.size] for start in range(0, len(old), self.size)]
@@ -61,15 +61,15 @@ class Shifting:
         return self.make(*items, updated=max(numbers), prev_archive=older, **flags)
 
     def item(self, number: int) -> Item:
-        """Return an entry as it is written now."""
+        """Return an entry in its present form."""
         return an_item(str(number), None if self.is_undated else number, self.texts.get(number, ""))
 
 
 def numbers_to(count: int) -> list[int]:
-    """All entries that were published, newest first."""
+    """All published entries, newest first."""
     return list(range(count, 0, -1))
 
 
 def numbers_in(body: bytes) -> list[int]:
-    """The entries of an answer, newest first; the order of the answer is not looked at."""
+    """The numbers of an answer's entries, sorted newest first."""
     return sorted(map(int, own_ids(body)), reverse=True)

@@ -6,8 +6,8 @@
     ...
     faults.heal()
 
-Both this and `Connections` know the connections themselves, for what no other can ask or set. `rows` looks
-into a database from outside, and `check_database` at what must be true of it whatever happened.
+This and `Connections` know the connections themselves, for settings that nothing else reaches. `rows` looks
+into a database from outside, and `check_database` at its invariants.
 """
 
 from __future__ import annotations
@@ -39,20 +39,20 @@ MESSAGES = {
     "SQLITE_CORRUPT": "database disk image is malformed",
     "SQLITE_READONLY": "attempt to write a readonly database",
 }
-"""The errors that can be armed, with what SQLite says."""
+"""The errors that can be armed, with SQLite's messages."""
 
 ONLY_WRITING = frozenset({"SQLITE_FULL", "SQLITE_READONLY"})
-"""What no reading connection can meet."""
+"""Errors that no reading connection can meet."""
 
 
 READING = r"FROM block(_rest)?\b"
-"""A statement that reads a piece of what is sent of a feed."""
+"""A statement that reads a piece of a publication."""
 PUBLISHING = r"INTO segment\b"
-"""A statement that makes what is sent of a feed: the documents that it is made of are stored before."""
+"""A statement that publishes a feed; its documents are stored before."""
 
 
 def sqlite_error(name: str) -> sqlite3.Error:
-    """The exception that the standard library raises for an error of SQLite's."""
+    """The standard library's exception for an error of SQLite."""
     kind = sqlite3.DatabaseError if name == "SQLITE_CORRUPT" else sqlite3.OperationalError
     error = kind(MESSAGES[name])
     error.sqlite_errorname = name
@@ -67,14 +67,14 @@ class Connections:
         self._made: list[sqlite_file.SqliteConnection] = []
 
     async def connect(self, database: str, **options: Any) -> sqlite_file.SqliteConnection:
-        """Stand in for `connection.connect`."""
+        """Replace `connection.connect`."""
         made = await _connect(database, **options)
         self._made.append(made)
         return made
 
     @property
     def writer(self) -> sqlite_file.SqliteConnection:
-        """The first that was made, which is the one that a store writes with."""
+        """The first connection, which a store writes with."""
         return self._made[0]
 
     @property
@@ -84,7 +84,7 @@ class Connections:
 
 
 class SqliteFaults(Connections):
-    """Counts the statements of all connections made through `connect`, and fails those that it is told to."""
+    """Counts the statements of all connections made through `connect`, and fails the armed ones."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -99,7 +99,7 @@ class SqliteFaults(Connections):
         self._held: Hold | None = None
 
     async def connect(self, database: str, **options: Any) -> sqlite_file.SqliteConnection:
-        """Stand in for `connection.connect`."""
+        """Replace `connection.connect`."""
         return await super().connect(database, factory=self._factory, **options)
 
     def arm(
@@ -130,7 +130,7 @@ class SqliteFaults(Connections):
 
     @contextmanager
     def held(self, only: str) -> Iterator[Hold]:
-        """Let the first statement that this pattern is found in wait, as on a slow disk."""
+        """Let the first statement matching this pattern wait, as on a slow disk."""
         self._held = Hold(only)
         try:
             yield self._held
@@ -142,7 +142,7 @@ class SqliteFaults(Connections):
         return _Connection(self, *args, **options)
 
     def is_hit(self, sql: str, *, writes: bool) -> bool:
-        """Count a statement; tell whether it is one to fail."""
+        """Count a statement; return whether it fails."""
         if (self._name in ONLY_WRITING and not writes) or (self._late_commit and sql != "COMMIT"):
             return False
         if self._only and not re.search(self._only, sql):
@@ -164,7 +164,7 @@ class SqliteFaults(Connections):
 
 
 class Hold:
-    """Holds the first statement of a kind back; it runs in a thread of the store's."""
+    """Holds the first statement of a kind back, in a thread of the store."""
 
     def __init__(self, only: str) -> None:
         self._only = only
@@ -177,7 +177,6 @@ class Hold:
                 await asyncio.sleep(0.005)
 
     def release(self) -> None:
-        """Let it go on."""
         self._may_go.set()
 
     def pass_through(self, sql: str) -> None:
@@ -212,7 +211,7 @@ class _Connection(sqlite3.Connection):
 
 
 def rows(path: Path, sql: str) -> list[Any]:
-    """What a statement gives, or changes, on a connection of its own."""
+    """A statement's rows, or its change, on a new connection."""
     with closing(sqlite3.connect(path, isolation_level=None)) as db:
         return db.execute(sql).fetchall()
 
@@ -228,8 +227,8 @@ def check_database(path: Path) -> None:
 def check_rows(ask: Callable[[str], list[tuple[Any, ...]]]) -> None:
     """Assert that nothing is half-written, on either engine.
 
-    Every document has its body, whole, and its entries; every live entry stands in a segment that is
-    published, or its document says that it does not yet (dirty).
+    Every document has its body, whole, and its entries; every live entry stands in a published segment, or
+    its document is marked as not yet published (dirty).
     """
     documents = ask(
         "SELECT d.id, d.body_bytes, d.entries, b.length, b.coded,"

@@ -1,4 +1,4 @@
-"""Classes of the package by what they are made of, in whichever of its modules they stand."""
+"""Classes of the package by their base, in any module."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ def _import_all() -> None:
 
 
 def subclasses(kind: type[T]) -> set[type[T]]:
-    """The classes of the package that are made of one, at any distance."""
+    """The direct and indirect subclasses of a class in the package."""
     _import_all()
     return {each for each in _below(kind) if each.__module__.startswith("wholefeed.") and _is_itself(each)}
 
 
 def _is_itself(kind: type) -> bool:
-    """Whether it is what its name stands for: `dataclass(slots=True)` leaves another one behind."""
+    """Whether its name refers to it: `dataclass(slots=True)` leaves another class behind."""
     return getattr(sys.modules[kind.__module__], kind.__name__, None) is kind
 
 

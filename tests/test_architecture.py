@@ -1,4 +1,4 @@
-"""The rules of the layout that nobody sees who reads one file."""
+"""Rules of the layout that no single file shows."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ OUTSIDE = sorted(path for folder in ("end_to_end", "faults") for path in (TESTS 
 """Tests of the whole program."""
 INSIDE = {path.stem for path in PACKAGE.iterdir()} - {"__init__"}
 PUBLIC = re.compile(r"wholefeed\.(app|config|web\.keys|core\.model\.[A-Z0-9_]+_NS|cli\.main)(\.|$)")
-"""What they may know of the inside, beside the names that the package itself has."""
+"""Inner names that they may use, beside the package's own public names."""
 
 PURE = {
     "__future__", "abc", "base64", "bisect", "calendar", "codecs", "collections", "contextlib",
@@ -43,7 +43,7 @@ PURE = {
     "posixpath", "re", "readability", "string", "struct", "types", "typing", "unicodedata", "urllib.parse",
     "wholefeed.core", "webencodings", "xml", "zlib",
 }  # fmt: skip
-"""What pure modules may import: nothing that reads a clock, makes random numbers, logs, or does I/O."""
+"""Allowed imports of pure modules: nothing that reads a clock, makes random numbers, logs, or does I/O."""
 
 SQL = re.compile(
     r"\b(SELECT\s.+\sFROM|INSERT\s+(OR\s+\w+\s+)?INTO|UPDATE\s+\w+\s+SET|DELETE\s+FROM|CREATE\s+(TABLE|INDEX)|PRAGMA\s+\w)",
@@ -55,14 +55,14 @@ SECONDS_OF_A_DAY = 86_400
 
 
 def modules(*, without: tuple[str, ...] = ()) -> list[Path]:
-    """The modules of the package, but those whose paths below it begin so."""
+    """The package's modules, except those under these paths."""
     return [
         path for path in python_files(PACKAGE) if not path.relative_to(PACKAGE).as_posix().startswith(without)
     ]
 
 
 def names(path: Path) -> Iterator[tuple[str, str]]:
-    """Place and dotted name of what a module imports, reaches through, or writes down as text."""
+    """Place and dotted name of a module's imports, attributes, and names in texts."""
     for node in nodes(path):
         match node:
             case ast.Import():
@@ -76,14 +76,14 @@ def names(path: Path) -> Iterator[tuple[str, str]]:
 
 
 def inner_names(path: Path) -> Iterator[str]:
-    """What a test knows of the inside of the package."""
+    """Names of the package's inside in a test."""
     for where, name in names(path):
         if is_inner(name):
             yield f"{where}: {name}, expected nothing of the package but what is public"
 
 
 def is_inner(name: str) -> bool:
-    """Whether a dotted name leads into the package, and to nothing that is public."""
+    """Whether a dotted name leads into the package, to no public name."""
     package, _, rest = name.partition(".")
     return package == "wholefeed" and rest.partition(".")[0] in INSIDE and PUBLIC.match(name) is None
 
@@ -95,14 +95,14 @@ def sources(module: str) -> list[Path]:
 
 
 def imported_beside(path: Path, allowed: Collection[str]) -> Iterator[str]:
-    """Imports of modules that are neither allowed nor within one that is."""
+    """Imports outside the allowed modules and packages."""
     for where, module in imports(path):
         if not any(module == one or module.startswith(f"{one}.") for one in allowed):
             yield f"{where}: imports {module}, which is not in the list of what it may import"
 
 
 def strings(path: Path) -> Iterator[tuple[str, str]]:
-    """The texts of a module that are no docstrings, with their places."""
+    """The texts of a module except docstrings, with their places."""
     alone = {id(node.value) for node in nodes(path) if isinstance(node, ast.Expr)}
     for node in nodes(path):
         if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in alone:
@@ -140,26 +140,25 @@ def days(path: Path) -> Iterator[str]:
 
 
 def unexplained(path: Path) -> Iterator[str]:
-    """The tests that have no docstring."""
+    """The tests without a docstring."""
     for test in functions(path):
         if not test.docstring.strip():
             yield f"{test.place}: {test.name} has no docstring"
 
 
 def test_pure_modules_import_nothing_that_does_io() -> None:
-    """What decides is pure wherever it lies, the core above all; time comes in as an argument."""
+    """Decisions are pure code, the core above all; time comes in as an argument."""
     pure = [path for module in PURE_MODULES for path in sources(module)]
     told(each for path in pure for each in imported_beside(path, {*PURE, *PURE_MODULES}))
 
 
 def test_no_module_outgrows_its_subject() -> None:
-    """A guard against two subjects in one module, the second of which nobody finds; one that is shorter may
-    have two as well, and one subject alone may be long."""
+    """A long module may hide a second subject. A shorter one may too, and one subject alone may be long."""
     told(each for path in modules() for each in too_long(path))
 
 
 def test_packages_re_export_nothing() -> None:
-    """Re-exports are how circles start; the package itself imports its public names when they are used."""
+    """Re-exports cause import circles; the package itself imports its public names on use."""
     late = {PACKAGE / "__init__.py": ("importlib",)}
     packages = [path for path in modules() if path.name == "__init__.py"]
     told(each for path in packages for each in imported_beside(path, ("__future__", *late.get(path, ()))))
@@ -171,8 +170,8 @@ def test_sql_stands_in_the_store_alone() -> None:
 
 
 def test_only_the_command_line_configures_logging_and_reads_the_environment() -> None:
-    """docs/design.md#the-shape-of-the-code; the environment reaches everything else as a Config. What starts
-    workers reads nothing in it either: it says what of it they are given."""
+    """docs/design.md#the-shape-of-the-code; the environment reaches other modules as a Config. The starter of
+    workers only names the variables they get."""
     expected = "cli/ and logs.py alone"
     others = modules(without=("cli/", "logs.py"))
     told(
@@ -191,18 +190,18 @@ def test_only_the_command_line_configures_logging_and_reads_the_environment() ->
 
 
 def test_loggers_come_from_one_place() -> None:
-    """One of structlog's own would print into the output of whoever uses the library."""
+    """A logger of structlog's own would print into the output of the library's user."""
     others = modules(without=("cli/", "logs.py"))
     told(each for path in others for each in saying(path, "structlog.get_logger", "logs.py alone"))
 
 
 def test_the_seconds_of_a_day_stand_in_one_place() -> None:
-    """A number that is written down again is one that can differ."""
+    """A repeated number can differ."""
     told(each for path in modules(without=("core/text/dates.py",)) for each in days(path))
 
 
 def test_every_test_says_what_it_shows() -> None:
-    """Whoever breaks a test reads in its docstring what would be wrong for a reader, and need not guess."""
+    """The docstring of a broken test tells what would be wrong for a reader."""
     told(each for path in python_files(TESTS) for each in unexplained(path))
 
 
@@ -232,7 +231,7 @@ wholefeed.reconstruct("wholefeed.db")
 
 
 def test_tests_of_the_whole_program_know_nothing_inside_of_it() -> None:
-    """They hold what others see, and so they stay as they are when the inside is written anew."""
+    """They check the visible behaviour, and so survive a rewrite of the inside."""
     assert len(OUTSIDE) > 30
     told(each for path in OUTSIDE for each in inner_names(path))
 
@@ -269,7 +268,7 @@ def test_the_rules_of_this_file_see_what_they_forbid(tmp_path: Path) -> None:
 
 
 def linted(folder: Path) -> tuple[int, str]:
-    """How import-linter ends there, and what it says."""
+    """The exit code and output of import-linter there."""
     linter = Path(sys.executable).parent / "lint-imports"
     done = subprocess.run(
         [linter, "--no-cache"], cwd=folder, capture_output=True, text=True, timeout=50, check=False
@@ -278,7 +277,7 @@ def linted(folder: Path) -> tuple[int, str]:
 
 
 def test_the_contracts_refuse_what_they_are_for(tmp_path: Path) -> None:
-    """A module that is in no layer, a clock in a pure one, an import that goes up; else all is well."""
+    """A module in no layer, a clock in a pure one, an upward import; else all is well."""
     shutil.copy(ROOT / "pyproject.toml", tmp_path)
     package = shutil.copytree(PACKAGE, tmp_path / "wholefeed", ignore=shutil.ignore_patterns("__pycache__"))
     code, said = linted(tmp_path)
@@ -308,13 +307,13 @@ def is_changed(name: str) -> bool:
 
 
 def test_every_constant_in_the_table_is_one_that_a_test_changes() -> None:
-    """The table does not outlive its uses: an entry that nobody needs any more fails here."""
+    """An unused entry of the table fails here."""
     assert not is_changed("NO" + "BODY")
     told(f"tests/patching.py: no test changes {name}" for name in CONSTANTS if not is_changed(name))
 
 
 def test_no_test_quotes_the_path_of_what_it_patches(tmp_path: Path) -> None:
-    """A module that moves breaks no test but through the table."""
+    """A moved module breaks tests only through the table."""
     quoted = "the path of what it patches, expected set_constant"
     told(f"{where}: {quoted}" for path in SOURCES for where, _ in matches(QUOTING, path))
     bad = tmp_path / "bad.py"

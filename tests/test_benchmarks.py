@@ -1,4 +1,4 @@
-"""The benchmarks run, end by themselves, and would notice a wrong result. What they measure is not tested."""
+"""The benchmarks run, end by themselves, and notice a wrong result. Their figures are not tested."""
 
 from __future__ import annotations
 
@@ -55,15 +55,15 @@ SMALL = {
 }
 """Every benchmark, with arguments that make it short."""
 ALWAYS = {"compose", "deflate", "engine", "parse", "table"}
-"""Those that the suite runs; the others start as many processes again, and run with --exhaustive."""
+"""Run in the suite; the others start many more processes, and run with --exhaustive."""
 
 
 COUNTED = {"compose", "memory", "serve", "walk"}
-"""Those that say how many entries came."""
+"""They print the number of entries."""
 LONG_SECONDS = 180
 LACK = what_lacks(is_own=True)
 LONG = {"hostile", "replicas"}
-"""Those that start one server after the other."""
+"""They start one server after the other."""
 MARKED = [
     pytest.param(
         name,
@@ -74,12 +74,12 @@ MARKED = [
     )
     for name in SMALL
 ]
-"""The same; what is long needs its time, and replicas a database."""
+"""Marked: long ones need their time, and replicas a database."""
 
 
 @pytest.mark.parametrize(("name", "lacks"), [("walk", "feedparser"), ("parse", "feedparser")])
 def test_what_a_benchmark_lacks_is_told_with_what_installs_it(name: str, lacks: str) -> None:
-    """After `make demo` alone: one line, exit 1, and no traceback. -S leaves out all that was installed."""
+    """After `make demo` alone: one line, exit 1, and no traceback. -S hides installed packages."""
     done = subprocess.run(
         [sys.executable, "-S", "-m", f"benchmarks.{name}"],
         cwd=ROOT,
@@ -110,8 +110,8 @@ def run(name: str) -> subprocess.CompletedProcess[str]:
 def test_the_benchmark_ends_without_an_error_and_shows_a_table(
     name: str, request: pytest.FixtureRequest
 ) -> None:
-    """Each benchmark runs as it stands, ends with exit 0, prints figures, and says nothing on stderr. A
-    result can be repeated: it comes with its command, the Python version and the count of entries."""
+    """Each benchmark runs unchanged, exits 0, prints figures, and is silent on stderr. It prints its command,
+    the Python version and the count of entries, so that a result can be repeated."""
     if name not in ALWAYS and not request.config.getoption("--exhaustive"):
         pytest.skip("run by --exhaustive")
     done = run(name)
@@ -126,8 +126,8 @@ def test_the_benchmark_ends_without_an_error_and_shows_a_table(
 
 
 def test_make_bench_runs_every_benchmark() -> None:
-    """`make bench` makes the table, `make benchmarks` runs each other module of the folder; what they share
-    stands in a folder below."""
+    """`make bench` makes the table, `make benchmarks` runs each other module of the folder; shared modules
+    stand in a folder below."""
     modules = {path.stem for path in (ROOT / "benchmarks").glob("[a-z]*.py")}
     assert modules == set(SMALL)
     makefile = (ROOT / "Makefile").read_text("utf-8")
@@ -170,8 +170,7 @@ def test_one_entry_more_moves_the_subscription_document_by_one() -> None:
 
 
 def test_the_publisher_runs_by_itself_and_counts_what_it_is_asked() -> None:
-    """The publisher of the benchmarks serves its archives and counts requests and connections between two
-    looks."""
+    """The benchmarks' publisher serves its archives and counts requests and connections between two looks."""
     chain = Chain(archives=1, entries=2, entry_bytes=500)
     with running_publisher(chain, body_seconds=0.01) as publisher:
         got = subprocess.run(
@@ -195,7 +194,7 @@ with requests.Session() as session:
 
 
 def test_what_is_kept_fills_its_column_and_a_later_run_replaces_its_figure_alone(tmp_path: Path) -> None:
-    """A figure is kept with all its runs; the table shows the least, the median and ratio of the pairs."""
+    """A figure is stored with all its runs; the table shows least, median and ratio of the pairs."""
     cpu = Figure("answer.304.cpu", "µs", [300.0, 200.0, 400.0], {"aiohttp": [100.0, 100.0, 100.0]})
     keep(tmp_path, "now", HERE, [cpu, Figure("soak.answers", "/s", [160.0])])
     keep(tmp_path, "now", HERE, [Figure("soak.answers", "/s", [800.0])])
@@ -209,7 +208,7 @@ def test_what_is_kept_fills_its_column_and_a_later_run_replaces_its_figure_alone
 
 
 def test_every_kept_result_is_of_a_column_and_every_row_has_a_result() -> None:
-    """The folder of results holds nothing that the page does not show, and has all that it shows."""
+    """The folder of results and the page have the same figures."""
     results = kept(ROOT / "benchmarks" / "results")
     assert set(results) <= set(COLUMNS)
     names = {str(each["name"]) for result in results.values() for each in result["figures"]}
@@ -218,13 +217,13 @@ def test_every_kept_result_is_of_a_column_and_every_row_has_a_result() -> None:
 
 
 def test_the_page_shows_what_is_kept() -> None:
-    """docs/performance.md was rendered after the last result was kept."""
+    """docs/performance.md was rendered after the last result was stored."""
     page = (ROOT / "docs" / "performance.md").read_text("utf-8")
     assert table(kept(ROOT / "benchmarks" / "results")) in page
 
 
 def test_cpu_time_counts_what_children_took_that_have_ended_and_that_run() -> None:
-    """What a pool of processes does is counted: while it runs, and after it was waited for."""
+    """Work in a pool of processes counts while it runs, and after the processes ended."""
     script = "import subprocess, sys; subprocess.run([sys.executable, '-c', sys.argv[1]]); print(1); input()"
     work = "import time\nwhile time.process_time() < 0.3: pass"
     with subprocess.Popen(
@@ -240,7 +239,7 @@ def test_cpu_time_counts_what_children_took_that_have_ended_and_that_run() -> No
 
 
 def test_another_checkout_is_one_with_a_project_file(tmp_path: Path) -> None:
-    """`--tree` takes a checkout, of 0.1 as well, whose package had another name, and refuses others."""
+    """`--tree` takes a checkout, also of 0.1 with its other package name, and refuses others."""
     with pytest.raises(argparse.ArgumentTypeError, match="expected a checkout of wholefeed"):
         tree_at(str(tmp_path))
     (tmp_path / "pyproject.toml").touch()

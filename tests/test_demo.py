@@ -46,7 +46,7 @@ def test_entries_stand_newest_first_and_every_one_has_a_page(publisher: Publishe
 
 
 def test_the_texts_are_the_same_at_every_start(publisher: Publisher) -> None:
-    """But for the port the demo's feeds are the same at each start, so that what is shown can be repeated."""
+    """Except for the port the demo's feeds are the same at each start, so that its output is repeatable."""
     with Publisher() as other:
         for mine, theirs in zip(publisher.feeds, other.feeds, strict=True):
             here, there = publisher.url("").encode(), other.url("").encode()
@@ -84,7 +84,7 @@ def demo_environment(folder: Path) -> dict[str, str]:
 
 @contextmanager
 def demonstration(folder: Path, port: int) -> Iterator[tuple[subprocess.Popen[str], IO[str]]]:
-    """Begin one that stays until it is ended; give it, and what it prints."""
+    """Start a demonstration; yield it and its output, and end it."""
     with subprocess.Popen(
         [sys.executable, "-u", "-m", "demo", "--port", str(port)],
         cwd=ROOT,
@@ -97,8 +97,8 @@ def demonstration(folder: Path, port: int) -> Iterator[tuple[subprocess.Popen[st
 
 
 def test_the_demonstration_gets_every_entry_of_each_feed(tmp_path: Path) -> None:
-    """Documents, entries and state are told as they are: a long archived Atom feed with its media type, and
-    an RSS one beside it; nothing is left behind."""
+    """It prints the true documents, entries and state of a long archived Atom feed with its media type, and
+    of an RSS one; nothing is left behind."""
     done = subprocess.run(
         [sys.executable, "-m", "demo", "--once", "--port", str(free_port(0))],
         cwd=ROOT,
@@ -146,7 +146,7 @@ def test_the_demonstration_leaves_the_proxy_to_try_until_it_is_ended(tmp_path: P
 
 
 def test_the_proxy_ends_with_a_demonstration_that_is_killed(tmp_path: Path) -> None:
-    """SIGKILL leaves nobody to stop the proxy or to clean up: it ends by itself and removes its folder."""
+    """After SIGKILL nobody stops the proxy or cleans up: it ends by itself and removes its folder."""
     port = free_port(0)
     with demonstration(tmp_path, port) as (process, output):
         for line in output:
@@ -163,7 +163,7 @@ def test_the_proxy_ends_with_a_demonstration_that_is_killed(tmp_path: Path) -> N
 
 
 def test_a_proxy_that_does_not_start_is_told_with_the_end_of_its_log(tmp_path: Path) -> None:
-    """When the demo's proxy cannot start, the error says how it ended instead of waiting."""
+    """The error says how the proxy ended instead of waiting."""
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()

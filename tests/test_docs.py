@@ -1,4 +1,4 @@
-"""What is written for people must agree with the code: README, CHANGELOG, pages of docs/, --help."""
+"""Pages for people agree with the code: README, CHANGELOG, docs/, --help."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def names(requirements: list[str]) -> list[str]:
 
 
 def rows(found: list[Line], pattern: str) -> list[Line]:
-    """The lines that are such rows of a table, as their groups joined by " | "."""
+    """The table's rows of rules, as their groups joined by " | "."""
     matching = [(line.place, match) for line in found if (match := re.match(pattern, line.text))]
     return [Line(where, " | ".join(match.groups())) for where, match in matching]
 
@@ -112,7 +112,7 @@ def test_readme_is_read_in_five_minutes() -> None:
 
 
 def test_readme_leads_to_every_page() -> None:
-    """Whoever has README finds each page of docs/."""
+    """A reader of README finds each page of docs/."""
     linked = {found["page"] for _, found in matches(r"\]\(docs/(?P<page>[\w-]+\.md)", README)}
     told(f"{name(page)}: README does not link it" for page in DOCS.glob("*.md") if page.name not in linked)
 
@@ -137,7 +137,7 @@ def test_readme_s_make_targets_exist() -> None:
 
 
 def cited(docstring: str) -> set[str]:
-    """The rules that a docstring names, alone or as "R4 to R6"."""
+    """The rules in a docstring, alone or as "R4 to R6"."""
     spans = re.findall(r"\b([RPGIHA])(\d+) to \1(\d+)\b", docstring)
     spans += [(kind, rule, rule) for kind, rule in re.findall(r"\b([RPGIHA])(\d+)\b", docstring)]
     return {f"{kind}{rule}" for kind, first, last in spans for rule in range(int(first), int(last) + 1)}
@@ -152,7 +152,7 @@ def test_every_rule_has_its_row() -> None:
 
 
 def unknown(files: Iterable[Path]) -> Iterator[str]:
-    """Yield the tests whose docstrings name a rule that docs/rules.md lacks."""
+    """Yield the tests with docstrings that name a rule missing in docs/rules.md."""
     for path in files:
         for test in functions(path):
             for rule in sorted(cited(test.docstring) - {*RULES_IN_ORDER}):
@@ -160,12 +160,12 @@ def unknown(files: Iterable[Path]) -> Iterator[str]:
 
 
 def test_no_test_names_a_rule_that_is_not_there() -> None:
-    """Each rule that a test's docstring names stands in docs/rules.md."""
+    """Each rule in a test's docstring stands in docs/rules.md."""
     told(unknown(python_files(TESTS)))
 
 
 def uncited(page: Path) -> Iterator[str]:
-    """Tests that a rule's row names, and whose docstrings do not name the rule."""
+    """Tests in a rule's row with docstrings that do not name the rule."""
     for where, row in matches(RULE_ROW, page):
         named = re.findall(NAMED_TEST, row["tests"])
         if not named:
@@ -177,7 +177,7 @@ def uncited(page: Path) -> Iterator[str]:
 
 
 def misplaced(page: Path) -> Iterator[str]:
-    """Modules and packages where a rule's row says that it is decided, and which do not exist."""
+    """Modules and packages in a rule's row that do not exist."""
     for where, row in matches(RULE_ROW, page):
         places = re.findall(r"`([\w/]+(?:\.py|/))`", row["modules"])
         if not places:
@@ -186,19 +186,17 @@ def misplaced(page: Path) -> Iterator[str]:
 
 
 def test_the_tests_that_a_rule_names_cite_it() -> None:
-    """Each test that a row of docs/rules.md names exists, and says in its docstring that it shows that
-    rule."""
+    """Each test in a row of docs/rules.md exists, and its docstring names that rule."""
     told(uncited(RULES))
 
 
 def test_the_places_that_a_rule_names_exist() -> None:
-    """Where docs/rules.md says that a rule is decided, there is such a module."""
+    """Each module that docs/rules.md names for a rule exists."""
     told(misplaced(RULES))
 
 
 def test_a_row_that_is_wrong_is_seen(tmp_path: Path) -> None:
-    """Of a rule: no test, no place, a test that shows another one, a place that is not there, a rule that is
-    not there."""
+    """A rule without a test or a place, with another rule's test, a missing place, or an unknown rule."""
     page = tmp_path / "rules.md"
     page.write_text(
         "|R5|somewhere|sometime|\n|R99|`core/nothing.py`|`test_docs.py::test_readme_explains_every_state`|\n",
@@ -216,7 +214,7 @@ def test_a_row_that_is_wrong_is_seen(tmp_path: Path) -> None:
 
 
 def test_a_list_that_differs_is_seen() -> None:
-    """What is missing, too much, twice or out of order is told by its name."""
+    """The error names each item that is missing, surplus, doubled or out of order."""
     found = [Line("a.md:1", "b"), Line("a.md:2", "a"), Line("a.md:3", "x"), Line("a.md:4", "x")]
     assert [*differing("a.md", found, ["a", "b", "c"])] == [
         "a.md: lacks 'c'",
@@ -229,14 +227,14 @@ def test_a_list_that_differs_is_seen() -> None:
 
 
 def test_the_changelog_tells_of_this_version() -> None:
-    """An operator finds the version that runs in CHANGELOG.md, with its date."""
+    """An operator finds the running version in CHANGELOG.md, with its date."""
     changelog = text(ROOT / "CHANGELOG.md")
     assert "\n## [Unreleased]\n" in changelog
     assert re.search(rf"^## \[{re.escape(__version__)}\] - \d{{4}}-\d\d-\d\d$", changelog, re.MULTILINE)
 
 
 def test_every_package_that_is_imported_is_declared() -> None:
-    """What comes in through another package may leave with it."""
+    """A package that comes in through another may leave with it."""
     known = {each.lower().partition(".")[0].replace("-", "_") for each in names(RUN_TIME)}
     known |= sys.stdlib_module_names | {"wholefeed", "compression"}
     known |= {"readability"}  # of readability-lxml
@@ -261,7 +259,7 @@ def unpinned(required: list[str], page: Path) -> Iterator[str]:
 
 
 def test_every_dependency_is_justified() -> None:
-    """Each has its reason in docs/dependencies.md, and how it is kept, so that none is added without."""
+    """docs/dependencies.md gives each a reason and its upkeep, so that none is added without."""
     told(unexplained(names(RUN_TIME + DEVELOPMENT), DOCS / "dependencies.md"))
     assert len([*unexplained(["nothing"], DOCS / "dependencies.md")]) == 1
 

@@ -1,4 +1,4 @@
-"""What is said of how an extra is added, from where wholefeed is installed."""
+"""Instructions to add an extra, by the way wholefeed was installed."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from wholefeed.extras import to_add, to_install
 
 
 def installed_from(folder: Path, monkeypatch: pytest.MonkeyPatch, **told: object) -> None:
-    """Let the distribution be one that says this of where it came from (PEP 610)."""
+    """Let the distribution state this origin (PEP 610)."""
     about = folder / "wholefeed-1.dist-info"
     about.mkdir(parents=True)
     (about / "METADATA").write_text(
@@ -27,7 +27,7 @@ def installed_from(folder: Path, monkeypatch: pytest.MonkeyPatch, **told: object
 
 
 def test_in_a_checkout_make_does_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """In the .venv that make made, the line is make's, with the folder to type it in."""
+    """In a checkout's .venv, the line is make's, with the folder to type it in."""
     checkout = tmp_path / "a checkout"
     where = {"url": checkout.as_uri(), "dir_info": {"editable": True}}
     installed_from(tmp_path / "site", monkeypatch, **where)
@@ -46,8 +46,8 @@ def test_in_a_checkout_make_does_it(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 def test_elsewhere_what_the_extra_names_is_installed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, where: dict[str, object]
 ) -> None:
-    """From a wheel's file, a checkout in another environment, or nobody knows what: the requirements of that
-    extra and no others, into this environment, as a shell takes it; wholefeed itself is on no index."""
+    """From a wheel's file, a checkout in another environment, or an unknown place: the extra's requirements
+    alone, into this environment, quoted for a shell; wholefeed itself is on no index."""
     installed_from(tmp_path, monkeypatch, **where)
     words = shlex.split(to_add("postgres"))
     assert words[-2:] == ["install", "psycopg[binary]>=3.2.13"]
@@ -56,13 +56,13 @@ def test_elsewhere_what_the_extra_names_is_installed(
 
 
 def test_an_environment_without_pip_is_given_one_from_outside(monkeypatch: pytest.MonkeyPatch) -> None:
-    """An environment of uv's has no pip; any other's installs into it."""
+    """An environment of uv's has no pip; any other's pip installs into it."""
     monkeypatch.setitem(sys.modules, "pip", None)
     assert to_install(["a>=1"]) == f"pip --python {shlex.quote(sys.executable)} install 'a>=1'"
 
 
 def test_where_nothing_is_installed_the_checkout_is_meant(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The sources on the path, and no distribution: what can be said is where an extra is to be had."""
+    """With the sources on the path and no distribution, the message names the checkout's command."""
 
     def unknown(name: str) -> metadata.Distribution:
         raise metadata.PackageNotFoundError(name)

@@ -1,4 +1,4 @@
-"""What tests read of a feed is what a reader reads: `tests.feeds` held against feedparser."""
+"""Tests read feeds as readers do: `tests.feeds` compared with feedparser."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ def test_entries_are_read_as_feedparser_reads_them(make: Callable[..., bytes]) -
 
 @pytest.mark.parametrize("name", ["rss2", "atom", "rdf"])
 def test_posts_are_read_as_feedparser_reads_them(name: str) -> None:
-    """Where an entry has an excerpt beside its text, it is the text that counts."""
+    """The text of an entry counts before its excerpt."""
     site = wordpress_feeds.self_hosted("http://blog.test", "A blog", "6.6", pretty=True)
     channel = wordpress_feeds.Channel(site=site, title="A blog", self_url="http://blog.test/feed/", updated=0)
     held(wordpress_feeds.feed(name, channel, Blog(5).posts).encode())
 
 
 def held(body: bytes) -> None:
-    """It has entries, and they are the same."""
+    """The feed has entries, and both read them alike."""
     entries = feedparser.parse(body).entries
     assert entries
     assert ids(body) == [each.get("id", "").removeprefix("urn:") for each in entries]

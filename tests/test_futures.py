@@ -1,4 +1,4 @@
-"""Waiting for futures that go on whoever leaves."""
+"""Waiting for futures that go on when a waiter leaves."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from wholefeed.futures import either_done
 
 @pytest.mark.parametrize("which", [0, 1])
 async def test_waiting_for_either_of_two_ends_with_the_first(which: int) -> None:
-    """Whichever it is; the other one goes on, and nothing of the waiting stays with it."""
+    """The other future goes on, without a trace of the waiting."""
     loop = asyncio.get_running_loop()
     one, other = both = loop.create_future(), loop.create_future()
     waiting = asyncio.create_task(either_done(one, other, 60.0))
@@ -24,7 +24,7 @@ async def test_waiting_for_either_of_two_ends_with_the_first(which: int) -> None
 
 
 async def test_waiting_for_either_of_two_ends_with_its_time() -> None:
-    """Also where there is none left; neither of them is cancelled."""
+    """Also with no time left; neither future is cancelled."""
     loop = asyncio.get_running_loop()
     one, other = loop.create_future(), loop.create_future()
     for seconds in (0.01, 0.0, -1.0):
@@ -34,7 +34,7 @@ async def test_waiting_for_either_of_two_ends_with_its_time() -> None:
 
 
 async def test_whoever_waits_may_be_cancelled() -> None:
-    """What is waited for goes on, and can still fail or end."""
+    """The future goes on, and can still fail or end."""
     loop = asyncio.get_running_loop()
     one, other = loop.create_future(), loop.create_future()
     waiting = asyncio.create_task(either_done(one, other, 60.0))

@@ -1,4 +1,4 @@
-"""What the fuzz harnesses hold of any input, held of a few: the seeds, what was found, inputs at random.
+"""Properties of the fuzz harnesses, tested on a few inputs: the seeds, earlier finds, random ones.
 
 The search itself is `python -m fuzz` (docs/fuzzing.md).
 """
@@ -49,7 +49,7 @@ def test_what_was_found_stays_mended(path: Path) -> None:
 
 @st.composite
 def inputs(draw: st.DrawFn, name: str) -> bytes:
-    """A seed, with pieces of it dropped, doubled or replaced by words of its language or by anything."""
+    """A seed, with pieces dropped, doubled or replaced by words of its language or by random bytes."""
     data = draw(st.sampled_from(SEEDS[name]()))
     words = [word.encode() for word in WORDS.get(name, ())]
     anything = st.one_of(st.binary(max_size=8), *([st.sampled_from(words)] if words else []))

@@ -1,4 +1,4 @@
-"""A generator that is not installed does not pass for one that is."""
+"""Missing generators do not count as installed."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ ABSENT = replace(HUGO, lacks=lambda: "a program")
 
 
 def test_its_tests_are_skipped_and_say_why(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The reason is what the end of a test run counts by."""
+    """The end of a test run counts by the reason."""
     monkeypatch.delenv("TEST_GENERATORS", raising=False)
     with pytest.raises(pytest.skip.Exception, match=f"{NONE_HERE} hugo, for want of a program"):
         ABSENT.require()
 
 
 def test_its_tests_fail_where_it_is_required(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As in continuous integration, where it is installed."""
+    """Continuous integration requires it."""
     monkeypatch.setenv("TEST_GENERATORS", "required")
     with pytest.raises(pytest.fail.Exception, match="for want of a program"):
         ABSENT.require()

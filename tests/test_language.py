@@ -1,4 +1,4 @@
-"""How plain the words of the package and of its pages are: no figure may get worse than it is today."""
+"""Figures for the plainness of the package's and its pages' words: none may get worse than today."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ SAME_NAME: Final = frozenset({"__init__", "base"})
 
 
 class Limit(NamedTuple):
-    """A figure, and how large it may be."""
+    """A figure and its greatest value."""
 
     figure: str
     most: float
@@ -50,11 +50,11 @@ LIMITS: Final = (
     Limit("module names that several packages have", 0),
     Limit("words in the pages", 42_000),
 )
-"""The figures of today; a commit that makes one smaller lowers its limit."""
+"""Today's figures; a commit that makes one smaller lowers its limit."""
 
 
 class Found(NamedTuple):
-    """A figure of a tree, with the places that make it."""
+    """A figure of a tree, with the places that count."""
 
     value: float
     places: Sequence[str]

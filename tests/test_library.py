@@ -1,4 +1,4 @@
-"""`wholefeed.reconstruct`: a feed as an object, without a proxy, and nothing of the process changed."""
+"""`wholefeed.reconstruct`: a feed as an object, without a proxy, and without changes to the process."""
 
 from __future__ import annotations
 
@@ -41,8 +41,8 @@ async def the_feed(url: str, **options: Any) -> wholefeed.Feed:
 async def test_a_feed_has_its_whole_history_and_needs_no_store_any_more(
     origin: Origin, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The temporary store is gone when the feed is there; entries and document are in the same order, and the
-    document's bytes are the proxy's but for the URL that each gives as its own."""
+    """The temporary store is gone when the feed is there. Entries and document have the same order, and the
+    document's bytes equal the proxy's except for its own URL."""
     (tmp_path / "temporary").mkdir()
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "temporary"))
     publish_chain(origin, archives=2)
@@ -77,8 +77,8 @@ async def test_a_feed_says_its_title_and_links(origin: Origin) -> None:
 
 @pytest.mark.parametrize("make", [atom, rss, rdf, json_feed])
 async def test_entries_and_document_agree_in_every_format(origin: Origin, make: Any) -> None:
-    """The same entries in the same order, each with the very bytes of its publisher; dates are aware, and RSS
-    has none of an update."""
+    """The same entries in the same order, each with its publisher's bytes; dates are aware, and RSS has no
+    update date."""
     body = make(an_item("a", 3), an_item("b", 5), complete=True)
     origin.publish("/feed", body)
     feed = await the_feed(origin.url("/feed"))
@@ -94,7 +94,7 @@ async def test_entries_and_document_agree_in_every_format(origin: Origin, make: 
 
 
 async def test_what_has_left_the_feed_is_remembered_in_a_kept_store(origin: Origin, tmp_path: Path) -> None:
-    """R7, R8: a copy of it is an entry like the others."""
+    """R7, R8: its copy is an entry like the others."""
     config = {**CONFIG, "freshness": {"minimum_seconds": 0, "default_seconds": 0}}
     url, path = origin.url("/feed"), tmp_path / "kept.db"
     origin.publish("/feed", atom(an_item("a", 1)))
@@ -107,7 +107,7 @@ async def test_what_has_left_the_feed_is_remembered_in_a_kept_store(origin: Orig
 
 
 async def test_an_entry_is_removed_from_a_kept_store(origin: Origin, tmp_path: Path) -> None:
-    """I2: by its identity, also where that is made from its content."""
+    """I2: by its identity, also one made from its content."""
     url, path = origin.url("/feed"), tmp_path / "kept.db"
     items = "<item><title>a</title></item><item><title>b</title></item>"
     origin.publish("/feed", f"<rss version='2.0'><channel><title>F</title>{items}</channel></rss>".encode())
@@ -125,7 +125,7 @@ async def test_an_entry_is_removed_from_a_kept_store(origin: Origin, tmp_path: P
 
 
 async def test_entries_are_a_sequence(origin: Origin) -> None:
-    """Counted from either end, in slices, and beyond the end: as of a list; documents that differ in size."""
+    """Counted from either end, in slices, and beyond the end, as in a list; documents differ in size."""
     publish_chain(origin, archives=3, entries=3)
     entries = (await the_feed(origin.url("/feed"))).entries
     whole = list(entries)
@@ -155,7 +155,7 @@ async def test_what_is_missing_is_told_and_no_error(origin: Origin) -> None:
 
 
 async def test_a_kept_store_makes_the_second_call_free(origin: Origin, tmp_path: Path) -> None:
-    """What is stored and fresh costs the publisher no request; the database is where it was asked for."""
+    """A stored fresh feed costs the publisher no request; the database is in the requested place."""
     publish_chain(origin, archives=2)
     path = tmp_path / "kept.db"
     first = await the_feed(origin.url("/feed"), store=path)
@@ -170,7 +170,7 @@ async def test_a_kept_store_makes_the_second_call_free(origin: Origin, tmp_path:
 async def test_a_walk_that_is_not_waited_for_goes_on_with_the_next_call(
     origin: Origin, tmp_path: Path
 ) -> None:
-    """`loading`, with what is there; the kept store takes it up, and asks nothing twice."""
+    """`loading`, with the entries so far; the persistent store resumes it, and asks nothing twice."""
     publish_chain(origin, archives=3)
     with origin.held("/archive/1") as gate:
         call = asyncio.create_task(
@@ -224,7 +224,7 @@ async def test_what_is_no_url_is_refused(url: str, slug: str) -> None:
 
 
 async def test_what_is_no_feed_is_an_error_with_its_slug(origin: Origin) -> None:
-    """What the publisher answers, and what cannot be read."""
+    """A publisher's error status, and an unreadable document."""
     origin.fault("/gone", Status(410))
     origin.publish("/page", b"<!doctype html><html><body>no</body></html>")
     for path, slug in (("/gone", "publisher-status"), ("/page", "not-a-feed")):
@@ -235,7 +235,7 @@ async def test_what_is_no_feed_is_an_error_with_its_slug(origin: Origin) -> None
 
 
 async def test_a_store_that_a_proxy_uses_is_refused_with_what_to_do(origin: Origin, tmp_path: Path) -> None:
-    """The proxy has it for itself; it can be asked instead."""
+    """The proxy has exclusive use of it; the message says to ask the proxy instead."""
     config = a_config(tmp_path)
     async with running(config):
         with pytest.raises(wholefeed.WholefeedError, match="in use by another process: stop") as refused:
@@ -244,7 +244,7 @@ async def test_a_store_that_a_proxy_uses_is_refused_with_what_to_do(origin: Orig
 
 
 async def test_a_newer_store_is_refused_and_left_alone(origin: Origin, tmp_path: Path) -> None:
-    """Its schema is one that this version does not know."""
+    """This version does not know its schema."""
     path = tmp_path / "kept.db"
     origin.publish("/feed", atom(an_item("a"), complete=True))
     await the_feed(origin.url("/feed"), store=path)
@@ -274,7 +274,7 @@ async def test_reconstruct_in_a_running_loop_names_the_other_function() -> None:
 
 
 def process_state() -> dict[str, object]:
-    """What of the process others rely on."""
+    """Global state of the process that others rely on."""
     umask = os.umask(0)
     os.umask(umask)
     return {
@@ -290,7 +290,7 @@ def process_state() -> dict[str, object]:
 async def test_it_prints_nothing_and_changes_nothing(
     origin: Origin, capfd: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Run in a thread of its own as in a program without a loop: the loop that it made is not left behind."""
+    """In a thread of its own, as in a program without a loop: its loop is not left behind."""
     publish_chain(origin, archives=1)
     before = process_state()
 
@@ -318,7 +318,7 @@ async def test_a_caller_that_has_configured_structlog_gets_the_events(origin: Or
 
 
 async def test_cancelling_closes_what_was_opened(origin: Origin, tmp_path: Path) -> None:
-    """The database is free again, and can be used at once."""
+    """The database is free again, and usable at once."""
     publish_chain(origin, archives=1)
     with origin.held("/feed") as gate:
         call = asyncio.create_task(the_feed(origin.url("/feed"), store=tmp_path / "kept.db"))
@@ -333,8 +333,8 @@ async def test_cancelling_closes_what_was_opened(origin: Origin, tmp_path: Path)
 
 
 async def test_calls_of_a_session_share_its_store(origin: Origin, tmp_path: Path) -> None:
-    """Several at once: the same feed is walked once, another one beside it; what was there is not asked for
-    again; and the store has all of it for the next session."""
+    """Several at once: the same feed is walked once, another one beside it. Stored documents are not asked
+    for again, and the next session finds all."""
     publish_chain(origin, archives=2)
     origin.publish("/other", rss(an_item("a")))
     urls = [origin.url("/feed"), origin.url("/other"), origin.url("/feed")]
@@ -353,7 +353,7 @@ async def test_calls_of_a_session_share_its_store(origin: Origin, tmp_path: Path
 async def test_entries_stand_as_in_the_document_where_some_are_remembered(
     origin: Origin, tmp_path: Path
 ) -> None:
-    """R20: those of which an archive gives the place, and such as stand by their dates."""
+    """R20: those placed by an archive, and those placed by date."""
     url, config, body = origin.url("/feed"), a_config(tmp_path), b""
     async with running(config) as proxy:
         for newest in (4, 9):
@@ -409,7 +409,7 @@ async def test_calls_on_one_kept_store_need_no_session(origin: Origin, tmp_path:
 
 
 async def test_a_store_that_is_being_closed_is_opened_anew(origin: Origin, tmp_path: Path) -> None:
-    """Once that is done, whenever it is asked for: what closes takes nothing up any more."""
+    """At any time, after the closing has ended: a closing store takes no further calls."""
     path = tmp_path / "kept.db"
 
     async def leave(is_open: asyncio.Event) -> None:
@@ -428,7 +428,7 @@ async def test_a_store_that_is_being_closed_is_opened_anew(origin: Origin, tmp_p
 
 
 async def test_a_store_is_open_with_one_configuration_at_a_time(origin: Origin, tmp_path: Path) -> None:
-    """Else one of the two callers would get what it has not asked for."""
+    """Else one of two callers would get the other's settings."""
     path, other = tmp_path / "kept.db", {**CONFIG, "history": {"paged": False}}
     origin.publish("/feed", atom(an_item("a"), complete=True))
     async with wholefeed.open(path, config=CONFIG):
@@ -439,7 +439,7 @@ async def test_a_store_is_open_with_one_configuration_at_a_time(origin: Origin, 
 
 
 async def test_a_session_and_its_store_are_of_one_event_loop(origin: Origin, tmp_path: Path) -> None:
-    """Of another one each says what was expected, and goes on to work in its own."""
+    """In another loop each error names the expected loop, and work goes on in its own."""
     path = tmp_path / "kept.db"
     origin.publish("/feed", atom(an_item("a"), complete=True))
     async with wholefeed.open(path, config=CONFIG) as library:
@@ -460,7 +460,7 @@ async def test_a_session_and_its_store_are_of_one_event_loop(origin: Origin, tmp
 
 
 async def test_a_session_that_has_ended_is_refused(tmp_path: Path) -> None:
-    """A RuntimeError, as asyncio's own, and one of ours; a URL that is none is refused before."""
+    """A RuntimeError, as asyncio's own, and one of ours; an invalid URL is refused before."""
     async with wholefeed.open(tmp_path / "kept.db") as library:
         with pytest.raises(wholefeed.WholefeedError) as refused:
             await library.reconstruct("")
@@ -471,7 +471,7 @@ async def test_a_session_that_has_ended_is_refused(tmp_path: Path) -> None:
 
 
 async def test_a_session_that_ends_ends_its_calls(origin: Origin, tmp_path: Path) -> None:
-    """They say so, and the database is free; calls of others on the same store go on."""
+    """The calls fail with that reason, and the database is free; calls of others on the same store go on."""
     publish_chain(origin, archives=1)
     origin.publish("/other", atom(an_item("a"), complete=True))
     url, path = origin.url("/feed"), tmp_path / "kept.db"
@@ -487,7 +487,8 @@ async def test_a_session_that_ends_ends_its_calls(origin: Origin, tmp_path: Path
 
 
 async def test_a_walk_goes_on_between_the_calls_of_a_session(origin: Origin, tmp_path: Path) -> None:
-    """Whoever does not wait for it, or leaves; the end of the session stops it, and the next takes it up."""
+    """Also for a caller who does not wait, or leaves; the end of the session stops it, and the next resumes
+    it."""
     publish_chain(origin, archives=3)
     url = origin.url("/feed")
     with origin.held("/archive/1") as gate:
@@ -507,7 +508,7 @@ async def test_a_walk_goes_on_between_the_calls_of_a_session(origin: Origin, tmp
 
 
 async def test_entries_and_document_are_of_one_moment(origin: Origin, tmp_path: Path) -> None:
-    """While other calls find new entries in the same feed, which they remember."""
+    """While other calls find and remember new entries in the same feed."""
     config = {**CONFIG, "freshness": {"minimum_seconds": 0, "default_seconds": 0}, "history": {"list": "off"}}
     async with wholefeed.open(tmp_path / "kept.db", config=config) as library:
 
@@ -522,7 +523,7 @@ async def test_entries_and_document_are_of_one_moment(origin: Origin, tmp_path: 
 
 
 async def test_a_call_that_fails_leaves_the_session_as_it_was(origin: Origin) -> None:
-    """Others go on; what failed can be asked for."""
+    """Others go on; the failed feed can be asked for again."""
     origin.fault("/gone", Status(410))
     origin.publish("/feed", atom(an_item("a"), complete=True))
     async with wholefeed.open(config=CONFIG) as library:
@@ -535,7 +536,7 @@ async def test_a_call_that_fails_leaves_the_session_as_it_was(origin: Origin) ->
 
 
 async def test_a_store_that_cannot_be_opened_is_told_to_all_who_want_it(tmp_path: Path) -> None:
-    """And can be opened once it is what it should be."""
+    """After a repair it can be opened."""
     path = tmp_path / "kept.db"
     path.write_text("something else")
     work = [the_feed("http://a.example/", store=path) for _ in range(3)]
@@ -556,7 +557,7 @@ async def test_settings_that_are_not_allowed_are_refused_where_they_are_given() 
 
 
 async def test_a_publisher_s_pages_are_looked_at_once_for_all_calls(origin: Origin) -> None:
-    """H1: one thing at a time of a site, whoever asks; each gets what was found."""
+    """H1: one request at a time to a site for all callers; each gets the result."""
     blog = ArchivePage(origin, posts=40, per_page=15)
     blog.publish()
     config = {**CONFIG, "history": LISTS}
@@ -567,8 +568,7 @@ async def test_a_publisher_s_pages_are_looked_at_once_for_all_calls(origin: Orig
 
 
 async def test_nothing_goes_on_behind_the_end_of_a_session(origin: Origin, tmp_path: Path) -> None:
-    """No look at a publisher's pages either that nobody waits for any more; and the database is closed by
-    then: its journal is gone."""
+    """No abandoned look at a publisher's pages either; the database is closed, without its journal."""
     ArchivePage(origin, posts=40).publish()
     before = asyncio.all_tasks()
     with origin.held("/archive/") as gate:
@@ -584,7 +584,7 @@ async def test_nothing_goes_on_behind_the_end_of_a_session(origin: Origin, tmp_p
 
 
 async def test_whoever_wants_is_told_how_far_it_is(origin: Origin, tmp_path: Path) -> None:
-    """While the walk goes on, and at the end what there is; in the thread that has asked."""
+    """Progress during the walk, and the final state; in the caller's thread."""
     publish_chain(origin, archives=3)
     told: list[wholefeed.Progress] = []
     with origin.held("/archive/1") as gate:
@@ -609,7 +609,7 @@ async def test_whoever_wants_is_told_how_far_it_is(origin: Origin, tmp_path: Pat
 
 
 async def test_what_the_callback_raises_ends_the_call(origin: Origin) -> None:
-    """And nothing else: the session goes on."""
+    """The session goes on."""
     publish_chain(origin, archives=1)
 
     def stop(_: wholefeed.Progress) -> None:
@@ -625,7 +625,7 @@ async def test_what_the_callback_raises_ends_the_call(origin: Origin) -> None:
 
 
 def loaded(script: str) -> set[str]:
-    """The modules of the package, and some heavy ones, that a fresh interpreter has after a script."""
+    """The package's modules, and some heavy ones, loaded by a fresh interpreter after a script."""
     watched = ("wholefeed", "aiohttp", "structlog")
     told = f"import sys; print(*(name for name in sys.modules if name.partition('.')[0] in {watched}))"
     done = subprocess.run(
@@ -635,7 +635,7 @@ def loaded(script: str) -> set[str]:
 
 
 def test_importing_the_package_loads_nothing() -> None:
-    """Whoever wants one part of it loads no other; a name that is none is refused as Python does it."""
+    """Each part loads no other; an unknown name fails as in Python."""
     assert loaded("import wholefeed; wholefeed.__version__; dir(wholefeed)") == {"wholefeed"}
     core = loaded("import wholefeed.core.merge, wholefeed.core")
     assert {name for name in core if not name.startswith("wholefeed.core")} == {"wholefeed"}
@@ -666,7 +666,7 @@ def test_type_checkers_are_told_the_same() -> None:
 
 
 def signatures(module: ast.Module) -> dict[str, tuple[type[ast.AST], str]]:
-    """Those of the functions and of the methods of classes, without what is private."""
+    """Signatures of the functions and of the classes' public methods."""
     bodies = {"": module.body} | {f"{n.name}.": n.body for n in module.body if isinstance(n, ast.ClassDef)}
     return {
         f"{within}{node.name}": (type(node), ast.unparse(node.args))
@@ -684,7 +684,7 @@ import wholefeed.library
 plain = wholefeed.library.config_of
 wholefeed.library.config_of = lambda given: plain({**given, "fetch": {"allow_networks": ["127.0.0.0/8"]}})
 """
-"""In front of the blocks that ask example.org: it is on loopback here, which is refused otherwise."""
+"""Before the blocks that ask example.org: here it is on loopback, which is refused otherwise."""
 
 
 @pytest.mark.parametrize(
@@ -698,7 +698,7 @@ wholefeed.library.config_of = lambda given: plain({**given, "fetch": {"allow_net
     ],
 )
 async def test_what_the_page_shows_runs(origin: Origin, tmp_path: Path, number: int, prints: str) -> None:
-    """docs/library.md: each block as it stands, in a folder where nothing else is."""
+    """docs/library.md: each block unchanged, in an empty folder."""
     origin.publish("/feed.atom", atom(an_item("b", 2), an_item("a", 1)))
     assert len(BLOCKS) == 5
     block = re.sub(r"https://example\.(org|net)(?=/feed)", origin.url("").rstrip("/"), BLOCKS[number])

@@ -1,4 +1,4 @@
-"""Logging: one line per event, nothing that breaks a line or gives a secret away."""
+"""Logging: one line per event, without broken lines or secrets."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def json_lines(stream: io.StringIO) -> list[dict[str, Any]]:
 
 @pytest.fixture
 def stream() -> io.StringIO:
-    """Where JSON lines go at level info."""
+    """Receives JSON lines at level info."""
     stream = io.StringIO()
     configure_logging(LogConfig(), stream)
     return stream
@@ -137,7 +137,7 @@ def test_an_exception_on_the_console_keeps_its_lines_but_no_escapes() -> None:
 
 
 def test_libraries_speak_through_the_same_lines(stream: io.StringIO) -> None:
-    """Errors and warnings of libraries and Python come out as `library.logged`; what is less does not."""
+    """Errors and warnings of libraries and Python come out as `library.logged`; lower levels do not."""
     logging.getLogger("aiohttp.server").error("Error handling request from %s", "127.0.0.1")
     logging.getLogger("asyncio").warning("slow callback")
     logging.getLogger("asyncio").debug("Using selector")
@@ -183,7 +183,7 @@ async def test_of_a_request_that_is_no_http_only_the_kind_of_error_is_logged(
 
 
 def test_a_body_that_breaks_off_is_no_error_of_the_proxy_s_own(stream: io.StringIO) -> None:
-    """A client that breaks its upload off is logged as `request.rejected`, without what it sent."""
+    """A client's broken upload is logged as `request.rejected`, without its content."""
     logging.getLogger("aiohttp.server").error("Unhandled", exc_info=RequestPayloadError("hidden"))
     (line,) = json_lines(stream)
     assert (line["event"], line["error"], line["status"]) == ("request.rejected", "RequestPayloadError", None)
@@ -207,7 +207,7 @@ class Full(io.StringIO):
 
 @pytest.mark.parametrize("chosen", ["json", "console"])
 def test_lines_that_could_not_be_written_are_counted_and_told(chosen: str) -> None:
-    """When a log that was full has room again, `log.lost` says how many lines are missing."""
+    """When a full log has room again, `log.lost` says how many lines are missing."""
     stream = Full()
     configure_logging(LogConfig(format=chosen, level="error"), stream)
     log = structlog.get_logger()
@@ -229,7 +229,7 @@ def test_lines_that_could_not_be_written_are_counted_and_told(chosen: str) -> No
 def test_a_full_device_or_a_closed_output_costs_lines_and_nothing_else(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Nothing stays in the stream's buffer either: the interpreter would fail at its end."""
+    """The stream's buffer stays empty too: the interpreter would fail at its end."""
     with Path("/dev/full").open("w", encoding="utf-8") as full:
         configure_logging(LogConfig(), full)
         structlog.get_logger().info("server.started")
@@ -241,7 +241,7 @@ def test_a_full_device_or_a_closed_output_costs_lines_and_nothing_else(
 
 
 def test_a_line_that_was_torn_is_not_continued() -> None:
-    """A pipe that nobody reads for a while takes a part of a line."""
+    """A pipe without a reader for a while takes a part of a line."""
     reading, writing = os.pipe()
     os.set_blocking(writing, False)
     with os.fdopen(reading, "rb") as reader, os.fdopen(writing, "w", encoding="utf-8") as writer:
@@ -256,7 +256,7 @@ def test_a_line_that_was_torn_is_not_continued() -> None:
 
 
 def test_text_that_the_stream_cannot_encode_is_escaped() -> None:
-    """Row 79: letters that the terminal's encoding lacks are escaped, and do not cost the line."""
+    """Row 79: letters outside the terminal's encoding are escaped, and do not cost the line."""
     reading, writing = os.pipe()
     with os.fdopen(reading, "rb") as reader:
         with os.fdopen(writing, "w", encoding="ascii") as writer:
@@ -300,7 +300,7 @@ VALUES = st.one_of(st.none(), st.booleans(), st.integers(), st.floats(), TEXTS, 
 
 
 def plainly(event: str, level: str, facts: dict[str, Any]) -> str:
-    """The line as the encoder writes it, from behind its timestamp."""
+    """The encoder's line without its timestamp."""
     return json.dumps({"level": level, "event": event, **facts}, default=repr)[1:]
 
 
@@ -321,7 +321,7 @@ def test_a_line_is_what_the_encoder_makes_of_its_event(event: str, facts: dict[s
 
 @given(NAMES, st.dictionaries(NAMES, VALUES))
 def test_facts_that_are_laid_out_make_the_same_line(event: str, facts: dict[str, Any]) -> None:
-    """Their caller may have laid them out by hand, or long before."""
+    """The caller may have encoded them by hand, or long before."""
     for laid_out in (facts, LaidOut(facts)):
         line = json_line_of("info", event, members(laid_out))
         assert without_timestamp(line) == plainly(event, "info", facts)
@@ -329,7 +329,8 @@ def test_facts_that_are_laid_out_make_the_same_line(event: str, facts: dict[str,
 
 @pytest.mark.parametrize("level", ["info", "warning"])
 def test_both_ways_through_structlog_make_the_same_line(level: str) -> None:
-    """A plain event takes the short way, one with a logger's own context the long one: fields and order."""
+    """A plain event takes the short way, one with a logger's own context the long one: fields and order are
+    equal."""
     stream = io.StringIO()
     configure_logging(LogConfig(level="info"), stream)
     with structlog.contextvars.bound_contextvars(request_id="r", feed=2):
@@ -343,7 +344,7 @@ def test_both_ways_through_structlog_make_the_same_line(level: str) -> None:
 
 
 def test_lines_are_captured_as_those_of_any_logger() -> None:
-    """What captures events of structlog gets those that take the short way, too."""
+    """structlog's capture also gets events that take the short way."""
     stream = io.StringIO()
     configure_logging(LogConfig(), stream)
     with structlog.testing.capture_logs() as lines:
@@ -356,7 +357,7 @@ def test_lines_are_captured_as_those_of_any_logger() -> None:
 
 
 def test_loggers_are_silent_until_structlog_is_configured(capfd: pytest.CaptureFixture[str]) -> None:
-    """structlog itself would print to standard output; and nothing is configured by asking for a logger."""
+    """structlog itself would print to standard output; asking for a logger configures nothing."""
     log = get_logger()
     log.info("server.started", port=8080)
     log.bind(feed=1).warning("feed.stale")
@@ -365,7 +366,7 @@ def test_loggers_are_silent_until_structlog_is_configured(capfd: pytest.CaptureF
 
 
 def test_loggers_say_what_the_caller_has_structlog_say(capfd: pytest.CaptureFixture[str]) -> None:
-    """A logger that was made, and used, before the configuration follows it: processors, level and all."""
+    """A logger made and used before the configuration follows it: processors, level and all."""
     log = get_logger()
     log.info("server.started")
     structlog.configure(
@@ -379,7 +380,7 @@ def test_loggers_say_what_the_caller_has_structlog_say(capfd: pytest.CaptureFixt
 
 
 def test_what_is_laid_out_reaches_any_logger_as_fields(capfd: pytest.CaptureFixture[str]) -> None:
-    """Nobody has to know that the caller wrote JSON; a logger that has any method is no logger of JSON."""
+    """The caller's JSON need not be known; a logger with arbitrary methods is no logger of JSON."""
     log = get_logger()
     log.laid_out("feed.published", '"feed": 0')
     structlog.configure(
@@ -392,7 +393,7 @@ def test_what_is_laid_out_reaches_any_logger_as_fields(capfd: pytest.CaptureFixt
 
 
 def test_loggers_are_silent_again_when_the_configuration_is_undone(capfd: pytest.CaptureFixture[str]) -> None:
-    """It may have been what structlog comes with."""
+    """The configuration may have been structlog's default."""
     log = get_logger()
     structlog.configure()
     log.info("server.started")

@@ -1,7 +1,7 @@
-"""The proxy held against the model of docs/rules.md in tests/model; and what is known to be wrong with it.
+"""The proxy compared with the model of docs/rules.md in tests/model, and its known defects.
 
-The stories that are expected to fail are the smallest ones of each defect; a reason names the rule, and the
-point of the list of repairs that mends it ("Right").
+The stories expected to fail are the smallest ones of each defect. A reason names the rule, and the point of
+the list of repairs that mends it ("Right").
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ async def test_every_answer_of_archives_that_shift_is_as_the_rules_say(seed: int
 
 @pytest.mark.parametrize("seed", range(1, 11))
 async def test_every_answer_of_a_blog_is_true(seed: int) -> None:
-    """R26 to R32: one made-up story of a WordPress, and what its author knows of it."""
+    """R26 to R32: one made-up story of a WordPress, and its author's knowledge of it."""
     story = a_blog_story(seed)
     assert await story.play() == [], told(story)
 
@@ -55,21 +55,21 @@ async def test_every_copy_of_a_web_archive_is_where_it_belongs(seed: int) -> Non
 
 @pytest.mark.parametrize("seed", range(1, 21))
 async def test_every_release_is_where_it_belongs(seed: int) -> None:
-    """P1 to P6: one made-up story of a feed that is replayed at two paces while its publisher goes on."""
+    """P1 to P6: one made-up story of a feed replayed at two paces while its publisher goes on."""
     story = a_replay_story(seed)
     assert await story.play() == [], told(story)
 
 
 @pytest.mark.parametrize("seed", range(1, 5))
 async def test_every_release_is_so_on_postgresql(seed: int, postgres_url: str) -> None:
-    """P6: which engine keeps the lines is nothing that a reader can see."""
+    """P6: a reader cannot see which engine stores the lines."""
     story = a_replay_story(seed)
     assert await story.play(postgres_url) == [], told(story)
 
 
 @pytest.mark.parametrize("seed", range(1, 5))
 async def test_every_answer_is_so_on_postgresql(seed: int, postgres_url: str) -> None:
-    """R0 to R20, R23, R25: which engine keeps the store is nothing that a reader can see."""
+    """R0 to R20, R23, R25: a reader cannot see the store's engine."""
     story = a_story(seed)
     assert await story.play(postgres_url) == [], told(story)
 
@@ -100,7 +100,7 @@ def publish(
 
 
 def names(reply: Reply) -> str:
-    """The entries that are served, oldest first."""
+    """The served entries, oldest first."""
     found = read(reply.body, reply.headers["Content-Type"]).entries
     return "".join(sorted(name.removeprefix("e") for name, _ in found))
 
@@ -112,7 +112,7 @@ async def polled(proxy: Proxy, origin: Origin, *, after: float = HOUR + 10) -> R
 
 
 async def test_what_stands_on_a_page_is_served(proxy: Proxy, origin: Origin) -> None:
-    """R6, R8: a page is no memory, and what it holds is not new only because something detached held it."""
+    """R6, R8: a page is no memory, and its entries are not new only because a detached document had them."""
     publish(origin, "/a", entries("1"), is_archive=True)
     publish(origin, "/b", entries("3"), is_archive=True, prev_archive="/a")
     publish(origin, "/feed", entries("543"), prev_archive="/a")
@@ -165,7 +165,7 @@ async def test_a_remembered_copy_gives_way_to_a_later_one_alone(proxy: Proxy, or
 
 
 async def test_a_copy_that_leaves_a_page_gives_way_to_a_later_one_alone(proxy: Proxy, origin: Origin) -> None:
-    """R6, R8, R10: an older one that is remembered is no reason to forget it."""
+    """R6, R8, R10: an older remembered copy is no reason to forget it."""
     older, newer = plain("e1", "older", BASE_AT + HOUR), plain("e1", "newer", BASE_AT + 9 * HOUR)
     publish(origin, "/feed", entries("4"), version="rss", next="/2")
     publish(origin, "/2", (older,), version="rss")
@@ -187,7 +187,7 @@ async def test_a_copy_that_leaves_a_page_gives_way_to_a_later_one_alone(proxy: P
 async def test_of_all_copies_that_were_had_the_latest_is_served(
     proxy: Proxy, origin: Origin, seed: int
 ) -> None:
-    """R6, R8, R10: whichever page is edited, fails or is passed over, in whatever order."""
+    """R6, R8, R10: for any page edited, failed or passed over, in any order."""
     chance, hours = random.Random(seed), itertools.count(1)
     had, stock = dict[str, Copy](), list[Copy]()
     for _ in range(14):
@@ -244,7 +244,7 @@ async def test_a_date_of_before_a_feed_was_forgotten_counts_for_nothing(proxy: P
 
 
 async def test_a_document_that_a_redirect_leads_to_is_asked_for_once(proxy: Proxy, origin: Origin) -> None:
-    """R17: a URL that is on the path, also after redirects, is not asked for again."""
+    """R17: a URL already on the path, also after redirects, is not asked for again."""
     publish(origin, "/feed", entries("2"), prev_archive="/a")
     publish(origin, "/a", entries("1"), is_archive=True, prev_archive="/latest")
     origin.redirect("/latest", "/a")
@@ -253,7 +253,7 @@ async def test_a_document_that_a_redirect_leads_to_is_asked_for_once(proxy: Prox
 
 
 async def test_equal_bytes_have_equal_etags(proxy: Proxy, origin: Origin) -> None:
-    """A reader that has this very body is sent it again when an entry has left for memory (R8)."""
+    """When an entry leaves for memory (R8), a reader gets the same body again."""
     publish(origin, "/feed", entries("21"), version="rss")
     await proxy.whole(origin.url("/feed"))
     one = await polled(proxy, origin)
@@ -266,7 +266,7 @@ async def test_equal_bytes_have_equal_etags(proxy: Proxy, origin: Origin) -> Non
 async def test_a_change_within_a_day_is_remembered_until_the_newest_archive_is_due(
     proxy: Proxy, origin: Origin
 ) -> None:
-    """R13: the newest archive is looked at daily if the subscription document has changed since."""
+    """R13: the newest archive is fetched daily if the subscription document has changed since."""
     publish(origin, "/a", entries("21"), is_archive=True)
     publish(origin, "/feed", entries("43"), prev_archive="/a")
     await polled(proxy, origin)
@@ -277,7 +277,7 @@ async def test_a_change_within_a_day_is_remembered_until_the_newest_archive_is_d
 
 
 async def test_what_a_doubtful_link_leads_to_is_asked_for_once(proxy: Proxy, origin: Origin) -> None:
-    """R4: the document that showed that it is no archive is the page that is collected then."""
+    """R4: the document that proves to be no archive is then collected as a page."""
     publish(origin, "/feed", entries("1"), prev="/new")
     publish(origin, "/new", entries("2"))
     assert names(await polled(proxy, origin)) == "12"

@@ -1,8 +1,8 @@
-"""Names that others see are what `tests/data/names.toml` says, and none is there that it does not have.
+"""Public names equal those of `tests/data/names.toml`, without missing or further ones.
 
-Who they are stands in that file, above each kind: readers, operators, other replicas, databases that are
-there already. What is renamed, moved or written anew inside changes none of them: this file asks the running
-program wherever it can say it, and does not care for where in the package something stands.
+That file names the users of each kind: readers, operators, other replicas, existing databases. Renaming,
+moving or rewriting the inside changes none of them. This file asks the running program where possible, and
+ignores the places of code in the package.
 """
 
 from __future__ import annotations
@@ -97,19 +97,19 @@ ROOT = Path(__file__).parent.parent
 FILE = Path(__file__).parent / "data" / "names.toml"
 LISTED: Mapping[str, Any] = tomllib.loads(FILE.read_text("utf-8"))
 HELD: set[str] = {"log", "metrics", "answers", "sqlite", "postgres", "replicas"}
-"""The kinds that are collected by a test of their own; `collected` adds the others."""
+"""Kinds with a collecting test of their own; `collected` adds the others."""
 COLLECTORS: dict[str, Callable[[], Mapping[str, Any]]] = {}
 TOKEN = "the token of readers"
 
 
 def collected(collector: Callable[[], Mapping[str, Any]]) -> Callable[[], Mapping[str, Any]]:
-    """Let a function say what names of a kind there are: the kind is what it is called."""
+    """Mark a function as the collector of the kind with its name."""
     COLLECTORS[collector.__name__] = collector
     return collector
 
 
 def lines(node: object, path: str = "") -> Iterator[str]:
-    """A tree of names line by line: each key with what is below it; what a list holds is in any order."""
+    """A tree of names line by line: each key with its children; lists are unordered."""
     if isinstance(node, Mapping):
         yield path
         for key, value in node.items():
@@ -122,7 +122,7 @@ def lines(node: object, path: str = "") -> Iterator[str]:
 
 
 def hold(kind: str, found: Mapping[str, Any]) -> None:
-    """Fail with what came and what went."""
+    """Fail with the added and removed names."""
     listed, there = set(lines(LISTED[kind])), set(lines(found))
     came, went = sorted(there - listed), sorted(listed - there)
     told = [f"  came: {each}" for each in came] + [f"  went: {each}" for each in went]
@@ -133,7 +133,7 @@ def hold(kind: str, found: Mapping[str, Any]) -> None:
 
 @collected
 def notes() -> dict[str, Any]:
-    """By the code that an instance says."""
+    """Notes by the code of an instance."""
     made = [a_note(kind) for kind in NOTE_KINDS]
     return {
         note.as_dict()["code"]: {"slug": note.slug, "partial": note.partial, "members": [*note.as_dict()]}
@@ -155,7 +155,7 @@ def slugs() -> dict[str, Any]:
 
 
 INNER_ERRORS = (PageError, GoneError, StrangerError)
-"""They are caught before anybody sees their names."""
+"""Always caught before anybody sees their names."""
 
 
 def an_error(kind: type[WholefeedError]) -> WholefeedError:
@@ -213,7 +213,7 @@ def words() -> dict[str, Any]:
 
 
 def test_no_enumeration_of_words_is_left_out() -> None:
-    """A StrEnum is there to be stored, sent or printed; what is nobody's business is an Enum."""
+    """A StrEnum is stored, sent or printed; an internal one is an Enum."""
     assert subclasses(StrEnum) == {*ENUMERATIONS.values()}
 
 
@@ -244,7 +244,7 @@ def json_texts() -> dict[str, Any]:
 
 
 def default(value: object) -> object:
-    """As TOML has it, and the same for every version."""
+    """A default in TOML's form, equal for every version."""
     if isinstance(value, tuple):
         return list(value)
     return value.replace(wholefeed.__version__, "VERSION") if isinstance(value, str) else value
@@ -267,7 +267,7 @@ SEQUENCE = ("__getitem__", "__len__")
 
 
 def members(kind: type) -> list[str]:
-    """What a public class gives to whoever has one of it."""
+    """The public members of a class."""
     if issubclass(kind, StrEnum):
         return [f"{name} = {each}" for name, each in kind.__members__.items()]
     fields = dataclasses.fields(kind) if dataclasses.is_dataclass(kind) else ()
@@ -308,7 +308,7 @@ def library() -> dict[str, Any]:
 
 
 def arguments(parser: argparse.ArgumentParser) -> list[str]:
-    """What a parser takes, about as its help writes it."""
+    """A parser's arguments, about as in its help."""
     found = []
     for action in vars(parser)["_actions"]:
         if not isinstance(action.choices, dict):  # those are the commands
@@ -336,7 +336,7 @@ def command_line() -> dict[str, Any]:
 
 @collected
 def programs() -> dict[str, Any]:
-    """What is installed leads to what runs here; each is started once."""
+    """Installed commands lead to the present code; each is started once."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
     command = [sys.executable, "-m", "wholefeed", "--version"]
     said = subprocess.run(command, cwd=ROOT / "proxy", capture_output=True, text=True, timeout=50, check=True)
@@ -352,7 +352,7 @@ def programs() -> dict[str, Any]:
 
 
 def resolved(document: Mapping[str, Any], node: Mapping[str, Any]) -> Mapping[str, Any]:
-    """What a reference leads to."""
+    """The target of a reference."""
     found: Any = node
     if "$ref" in node:
         found = document
@@ -364,9 +364,9 @@ def resolved(document: Mapping[str, Any], node: Mapping[str, Any]) -> Mapping[st
 
 @collected
 def interface() -> dict[str, Any]:
-    """Routes as the server has them; parameters, members and operations as it describes them.
+    """Routes of the server; its description's parameters, members and operations.
 
-    `tests/web/test_api.py` holds that what is described is what is answered.
+    `tests/web/test_api.py` compares the description with the answers.
     """
     app, document = web.Application(), description()
     app.add_routes(routes())
@@ -411,7 +411,7 @@ def members_of(document: Mapping[str, Any], schema: Mapping[str, Any]) -> list[s
 
 
 def test_every_kind_of_the_list_is_collected() -> None:
-    """A kind that nothing looks at would hold nothing; a line above each says who sees its names."""
+    """A kind without a collector would check nothing; a line above each names its users."""
     assert {*LISTED} == {*COLLECTORS} | HELD
     text = FILE.read_text("utf-8")
     for kind in LISTED:
@@ -432,13 +432,13 @@ LEVELS = {
     "laid_out": "info",
 }
 RELAYED = {"library.logged": ["any"], "log.lost": ["warning"]}
-"""Of the handler that relays what libraries say, and of the logger that could not write."""
+"""Events of the handler for libraries' messages, and of the failed logger."""
 
 
 def logged() -> dict[str, list[str]]:
     """The events of all calls `log.info("noun.past")` and the like, with their levels.
 
-    No run of the program has all of them, so its source is asked.
+    No single run logs all of them, so this reads the source.
     """
     levels: defaultdict[str, set[str]] = defaultdict(set)
     for path in (ROOT / "proxy" / "wholefeed").rglob("*.py"):
@@ -459,10 +459,10 @@ def test_events_of_the_log_stay() -> None:
 
 
 async def test_metrics_stay(proxy: Proxy) -> None:
-    """Each family of our own with its type and its labels, and what labels are there before anything is.
+    """Each of our families with its type and labels, and the labels present at the start.
 
-    One that is not listed is held by the dashboard, which has to ask for every family, and only for those
-    that are there (`tests/web/test_metrics.py`).
+    The dashboard covers the unlisted families: it has to ask for every family, and only for existing ones
+    (`tests/web/test_metrics.py`).
     """
     fresh = await listed_families(proxy)
     counts = proxy.app[COUNTS]
@@ -489,7 +489,7 @@ async def test_metrics_stay(proxy: Proxy) -> None:
 
 
 async def listed_families(proxy: Proxy) -> list[Any]:
-    """What a scrape shows of the families that are listed."""
+    """A scrape's content for the listed families."""
     reply = await proxy.ask("GET", "/metrics", headers={"Accept": "application/openmetrics-text"})
     found = text_string_to_metric_families(reply.body.decode())  # type: ignore[no-untyped-call]
     return [family for family in found if family.name in LISTED["metrics"]["families"]]
@@ -501,7 +501,7 @@ PROBLEM = re.compile(r"(.+):[a-z-]+")
 
 
 async def test_names_in_answers_stay(tmp_path: Path, proxy: Proxy, origin: Origin) -> None:
-    """Fields, cookies, events, relations, namespaces and URNs: what answers of all sorts bear of them."""
+    """Fields, cookies, events, relations, namespaces and URNs in answers of all sorts."""
     events = await a_followed_walk(proxy, origin)
     feeds = await all_sorts_of_feeds(proxy, origin)
     replies = [*feeds, *await other_answers(proxy, origin)]
@@ -567,7 +567,7 @@ async def a_followed_walk(proxy: Proxy, origin: Origin) -> Reply:
 
 
 async def all_sorts_of_feeds(proxy: Proxy, origin: Origin) -> list[Reply]:
-    """Feeds of each family, whole, cut and replayed; a partial one; one whose publisher is away."""
+    """Feeds of each family, whole, cut and replayed; a partial one; one with an absent publisher."""
     replay: Any = {"replay": "1/day", "from": "2023-11-01T06:00:00Z"}
     items = an_item("a", 2), an_item("b", 1)
     found = []
@@ -589,7 +589,7 @@ async def all_sorts_of_feeds(proxy: Proxy, origin: Origin) -> list[Reply]:
 
 
 async def other_answers(proxy: Proxy, origin: Origin) -> list[Reply]:
-    """Answers that have fields of their own: pages, lists, refusals, what is not modified or coded."""
+    """Answers with fields of their own: pages, lists, refusals, 304, encodings."""
     url = origin.url("/rss")
     etag = (await proxy.get(url)).headers["ETag"]
     asked = [
@@ -615,7 +615,7 @@ async def other_answers(proxy: Proxy, origin: Origin) -> list[Reply]:
 
 
 async def test_the_entry_that_warns_keeps_its_identity(proxy: Proxy, origin: Origin) -> None:
-    """Readers know it by that; it is a UUID of a name (RFC 9562, 5.5) in the namespace of URLs."""
+    """Readers know it by a UUID of a name (RFC 9562, 5.5) in the namespace of URLs."""
     origin.publish("/feed", atom(an_item("a"), prev_archive="/gone"))
     reply = await proxy.whole(origin.url("/feed"))
     name = f"wholefeed:missing:{origin.url('/feed')}"
@@ -623,7 +623,7 @@ async def test_the_entry_that_warns_keeps_its_identity(proxy: Proxy, origin: Ori
 
 
 def test_the_schema_of_sqlite_stays() -> None:
-    """What all migrations come to, as a program of an older or a newer version finds it."""
+    """The result of all migrations, for programs of an older or a newer version."""
     with closing(sqlite3.connect(":memory:")) as db:
         db.deserialize(empty_store.image())
         tables = [
@@ -705,6 +705,6 @@ async def test_what_replicas_call_each_other_s_work_stays(
 
 
 def names_of_leases(url: str) -> set[str]:
-    """Without what tells one from another of its kind."""
+    """Without the part that distinguishes leases of one kind."""
     with psycopg.connect(url) as db:
         return {name.partition(":")[0] for (name,) in db.execute("SELECT name FROM lease").fetchall()}

@@ -1,4 +1,4 @@
-"""tests.origin: what tests count on, and would not notice if it were not so."""
+"""tests.origin: properties that tests rely on without noticing."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ async def asked(origin: Origin) -> AsyncIterator[asyncio.StreamReader]:
 
 
 async def test_requests_that_are_answered_at_once_are_counted(origin: Origin) -> None:
-    """Tests of politeness say "at most so many": a count that is too low would let anything pass."""
+    """Tests of politeness say "at most so many": too low a count would let anything pass."""
     with origin.held("/feed") as gate:
         async with asked(origin), asked(origin):
             await gate.reached(2)
@@ -36,7 +36,7 @@ async def test_requests_that_are_answered_at_once_are_counted(origin: Origin) ->
 
 
 async def test_data_before_a_reset_arrives(origin: Origin) -> None:
-    """Row 32 can be tried: what is sent before a reset reaches the client first."""
+    """Row 32 can be tried: the bytes before a reset reach the client first."""
     origin.answer("/feed", Reset(b"HTTP/1.1 200 OK\r\n\r\nabc"))
     async with asked(origin) as reader:
         assert (await reader.readuntil(b"abc")).startswith(b"HTTP/1.1 200 OK\r\n")

@@ -1,4 +1,4 @@
-"""What a release is made of: the wheel, its manual page, the Debian package, the workflow."""
+"""Parts of a release: the wheel, its manual page, the Debian package, the workflow."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ ROOT = Path(__file__).parent.parent
 
 
 def run(*command: str | Path, cwd: Path) -> str:
-    """What a command prints on standard output; it must end well, and sees nothing of the source tree."""
+    """The standard output of a successful command, without access to the source tree."""
     kept = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
     done = subprocess.run(
         command, cwd=cwd, env=kept, capture_output=True, text=True, timeout=280, check=False
@@ -48,7 +48,7 @@ def test_the_wheel_owns_one_name(wheel: Path) -> None:
 
 
 def test_the_wheel_has_every_file_that_the_program_needs(wheel: Path) -> None:
-    """All modules, what type checkers read, and all migrations."""
+    """All modules, the files for type checkers, and all migrations."""
     names = {*ZipFile(wheel).namelist()}
     proxy = ROOT / "proxy"
     sources = [path for path in proxy.rglob("*") if path.is_file() and path.suffix != ".pyc"]
@@ -67,14 +67,14 @@ def test_nothing_of_the_wheel_is_meant_for_developers(wheel: Path) -> None:
 
 
 def plain(roff: str) -> str:
-    """A manual page as people read it, but for its lines and fonts."""
+    """A manual page's text, without its lines and fonts."""
     for escaped, character in ((r"\-", "-"), (r"\(aq", "'"), (r"\(ga", "`"), (r"\(ha", "^"), (r"\(ti", "~")):
         roff = roff.replace(escaped, character)
     return re.sub(r"\\f[BIR]|\\&", "", roff)
 
 
 def test_the_manual_page_says_what_help_says(wheel: Path) -> None:
-    """The page in the wheel is made of the parser: every command with its summary, flags and examples."""
+    """The page in the wheel is made from the parser: every command with its summary, flags and examples."""
     (name,) = (name for name in ZipFile(wheel).namelist() if name.endswith("wholefeed.1"))
     built = ZipFile(wheel).read(name).decode()
     made = page(make_parser(), __version__, 0)
@@ -89,7 +89,7 @@ def test_the_manual_page_says_what_help_says(wheel: Path) -> None:
 
 
 def test_the_manual_page_follows_the_parser() -> None:
-    """A flag that is added shows, with what its help says of its default; roff takes nothing for its own."""
+    """A new flag shows, with its default from the help; roff takes no text as its own."""
     parser = make_parser()
     parser.add_argument("--new", metavar="THING", default="a\\b", help=".it's `new` (%(default)s)")
     shown = page(parser, "9", 0)
@@ -108,7 +108,7 @@ WORKFLOW = ROOT / ".github/workflows/release.yml"
 
 
 def test_what_the_release_workflow_runs_can_be_run_anywhere() -> None:
-    """Each step runs a target that the Makefile has, but for what a bare Debian lacks to run one."""
+    """Each step runs a target of the Makefile, or installs the needs of one on a bare Debian."""
     targets = {target[1] for _, target in matches(r"^([a-z-]+):", ROOT / "Makefile")}
     commands = [*matches(r"^ +- run: (?!\|$)(.+)$", WORKFLOW)]
     assert {"sbom", "check-wheel", "deb", "image", "announce"} <= {each[1].split()[1] for _, each in commands}
@@ -123,7 +123,7 @@ def test_what_the_release_workflow_runs_can_be_run_anywhere() -> None:
 
 
 def test_actions_are_pinned() -> None:
-    """By a commit with its version beside it; the one whose repository could not be seen by an exact tag."""
+    """By a commit with its version beside it; the one with an unseen repository by an exact tag."""
     by_tag = "pypa/gh-action-pypi-publish@v1.13.0"
     told(
         f"{where}: {used[1]}, expected NAME@COMMIT # VERSION"
@@ -142,7 +142,7 @@ def test_the_wheel_is_tried_on_each_version_of_python_that_it_names() -> None:
 
 
 def test_the_package_runs_the_unit_of_deploy() -> None:
-    """What `release/deb` changes in the unit: its scripts name the same files and user."""
+    """`release/deb` changes the unit: its scripts name the same files and user."""
     unit, script = text(ROOT / "deploy/wholefeed.service"), text(ROOT / "release/deb")
     postinst, postrm = (text(ROOT / f"release/debian/{name}") for name in ("postinst", "postrm"))
     assert "ExecStart=/opt/wholefeed/bin/wholefeed serve\n" in unit

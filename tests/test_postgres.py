@@ -1,4 +1,4 @@
-"""The servers that tests on PostgreSQL get."""
+"""The servers of tests on PostgreSQL."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ with a_cluster() as cluster:
 
 
 def test_a_database_is_gone_afterwards(shared_postgres: Cluster) -> None:
-    """A database is removed at its end, also when somebody is connected to it."""
+    """A database is removed at its end, also with a client connected."""
     import psycopg  # noqa: PLC0415 - an extra
 
     with shared_postgres.database() as url:
@@ -40,7 +40,7 @@ def test_a_database_is_gone_afterwards(shared_postgres: Cluster) -> None:
 
 @needs_own_server
 def test_a_server_stops_and_starts_again_with_what_it_had() -> None:
-    """A test may crash its own server: what was committed is there when it comes back, on the same port."""
+    """A test may crash its own server: committed rows are there when it restarts, on the same port."""
     with a_cluster() as cluster:
         cluster.run("CREATE TABLE kept (a bigint)")
         before = cluster.url()

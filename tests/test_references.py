@@ -1,4 +1,4 @@
-"""What code, tests and pages refer to is in this repository: pages, headings, rows, tests, files."""
+"""Targets of references in code, tests and pages exist: pages, headings, rows, tests, files."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ ELSEWHERE = {
     "a page of style": r'\bStyle, "',
     "a page of readers": r"; READERS\b|\bREADERS: (?!Final\b)\w",
 }
-"""Ways of naming pages that a reader of this repository does not have."""
+"""Names of pages outside this repository."""
 
 FAULTS = DOCS / "faults.md"
 ROW = r"docs/faults\.md rows? (?P<rows>\d+a?(?:(?:, | to | and )\d+a?\b)*)"
@@ -48,7 +48,7 @@ TREE_NAME = r"`(?P<path>[\w.-]+(?:/[\w.*-]+)*(?:\.(?:py|md|toml|sql|txt|yml|yaml
 
 
 def files() -> list[Path]:
-    """Whatever may refer to something, but this file with its samples."""
+    """All files with references, except this one with its samples."""
     below = (path for folder in FOLDERS for path in (ROOT / folder).rglob("*"))
     found = [*ROOT.glob("*.md"), ROOT / "pyproject.toml", ROOT / "Makefile", *below]
     return sorted(
@@ -71,7 +71,7 @@ def headings_of(page: Path) -> set[str]:
 
 
 def rows(said: str) -> set[str]:
-    """The rows that "1 to 3, 10 and 66a" names."""
+    """The rows in a text like "1 to 3, 10 and 66a"."""
     found = set(re.findall(r"\d+a?", said))
     for first, last in re.findall(r"(\d+) to (\d+)", said):
         found |= {str(row) for row in range(int(first), int(last) + 1)}
@@ -84,7 +84,7 @@ def fault_rows() -> set[str]:
 
 
 def astray(path: Path) -> Iterator[str]:
-    """References to pages, headings and rows that are not there."""
+    """References to missing pages, headings and rows."""
     for what, pattern in ELSEWHERE.items():
         for where, found in matches(pattern, path):
             yield f"{where}: {found[0]!r} is {what}, expected a page of this repository"
@@ -112,7 +112,7 @@ def dead_links(page: Path) -> Iterator[str]:
 
 
 def missing_tests(page: Path) -> Iterator[str]:
-    """Tests that a page names, and cases of them, that do not exist."""
+    """A page's tests, and cases of them, that do not exist."""
     for where, named in matches(NAMED_TEST, page):
         file, test, case = TESTS / named["file"], named["test"], named["case"]
         if not file.exists():
@@ -124,7 +124,7 @@ def missing_tests(page: Path) -> Iterator[str]:
 
 
 def missing_files(page: Path) -> Iterator[str]:
-    """Files that a page names; modules may be named below the package or below core/."""
+    """A page's files that do not exist; modules may be named below the package or below core/."""
     for where, named in matches(TREE_NAME, page):
         bases = (ROOT, PACKAGE, DOCS, TESTS)
         if not any(True for base in bases for _ in base.glob(named["path"].rstrip("/"))):
@@ -132,29 +132,29 @@ def missing_files(page: Path) -> Iterator[str]:
 
 
 def test_every_reference_leads_to_a_page_of_this_repository() -> None:
-    """Whoever reads code has nothing else: what a comment rests on stands in place or on a page beside it."""
+    """A reader of the code has nothing else: a comment's source stands in place or on a page beside it."""
     told(each for path in files() for each in astray(path))
 
 
 def test_links_lead_somewhere() -> None:
-    """No relative link of the pages for people leads to a file that is not in the repository."""
+    """No relative link of the pages for people leads to a missing file."""
     told(each for page in PAGES for each in dead_links(page))
 
 
 def test_the_tests_that_a_page_names_exist() -> None:
-    """What a page cites as evidence for a rule, a fault, a control or a publisher's habit can be run."""
+    """A page's evidence for a rule, a fault, a control or a publisher's habit can be run."""
     told(each for page in PAGES for each in missing_tests(page))
 
 
 def test_the_files_that_a_page_names_exist() -> None:
-    """A map with a place that is gone misleads."""
+    """A map with a missing place misleads."""
     told(
         each for page in (ROOT / "CONTRIBUTING.md", DOCS / "architecture.md") for each in missing_files(page)
     )
 
 
 def misplaced_shapes(page: Path) -> Iterator[str]:
-    """Classes that a table names with the module that has them, where that has none of the name."""
+    """Classes in a table that are missing in their named module."""
     for where, row in matches(r"^\| `(?P<shape>\w+)` \| `(?P<module>[\w/]+\.py)` \|", page):
         module = PACKAGE / row["module"]
         if not module.exists() or not re.search(rf"^class {row['shape']}\b", text(module), re.MULTILINE):
@@ -162,7 +162,7 @@ def misplaced_shapes(page: Path) -> Iterator[str]:
 
 
 def test_the_shapes_of_a_document_stand_where_the_map_says() -> None:
-    """Whoever changes one finds its reason, and whoever takes one away takes its row."""
+    """A table's row gives each class a reason, and goes with it."""
     told(misplaced_shapes(DOCS / "architecture.md"))
 
 
@@ -178,7 +178,7 @@ Style, "Shape"
 
 
 def test_the_patterns_see_what_they_forbid(tmp_path: Path) -> None:
-    """A pattern that finds nothing in what was written here before would find nothing now."""
+    """Each pattern finds its earlier cases in this repository."""
     bad = tmp_path / "bad.md"
     bad.write_text(BAD, "utf-8")
     told_of = {each.split(":")[1] for each in astray(bad)}
@@ -212,7 +212,7 @@ def test_what_is_not_there_is_seen(tmp_path: Path) -> None:
 
 
 def test_rows_and_headings_are_read_as_they_are_written() -> None:
-    """Spans count whole, and an anchor is what a forge makes of a heading."""
+    """Spans count whole, and an anchor equals a forge's for the heading."""
     assert rows("1 to 3, 10 and 66a") == {"1", "2", "3", "10", "66a"}
     assert {"the-store", "readers-connections"} <= headings("docs/design.md")
     assert {"1", "66a", "82"} <= fault_rows()
@@ -224,7 +224,7 @@ FAULT_ROW = r"^\| (?P<number>\d+\w?) \| (?P<fault>[^|]+) \| (?P<outcome>[^|]+) \
 
 
 def listed_tests(page: Path) -> dict[str, tuple[str, set[str]]]:
-    """Where each row of the page stands, and the tests that it names."""
+    """The place of each row of the page, and its tests."""
     return {
         row["number"]: (
             where,
@@ -235,7 +235,7 @@ def listed_tests(page: Path) -> dict[str, tuple[str, set[str]]]:
 
 
 def marked(folder: Path) -> dict[str, tuple[str, set[str]]]:
-    """Where each test stands that bears numbers of rows, and which."""
+    """The place of each test with row numbers, and the numbers."""
     found = {}
     for path in python_files(folder):
         for test in functions(path) if ".fault(" in text(path) else ():
@@ -253,7 +253,7 @@ def marked(folder: Path) -> dict[str, tuple[str, set[str]]]:
 
 
 def disagreeing(page: Path, folder: Path) -> Iterator[str]:
-    """Rows that are mere claims, and marks that the page misses."""
+    """Rows without tests, and marks that the page misses."""
     listed, bearing = listed_tests(page), marked(folder)
     for number, (where, tests) in listed.items():
         if not tests:
@@ -268,7 +268,7 @@ def disagreeing(page: Path, folder: Path) -> Iterator[str]:
 
 
 def test_the_page_has_every_row_in_its_order() -> None:
-    """The catalogue has the rows 1 to 82 and 84 on; a letter marks what came between two of them."""
+    """The catalogue has the rows 1 to 82 and 84 on; a letter marks a row between two of them."""
     numbers = list(listed_tests(FAULTS))
     assert numbers == sorted(numbers, key=lambda number: (int(number.rstrip("ab")), number))
     assert {str(number) for number in (*range(1, 83), *range(84, 94), *range(101, 106))} <= set(numbers)
@@ -280,7 +280,7 @@ def test_each_row_names_the_tests_that_bear_its_number_and_no_others() -> None:
 
 
 def test_what_disagrees_is_seen(tmp_path: Path) -> None:
-    """If nothing were found in a sample, the check above would hold of anything."""
+    """If nothing were found in a sample, the check above would pass for anything."""
     page, folder = tmp_path / "page.md", tmp_path / "tests"
     folder.mkdir()
     page.write_text(
@@ -315,7 +315,7 @@ def tables(page: Path) -> list[list[Line]]:
 
 
 def unfounded(page: Path) -> Iterator[str]:
-    """Threats that go without a control or a test."""
+    """Threats without a control or a test."""
     for line in (line for table in tables(page) for line in table):
         threat, control, test = (*line.text.strip("| ").split(" | "), "", "")[:3]
         if not threat or not control or not re.search(NAMED_TEST, test):
@@ -323,7 +323,7 @@ def unfounded(page: Path) -> Iterator[str]:
 
 
 def test_the_table_of_refused_networks_is_the_guard_s() -> None:
-    """Rows 1 to 7: the networks that docs/security.md says are refused are those that the code refuses."""
+    """Rows 1 to 7: the refused networks in docs/security.md are those of the code."""
     found = [
         Line(where, f"{row[1]}: {row[2]}")
         for where, row in matches(r"^\| `([0-9a-f.:/]+)` \| ([^|]+) \|$", SECURITY)
@@ -333,15 +333,14 @@ def test_the_table_of_refused_networks_is_the_guard_s() -> None:
 
 
 def test_each_threat_names_its_control_and_its_test() -> None:
-    """No threat in docs/security.md goes without a control and a test that shows it; the page has seven
-    tables of threats."""
+    """Each threat in docs/security.md has a control and a test; the page has seven tables of threats."""
     told(unfounded(SECURITY))
     assert len(tables(SECURITY)) == 7
     assert all(tables(SECURITY))
 
 
 def test_a_threat_without_a_test_is_seen(tmp_path: Path) -> None:
-    """A row that lacks a cell, or whose test is none."""
+    """A row without a cell, or with a test that does not exist."""
     page = tmp_path / "page.md"
     rows = "| a | b | `c.py::test_d` |\n| a | b | none |\n| a | b |\n\n| of another table |\n"
     page.write_text(f"{HEAD}\n|---|---|---|\n{rows}", "utf-8")

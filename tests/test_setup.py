@@ -1,4 +1,4 @@
-"""What the Makefile does on a machine that lacks something: one line says what; nothing is left behind."""
+"""The Makefile on an incomplete machine: one line names the missing part, and nothing is left behind."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ case "$1$2" in
     -mpip) echo "pip $*" >>asked; exit 0 ;;
 esac
 """
-"""The same with a pip beside it, which notes what it was asked."""
+"""The same with a pip beside it, which records its calls."""
 
 
 def make(folder: Path, *words: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    """Run make in a folder that holds what set-up reads, and nothing of this machine's Python on the PATH."""
+    """Run make in a folder with the files of set-up, and without this machine's Python on the PATH."""
     for file in ("Makefile", "pyproject.toml", "constraints.txt"):
         shutil.copy(ROOT / file, folder)
     tools = folder / "tools"
@@ -63,7 +63,8 @@ def an_interpreter(folder: Path, script: str) -> Path:
 
 
 def test_a_python_without_anything_to_install_with_is_told_with_the_mend(tmp_path: Path) -> None:
-    """Debian's python3 alone: what is missing, and the command that adds it; no half-made .venv stays."""
+    """Debian's python3 alone: the message names the missing package, and the command that adds it; no
+    half-made .venv stays."""
     done = make(tmp_path, "serve", f"PYTHON={an_interpreter(tmp_path, BARE_PYTHON)}")
     assert done.returncode
     assert "apt install python3-venv" in done.stderr
@@ -72,7 +73,7 @@ def test_a_python_without_anything_to_install_with_is_told_with_the_mend(tmp_pat
 
 
 def test_a_pip_that_is_there_serves_a_python_without_ensurepip(tmp_path: Path) -> None:
-    """It is asked to put pip into the new environment; the rest is that one's own matter."""
+    """It puts pip into the new environment, which does the rest."""
     make(tmp_path, "serve", f"PYTHON={an_interpreter(tmp_path, BORROWED_PYTHON)}")
     asked = (tmp_path / "asked").read_text("utf-8")
     assert "--python .venv/bin/python" in asked
@@ -82,7 +83,7 @@ def test_a_pip_that_is_there_serves_a_python_without_ensurepip(tmp_path: Path) -
 @pytest.mark.timeout(110)
 @pytest.mark.sample
 def test_an_index_that_cannot_be_reached_is_one_line(tmp_path: Path) -> None:
-    """Which index, and where pip's log is; not pip's retries. A closed port is out of reach."""
+    """The line names the index and pip's log, without pip's retries. A closed port stands for the index."""
     index = "http://127.0.0.1:9/simple"
     done = make(
         tmp_path,
@@ -100,7 +101,7 @@ def test_an_index_that_cannot_be_reached_is_one_line(tmp_path: Path) -> None:
 
 
 def test_serve_and_demo_install_no_linters_and_no_driver_of_postgresql(tmp_path: Path) -> None:
-    """The former are four times as large as what runs, the latter has no wheel for some machines."""
+    """The linters are four times as large as the program, the driver has no wheel for some machines."""
     python = f"PYTHON={an_interpreter(tmp_path, BARE_PYTHON)}"
     serving = make(tmp_path, "-n", "serve", "demo", python).stdout
     assert "--editable" in serving
@@ -113,7 +114,7 @@ def test_serve_and_demo_install_no_linters_and_no_driver_of_postgresql(tmp_path:
 
 
 def test_serve_takes_an_extra_and_no_other_word(tmp_path: Path) -> None:
-    """`make serve EXTRAS=postgres` installs PostgreSQL's driver before it serves; a wrong name is told."""
+    """`make serve EXTRAS=postgres` installs PostgreSQL's driver first; a wrong name is an error."""
     python = f"PYTHON={an_interpreter(tmp_path, BARE_PYTHON)}"
     serving = make(tmp_path, "-n", "serve", "EXTRAS=postgres", python).stdout
     assert serving.index("--editable '.[postgres]'") < serving.index("wholefeed serve")

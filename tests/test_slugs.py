@@ -35,13 +35,13 @@ LISTED = {
 }
 PARTIAL = {note.slug for note in NOTE_KINDS if note.partial}
 OF_PAGES = {"not-html", "robots", "not-a-sitemap", "not-an-index"}
-"""Of pages that are searched for lists (H1): what is missing bears them, and no answer."""
+"""Slugs of pages and files searched for lists (H1): missing ones bear them, and no answer."""
 SLUG_AT = {"stop": 0, "_error": 0, "UrlError": 1, "NotHad": 1, "_problem": 1}
-"""Which argument of a function is a slug, where it has no name."""
+"""The position of a function's slug argument without a name."""
 
 
 def slugs(path: Path) -> Iterator[Line]:
-    """The slugs that a module gives: as arguments, defaults, of classes, and in tables of failures."""
+    """The slugs in a module: as arguments, defaults, of classes, and in tables of failures."""
     for node in nodes(path):
         found: list[ast.expr | None] = []
         match node:
@@ -71,7 +71,7 @@ def slugs(path: Path) -> Iterator[Line]:
 
 @cache
 def given() -> list[Line]:
-    """The slugs that the code gives to anything but notes."""
+    """The slugs in the code outside of notes."""
     found = [
         slug
         for path in python_files(PACKAGE)
@@ -83,7 +83,7 @@ def given() -> list[Line]:
 
 
 def answers(slug: str) -> str:
-    """What the page is to say of a slug; one that is a note alone is never answered."""
+    """The page's text on a slug's answer; a slug of notes alone is never answered."""
     if slug in PARTIAL - {line.text for line in given()}:
         return "missing"
     unanswered = "missing" if slug in PARTIAL | OF_PAGES else "start"
@@ -91,7 +91,7 @@ def answers(slug: str) -> str:
 
 
 def test_the_table_holds_every_slug_that_is_given_out_and_no_other() -> None:
-    """A slug in the code is one that clients find described; none in the table is dead."""
+    """Clients find each slug of the code described; the table has no dead one."""
     expected = sorted({line.text for line in given()} | PARTIAL)
     told(f"{line.place}: {line.text!r}, which SLUGS lacks" for line in given() if line.text not in SLUGS)
     told(differing("core/slugs.py", [Line("core/slugs.py", slug) for slug in SLUGS], expected))
@@ -104,7 +104,7 @@ def test_the_page_says_what_each_slug_answers() -> None:
 
 
 def test_what_this_file_looks_for_can_be_found(tmp_path: Path) -> None:
-    """Each way in which code names a slug is found in a sample; else a slug could miss from the page."""
+    """Each way to name a slug in code is found in a sample; else a slug could be missing from the page."""
     sample = tmp_path / "sample.py"
     sample.write_text("""
 class E:
@@ -120,7 +120,7 @@ slug = "f"
 
 
 def test_the_tree_of_errors_is_drawn_with_the_statuses_of_the_table() -> None:
-    """The docstring of errors.py draws what readers get: of each class the status, of each slug too."""
+    """The docstring of errors.py draws the readers' statuses: of each class, and of each slug."""
     drawn = re.findall(r"-- (\w+) +(\d{3}) ([a-z-]+(?:, [a-z-]+)*)", errors.__doc__ or "")
     assert len(drawn) > 10
     told(
@@ -133,7 +133,7 @@ def test_the_tree_of_errors_is_drawn_with_the_statuses_of_the_table() -> None:
 
 
 def test_the_table_alone_says_what_a_slug_answers() -> None:
-    """Whatever class bears a slug, the answer has the status of the slug's row."""
+    """For any class with a slug, the answer has the status of the slug's row."""
     told(
         f"{error!r} of {slug!r} has {error.answer_status}, expected {facts.status}"
         for slug, facts in SLUGS.items()

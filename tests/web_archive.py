@@ -33,13 +33,11 @@ NAMES = ["urlkey", "timestamp", "original", "mimetype", "statuscode", "digest", 
 
 
 HASTY: Final = partial(Turns, 10**6)
-"""Makes what lets a proxy ask an archive as often as it likes: `running(config, archive_turns=HASTY())`."""
+"""Lets a proxy ask an archive without pauses: `running(config, archive_turns=HASTY())`."""
 
 
 @dataclass
 class WebArchive:
-    """Use as `async with`."""
-
     is_keyless: bool = False
     """Whether it knows no resume keys, and cuts the index off in silence."""
     rows: dict[str, list[list[str]]] = field(default_factory=dict)
@@ -56,12 +54,12 @@ class WebArchive:
 
     @property
     def searches(self) -> int:
-        """How often the index was asked for."""
+        """Number of requests for the index."""
         return len(self.origin.requests_for(INDEX))
 
     @property
     def copies(self) -> list[str]:
-        """Which copies were asked for, by year and URL, in order."""
+        """The requested copies, by year and URL, in order."""
         targets = [each.target.removeprefix("/web/") for each in self.origin.requests]
         return [target for target in targets if not target.startswith(INDEX)]
 
@@ -83,7 +81,7 @@ class WebArchive:
             body: None: listed, and not there.
             content_type: As its publisher sent it.
             original: As what the index lists it, where that is another URL.
-            answer: What the copy answers instead.
+            answer: The copy's answer instead.
         """
         timestamp = year if isinstance(year, str) else f"{year}0501120000"
         digest = hashlib.sha1(body or timestamp.encode()).hexdigest()
@@ -127,7 +125,7 @@ async def searching(
     open_fetcher: Any = Fetcher.open,
     **sections: Any,
 ) -> AsyncIterator[Proxy]:
-    """Start a proxy that asks the archive as fast as it can, or no faster than it should."""
+    """Start a proxy that asks the archive without pauses, or at its usual pace."""
     wanted = {
         "memento": True,
         "memento_url": archive.origin.url("").rstrip("/"),
@@ -141,14 +139,14 @@ async def searching(
 
 
 async def open_searches(proxy: Proxy) -> int:
-    """How many documents the archive is still to be asked for, those not counted that were put off."""
+    """Number of documents still to be searched in the archive, without postponed ones."""
     now = proxy.clock() + 1  # one that goes on at once may have been noted just now
     look = partial(failures.list_open_searches, now=now, horizon=now + 10**9)
     return len(await proxy.app[STORE].read(look))
 
 
 async def searched(proxy: Proxy, url: str) -> Reply:
-    """GET the feed when everything that is missing has been looked for."""
+    """GET the feed when the search for all missing documents has ended."""
     reply = await proxy.whole(url)
     async with asyncio.timeout(30):
         while await open_searches(proxy) or proxy.is_busy:

@@ -1,1 +1,1 @@
-"""What several benchmarks need: a generated feed, its publisher, the server, and how results are shown."""
+"""Shared parts of the benchmarks: a generated feed, its publisher, the server, and tables."""

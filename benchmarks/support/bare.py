@@ -1,7 +1,7 @@
-"""A bare aiohttp handler, in a process of its own: what an answer costs where nothing is done for it.
+"""A bare aiohttp handler in its own process: the least cost of an answer.
 
-It answers /200 with given bytes and fields, /304 with the fields alone and /empty with nothing, without a
-log, on uvloop where it is installed, as the proxy does.
+It answers /200 with given bytes and fields, /304 with the fields alone and /empty with nothing. It has no
+log, and uses uvloop if installed, as the proxy does.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from aiohttp import web
 
 
 async def run(body: bytes, fields: dict[str, str]) -> None:
-    """Listen, say where, and serve until the standard input ends."""
+    """Listen, print the port, and serve until standard input ends."""
 
     async def whole(_: web.Request) -> web.Response:
         return web.Response(body=body, headers=fields)

@@ -1,4 +1,4 @@
-"""What bodies of requests cost that nobody asked for, and how long a supervisor waits beside them.
+"""Cost of unwanted request bodies, and a supervisor's wait beside them.
 
 measure_bodies(1 << 20)     # a row for each coding and framing, over all routes and methods
 
@@ -52,13 +52,13 @@ _KINDS: Final[dict[str, tuple[str, _Body]]] = {
     "behind an Upgrade": ("Connection: Upgrade\r\nUpgrade: websocket\r\nContent-Length: 0", bytes),
     "100-continue": ("Expect: 100-continue", bytes),
 }
-"""Fields of the head, and what a body of so many bytes, or a bomb of many times as many, is on the wire."""
+"""Fields of the head, and the wire form of a body, or bomb, of a given size."""
 
 
 def measure_bodies(size_bytes: int) -> None:
-    """Print a row for each kind of body: every route and method is sent one without the token.
+    """Print a row for each kind of body: every route and method gets one without the token.
 
-    Each kind has a server of its own; CPU and memory are those of one request.
+    Each kind has its own server; CPU and memory are those of one request.
     """
     units = ("requests", "wire KB", "CPU ms each", "grown MB each", "healthz p99 ms")
     table = Table("", *units, first_width=40)
@@ -84,7 +84,6 @@ def measure_bodies(size_bytes: int) -> None:
 
 
 def _send(server: Server, method: str, target: str, fields: str, body: bytes) -> str:
-    """Send a request with a body; return the status of the answer."""
     framed = "" if _CHUNKED in fields or "Content-Length" in fields else f"Content-Length: {len(body)}"
     lines = (f"{method} {target} HTTP/1.1", "Host: 127.0.0.1", *filter(None, (fields, framed)), "", "")
     head = "\r\n".join(lines)

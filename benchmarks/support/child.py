@@ -1,4 +1,4 @@
-"""A publisher in a process of its own: it says its port on standard output, and ends with its input."""
+"""A publisher in its own process: prints its port on standard output, and ends with its input."""
 
 from __future__ import annotations
 
@@ -16,10 +16,9 @@ _ROOT: Final = Path(__file__).parent.parent.parent
 
 @contextlib.contextmanager
 def running_child(module: str, argument: str) -> Iterator[int]:
-    """Start a module of this folder, give the port that it listens at, and stop it at the end.
+    """Start a module of this folder, yield its port, and stop it at the end.
 
-    Raises:
-        RuntimeError: It did not start.
+    Raises RuntimeError if it does not start.
     """
     with started_child(module, argument) as (port, _):
         yield port
@@ -29,7 +28,7 @@ def running_child(module: str, argument: str) -> Iterator[int]:
 def started_child(
     module: str, argument: str, *, python: str = sys.executable, import_path: str = ""
 ) -> Iterator[tuple[int, int]]:
-    """As `running_child`, with an interpreter and PYTHONPATH of choice; gives port and process number."""
+    """Start a module with a chosen interpreter and PYTHONPATH; yield port and process number."""
     process = subprocess.Popen(
         [python, "-m", module, argument],
         cwd=_ROOT,

@@ -18,21 +18,17 @@ _READ_SECONDS: Final = 120
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """One answer."""
-
     status: int
     fields: dict[str, str]
     body: bytes
 
     @property
     def etag(self) -> str:
-        """The ETag, empty if there is none."""
+        """The ETag; empty: none."""
         return self.fields.get("etag", "")
 
 
 class Client:
-    """A connection."""
-
     def __init__(self, connected: socket.socket) -> None:
         self._socket = connected
         self._stream = connected.makefile("rb")
@@ -68,14 +64,12 @@ class Client:
         return Reply(status, fields, self._stream.read(length))
 
     def close(self) -> None:
-        """Close."""
         self._stream.close()
         self._socket.close()
 
 
 @contextlib.contextmanager
 def open_client(port: int) -> Iterator[Client]:
-    """Connect to loopback, and close at the end."""
     connected = socket.create_connection(("127.0.0.1", port), timeout=_READ_SECONDS)
     connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     client = Client(connected)
@@ -86,7 +80,7 @@ def open_client(port: int) -> Iterator[Client]:
 
 
 def get(target: str, port: int, **fields: str) -> bytes:
-    """Return a GET request; `Accept_Encoding="gzip"` for a field."""
+    """Return a GET request; `Accept_Encoding="gzip"` sets a field."""
     lines = [f"GET {target} HTTP/1.1", f"Host: 127.0.0.1:{port}"]
     lines += [f"{name.replace('_', '-')}: {value}" for name, value in fields.items()]
     return "\r\n".join([*lines, "", ""]).encode()

@@ -77,7 +77,7 @@ def _put(db: Any, name: str, rows: Sequence[Row]) -> None:
 
 
 def _copied(template: Template, old: str, new: str, number: int, fresh_seconds: float) -> Template:
-    """Return the rows of a feed; `number` tells it from the others."""
+    """Return the rows of a feed, with `number` as their distinction."""
     shifts = {name: number * len(template[name]) for name in _NUMBERED}
     made = {name: [_renumbered(name, row, shifts, old, new) for row in template[name]] for name in template}
     for row in made["feed"]:
@@ -106,7 +106,6 @@ def _copied(template: Template, old: str, new: str, number: int, fresh_seconds: 
 
 
 def _renumbered(name: str, row: Row, shifts: dict[str, int], old: str, new: str) -> Row:
-    """Return a row with the numbers and the URLs of another feed."""
     made: Row = {
         column: value.replace(old, new) if isinstance(value, str) else value for column, value in row.items()
     }

@@ -56,11 +56,11 @@ _UNITS: Final[Mapping[str, tuple[str, _Made, str]]] = {
         "</entry></feed>",
     ),
 }
-"""How each begins, what it repeats by number, how it ends."""
+"""Beginning, numbered repeated part, and end of each."""
 
 
 def documents(size_bytes: int) -> dict[str, bytes]:
-    """Return the documents, of about that size unless a limit of their number comes first."""
+    """Return the documents, of about that size unless another limit comes first."""
     return {name: _document(size_bytes, *parts) for name, parts in _UNITS.items()}
 
 
@@ -79,7 +79,7 @@ def _document(size_bytes: int, begins: str, unit: _Made, ends: str) -> bytes:
 
 @contextlib.contextmanager
 def publishing(bodies: Mapping[str, bytes]) -> Iterator[Callable[[str], str]]:
-    """Publish documents on loopback; give what returns the URL of one."""
+    """Publish documents on loopback; yield a function from name to URL."""
 
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"

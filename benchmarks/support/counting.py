@@ -1,8 +1,8 @@
-"""The server, with a count of what is handed to SQLite's threads: `python counting.py wholefeed serve`.
+"""The server, with a count of calls to SQLite's threads: `python counting.py wholefeed serve`.
 
-Each call that aiosqlite passes to the thread of a connection goes through that connection's queue. Here the
-queue counts them into a file, whose path stands in the environment; all else is as ever. The checkout that is
-measured may have benchmarks of its own: this is run as a file and imports nothing beside it.
+aiosqlite passes each call to a connection's thread through a queue. Here the queue counts the calls into a
+file, named in the environment. The measured checkout may have its own benchmarks: this file runs alone and
+imports nothing beside it.
 """
 
 from __future__ import annotations
@@ -17,17 +17,15 @@ from pathlib import Path
 from typing import Any, Final
 
 FILE: Final = "BENCHMARK_HOPS"
-"""Names the variable of the environment that holds the path."""
+"""The environment variable with the file's path."""
 _COUNT: Final = struct.Struct("<Q")
 
 
 def read_hops(path: Path) -> int:
-    """Return how many calls there were so far."""
     return int(_COUNT.unpack_from(path.read_bytes())[0])
 
 
 def write_zero(path: Path) -> None:
-    """Make the file."""
     path.write_bytes(_COUNT.pack(0))
 
 
@@ -39,7 +37,7 @@ def _main() -> None:
         count = mmap.mmap(file.fileno(), _COUNT.size)
 
     class Counting(queue.SimpleQueue[Any]):
-        """Counts what is put into it, on the loop's thread alone."""
+        """A queue with a counter, used on the loop's thread alone."""
 
         def put_nowait(self, item: Any) -> None:
             count[:] = _COUNT.pack(_COUNT.unpack(count[:])[0] + 1)

@@ -20,7 +20,7 @@ from typing import Final
 _SEED: Final = 5005
 _POOL_CHARACTERS: Final = 1 << 21
 _FIRST_AT: Final = 978_307_200
-"""Instant of the first entry, 2001-01-01; each further one is an hour later."""
+"""Instant of the first entry, 2001-01-01; each further entry is an hour later."""
 _SMALL_BYTES: Final = 200
 _HEAD: Final = """<?xml version="1.0" encoding="utf-8"?>
 <feed xmlns="http://www.w3.org/2005/Atom" xmlns:fh="http://purl.org/syndication/history/1.0" xml:lang="en">
@@ -46,12 +46,10 @@ class Chain:
 
     @property
     def documents(self) -> int:
-        """How many documents the chain has."""
         return self.archives + 1
 
     @property
     def total_entries(self) -> int:
-        """How many entries the logical feed has."""
         return self.documents * self.entries
 
     def archive(self, base: str, number: int) -> bytes:
@@ -62,14 +60,14 @@ class Chain:
         return self._document(number * self.entries, links)
 
     def subscription(self, base: str, *, added: int = 0) -> bytes:
-        """Return the subscription document after that many entries were added and as many fell out."""
+        """Return the subscription document after that many entries were added and fell out."""
         links = f'<link rel="self" href="{base}/feed"/>'
         if self.archives:
             links += f'<link rel="prev-archive" href="{base}/archive/{self.archives}"/>'
         return self._document(self.total_entries + added, links)
 
     def _document(self, newest: int, links: str) -> bytes:
-        """Write the entries that end with the `newest`; entries are numbered from 1, the oldest."""
+        """Write the entries up to `newest`; entries are numbered from 1, the oldest."""
         entries = "".join(_entry(newest - place, self.entry_bytes) for place in range(self.entries))
         updated = f"<updated>{_instant(newest)}</updated>\n"
         before, behind = ("", links) if self.links_last else (links + "\n", "")
@@ -101,7 +99,7 @@ def _instant(number: int) -> str:
 
 @functools.cache
 def _pool() -> str:
-    """Prose to cut entries out of; long enough that no two neighbours share any."""
+    """Prose for entries, long enough that neighbours share none."""
     chance = random.Random(_SEED)
     letters = "aaabcdeeeeefghiiijklmnnnoooprssstttuvwyéü"
     words = ["".join(chance.choices(letters, k=chance.randint(2, 10))) for _ in range(4000)]

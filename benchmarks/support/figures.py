@@ -1,4 +1,4 @@
-"""What a benchmark measured, in a form that can be kept and compared.
+"""Figures of benchmarks, to be stored and compared.
 
 Figure("answer.304", "µs", values, {"aiohttp": others})
 """
@@ -18,10 +18,10 @@ class Figure:
     """One figure of several runs.
 
     Args:
-        name: What was measured, in words with dots.
+        name: The measured quantity, in words with dots.
         unit: Of the values.
         values: One of each run.
-        beside: What the same came to elsewhere in the same runs, by who did it.
+        beside: Values of others in the same runs, by their name.
     """
 
     name: str
@@ -30,7 +30,7 @@ class Figure:
     beside: dict[str, list[float]] = field(default_factory=dict)
 
     def as_json(self) -> dict[str, object]:
-        """Return it with four digits a value."""
+        """Return the figure as JSON with four digits a value."""
         kept = dataclasses.asdict(self)
         kept["values"] = [_short(value) for value in self.values]
         kept["beside"] = {who: [_short(value) for value in values] for who, values in self.beside.items()}
@@ -38,7 +38,7 @@ class Figure:
 
 
 def shown(values: Sequence[float]) -> str:
-    """Return the least and the median of several values: `58 (61)`; of one value, that."""
+    """Return the least and the median of several values, `58 (61)`, or a single value."""
     least, middle = amount(min(values)), amount(statistics.median(values))
     return least if len(values) == 1 else f"{least} ({middle})"
 
@@ -50,12 +50,12 @@ def amount(value: float) -> str:
 
 
 def times(values: Sequence[float], others: Sequence[float]) -> float:
-    """Return the median of the ratios, run by run: in a run both sides had the same of the machine."""
+    """Return the median of the ratios, run by run: within a run both sides met the same load."""
     return statistics.median(value / other for value, other in zip(values, others, strict=True))
 
 
 def show(figures: Sequence[Figure]) -> None:
-    """Print figures as a table: least and median, and how many times what stands beside them they are."""
+    """Print least and median of each figure, and its ratio to the others."""
     table = Table("least (median)", "unit", "here", "beside it", "times", first_width=44)
     for figure in figures:
         if not figure.beside:

@@ -30,7 +30,7 @@ _PATIENCE_SECONDS: Final = 5
 
 @contextlib.asynccontextmanager
 async def flooding(port: int, said: bytes, *, count: int) -> AsyncIterator[None]:
-    """Open so many connections to a port of loopback, say this on each, and hold them inside."""
+    """Open this many connections to a port of loopback, send the text on each, and hold them inside."""
     turns = asyncio.Semaphore(_AT_ONCE)
     with contextlib.ExitStack() as stack:
         held = [stack.enter_context(socket.socket()) for _ in range(count)]

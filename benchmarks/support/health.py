@@ -1,4 +1,4 @@
-"""How long /healthz takes while something else is going on."""
+"""Duration of /healthz during other work."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _PAUSE_SECONDS: Final = 0.005
 
 @contextmanager
 def asking_health(server: Server) -> Iterator[list[float]]:
-    """Ask for /healthz again and again; give how many seconds each answer took, sorted at the end."""
+    """Ask for /healthz repeatedly; yield the seconds of each answer, sorted at the end."""
     is_over, durations = threading.Event(), list[float]()
     asking = threading.Thread(target=_ask, args=(server, is_over, durations))
     asking.start()

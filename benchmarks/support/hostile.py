@@ -46,11 +46,11 @@ _UNITS: Final[dict[str, tuple[str, str, str]]] = {
     "prefixes": (_ATOM, "<u:a/>", "</feed>"),
     "JSON": (_JSON, "0,", "0]}"),
 }
-"""Documents near a limit: how each begins, what it repeats, how it ends."""
+"""Documents near a limit: beginning, repeated part, end."""
 
 _HEAD_PREFIXES: Final = "abcdefghijklmnop"
 _HEAD_ELEMENTS: Final = 18_000
-"""Beside the entries; each needs all the namespaces where it stands alone."""
+"""Elements beside the entries; each needs all the namespaces where it stands alone."""
 
 _STUCK: Final = f'{_ATOM}<link rel="prev-archive" href="/silence/0"/></feed>'.encode()
 _PAGE: Final = (
@@ -63,31 +63,28 @@ PAGES: Final = {
     "growing page": '&lt;a href="x">y&lt;/a>' * 900,
     "wide page": "&lt;ul>&lt;li>x" * 2900,
 }
-"""HTML in each of the entries of a feed, which costs most where people read it."""
+"""HTML in each entry of a feed, expensive on pages for people."""
 
 KINDS: Final = ("bomb", *_UNITS, "drip", "endless", "silence", "links", "walk")
 
 
 class Hostile:
-    """What a benchmark asks the publishers for."""
-
     def __init__(self, port: int) -> None:
         self._port = port
 
     def url(self, host: int, kind: str, number: int = 0) -> str:
-        """Return the URL of a feed; 1 is the host that means no harm."""
+        """Return the URL of a feed; host 1 is innocent."""
         return f"http://127.0.0.{host}:{self._port}/{kind.replace(' ', '-')}/{number}"
 
 
 @contextlib.contextmanager
 def running_hostile(*, document_bytes: int) -> Iterator[Hostile]:
-    """Start the publishers, and stop them at the end."""
     with running_child(__name__, str(document_bytes)) as port:
         yield Hostile(port)
 
 
 def long_head(number: int) -> bytes:
-    """Return a document of 2 MB, 20 KB gzipped, whose head is 8 MB where each element bears what it needs."""
+    """Return a document of 2 MB (20 KB gzipped) with a head of 8 MB once elements declare namespaces."""
     declared = "".join(f' xmlns:{name}="urn:{name}x"' for name in _HEAD_PREFIXES)
     element = "<a:a" + "".join(f' {name}:a=""' for name in _HEAD_PREFIXES[1:]) + "/>"
     begins = _ATOM.replace("<title>t<", f"<title>Costly {number}<").replace("<feed", f"<feed{declared}")
@@ -101,8 +98,6 @@ def _gzipped(data: bytes) -> bytes:
 
 
 class _Server:
-    """The publishers themselves."""
-
     def __init__(self, document_bytes: int) -> None:
         self._document_bytes = document_bytes
         self._bomb = zlib.compress(bytes(_BOMB_BYTES), 1, 31)
@@ -111,7 +106,7 @@ class _Server:
         self._pages = functools.cache(_page)
 
     async def run(self) -> None:
-        """Listen, say where, and serve until the standard input ends."""
+        """Listen, print the port, and serve until standard input ends."""
         server = await asyncio.start_server(self._converse, "127.0.0.1", 0, backlog=256)
         port = server.sockets[0].getsockname()[1]
         hosts = [f"127.0.0.{number}" for number in HOSTS]

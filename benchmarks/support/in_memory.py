@@ -1,4 +1,4 @@
-"""A publisher without a network: what its generated feed costs is the service alone."""
+"""A publisher without a network: a generated feed at no cost beside the service."""
 
 from __future__ import annotations
 
@@ -22,8 +22,6 @@ URL: Final = f"{BASE}/feed"
 
 
 class InMemoryFetcher(Fetcher):
-    """Answers at once with what it made before."""
-
     def __init__(self, chain: Chain) -> None:
         self._chain = chain
         self._added = 0
@@ -49,7 +47,7 @@ class InMemoryFetcher(Fetcher):
         is_met: Callable[[str], bool] | None = None,
         manner: Manner = USUAL,
     ) -> AsyncIterator[Fetched]:
-        """Give a document of the chain; a guess beyond its end finds none."""
+        """Return a document of the chain; a guess beyond its end finds none."""
         body = self._bodies.get(url)
         if body is None:
             raise PublisherError("expected a document, got status 404", url=url, publisher_status=404)
@@ -72,12 +70,12 @@ class InMemoryFetcher(Fetcher):
 
 
 def source_of(fetcher: Fetcher) -> Source:
-    """Return what parses the documents that the fetcher gives."""
+    """Return the parser of the fetcher's documents."""
     return Source(fetcher, Workers(0), xml_depth=LimitsConfig().xml_depth)
 
 
 async def obtain(source: Source, url: str, style: Style | None = None) -> Obtained:
-    """Fetch and parse a document; an older one than the subscription document is rendered in its style."""
+    """Fetch and parse a document; older documents are rendered in the subscription document's style."""
     obtained = await source.obtain(url, style=style)
     assert isinstance(obtained, Obtained), "nothing is conditional here"
     return obtained

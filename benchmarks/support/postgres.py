@@ -1,4 +1,4 @@
-"""A PostgreSQL server in a temporary folder, as Debian has it, with what a small server is set to.
+"""A PostgreSQL server in a temporary folder, as Debian has it, with the settings of a small server.
 
 with running_postgres() as postgres:
     postgres.url("wholefeed")
@@ -35,12 +35,10 @@ SETTINGS: Final = {
     "checkpoint_timeout": "5min",
     "log_min_messages": "fatal",
 }
-"""Everything else is as PostgreSQL comes: a commit is on disk before it counts."""
+"""PostgreSQL's defaults apply otherwise: a commit is on disk before it counts."""
 
 
 class Postgres:
-    """A server of one's own."""
-
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._process: subprocess.Popen[bytes] | None = None
@@ -49,11 +47,10 @@ class Postgres:
             self._port = int(free.getsockname()[1])
 
     def url(self, database: str = "postgres") -> str:
-        """Return the URL of a database of it."""
         return f"postgresql://postgres@127.0.0.1:{self._port}/{database}"
 
     def run(self, sql: str, database: str = "postgres") -> list[tuple[Any, ...]]:
-        """Run a statement outside of a transaction, and return its rows."""
+        """Run a statement outside of a transaction; return its rows."""
         import psycopg  # noqa: PLC0415 - an extra
 
         with psycopg.connect(self.url(database), autocommit=True) as db:
@@ -61,19 +58,18 @@ class Postgres:
             return cursor.fetchall() if cursor.description else []
 
     def cpu_seconds(self) -> float:
-        """Return the CPU time that it has taken since it was started; Linux only."""
+        """Return CPU seconds since the start; Linux only."""
         assert self._process is not None
         return cpu_seconds(self._process.pid)
 
     def restart(self) -> float:
-        """Stop it as an administrator does, start it again, and return how many seconds it was away."""
+        """Restart it as an administrator does; return the seconds away."""
         began = time.monotonic()
         self.stop()
         self.start()
         return time.monotonic() - began
 
     def start(self) -> None:
-        """Start it."""
         places = [f"--port={self._port}", "-k", str(self._folder), "-D", str(self._data)]
         options = [f"--{name}={value}" for name, value in SETTINGS.items()]
         with (self._folder / "log").open("ab") as log:
@@ -88,7 +84,7 @@ class Postgres:
             time.sleep(0.02)
 
     def stop(self) -> None:
-        """Stop it; whoever is connected is cut off."""
+        """Stop it; open connections are cut."""
         if self._process is not None:
             command = [*_as_user(), f"{programs()}/pg_ctl", "stop", "-D", str(self._data), "-m", "fast"]
             subprocess.run(command, check=False, capture_output=True, cwd=self._folder)
@@ -96,7 +92,6 @@ class Postgres:
             self._process = None
 
     def initialise(self) -> None:
-        """Make its files."""
         options = ["--username=postgres", "--auth=trust", "--encoding=UTF8", "--locale=C"]
         command = [*_as_user(), f"{programs()}/initdb", "-D", str(self._data), *options]
         subprocess.run(command, check=True, capture_output=True, cwd=self._folder)
@@ -117,7 +112,7 @@ class Postgres:
 
 @contextlib.contextmanager
 def running_postgres() -> Iterator[Postgres]:
-    """Make a server, start it, and remove it at the end."""
+    """Create and start a server; remove it at the end."""
     with tempfile.TemporaryDirectory(prefix="wholefeed-postgres-", ignore_cleanup_errors=True) as name:
         folder = Path(name)
         if user := _user():
@@ -132,7 +127,7 @@ def running_postgres() -> Iterator[Postgres]:
 
 
 def programs() -> str:
-    """Return where initdb and postgres are, empty where they are not: Debian keeps them from PATH."""
+    """Return the paths of initdb and postgres, or empty: Debian leaves them out of PATH."""
     found = shutil.which("initdb")
     if found:
         return str(Path(found).parent)

@@ -1,4 +1,4 @@
-"""The publisher of a generated feed, in a process of its own so that it shares no loop with what is measured.
+"""The publisher of a generated feed, in a process and loop apart from the measured server.
 
     with running_publisher(chain, latency_seconds=0.05) as publisher:
         publisher.url("/feed")
@@ -34,11 +34,11 @@ from benchmarks.support.child import STOP_SECONDS, running_child
 from benchmarks.support.feeds import Chain
 
 _PIECES: Final = 8
-"""A body that takes its time comes in so many."""
+"""Pieces of a slow body."""
 _COUNTS: Final = "/-/counts"
 _GROW: Final = "/-/grow"
 _KEPT_DOCUMENTS: Final = 128
-"""That are not made anew for each request: a publisher that is busy would be measured too."""
+"""Cached documents: generating them for each request would be measured too."""
 _NUMBER: Final = re.compile(r"/f(\d+)/feed")
 _ETAG: Final = re.compile(rb'\r\nif-none-match: *("[^"]*")', re.IGNORECASE)
 _PATH: Final = re.compile(r"(?P<feed>(/f\d+)?)/(feed|archive/(?P<number>\d+))")
@@ -47,18 +47,17 @@ _SEED: Final = 5005
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """What a publisher was asked since it was last asked this."""
+    """Requests since the last question."""
 
     requests: int
     connections: int
     doubled: int = 0
-    """Requests for a document that was being sent, or was sent so lately that it is good."""
+    """Requests for a document still being sent, or sent recently enough to be fresh."""
     count_failure: int = 0
-    """That were failed on purpose."""
 
 
 class Publisher:
-    """A running publisher, as the process that started it sees it."""
+    """A running publisher, seen from the process that started it."""
 
     def __init__(self, port: int) -> None:
         self._port = port
@@ -68,14 +67,14 @@ class Publisher:
         return f"http://127.0.0.{host}:{self._port}{path}"
 
     def counts(self) -> Counts:
-        """Return what it was asked since the last call, this one not counted."""
+        """Return the requests since the last call, without this one."""
         connection = http.client.HTTPConnection("127.0.0.1", self._port, timeout=STOP_SECONDS)
         with contextlib.closing(connection):
             connection.request("GET", _COUNTS)
             return Counts(**json.loads(connection.getresponse().read()))
 
     def grow(self) -> None:
-        """Add an entry to each of its feeds; the oldest one of each subscription document falls out."""
+        """Add an entry to each feed; the oldest of each subscription document falls out."""
         connection = http.client.HTTPConnection("127.0.0.1", self._port, timeout=STOP_SECONDS)
         with contextlib.closing(connection):
             connection.request("GET", _GROW)
@@ -99,7 +98,7 @@ def running_publisher(
     """Start a publisher of that chain, and stop it at the end.
 
     Args:
-        chain: What it publishes.
+        chain: The published documents.
         latency_seconds: Before the head of each answer.
         body_seconds: How long each body takes from its first piece to its last.
         failing: The share of requests that fail: status 500, 429, a body that breaks off, no answer at all.
@@ -127,8 +126,6 @@ def running_publisher(
 
 
 class _Server:
-    """The publisher itself."""
-
     def __init__(
         self,
         chain: Chain,
@@ -162,10 +159,10 @@ class _Server:
         self._good_seconds = good_seconds
         self._short_every = short_every
         self._good_until: dict[str, float] = {}
-        """By URL; endless while it is being sent."""
+        """By URL; endless during sending."""
 
     async def run(self) -> None:
-        """Listen, say where, and serve until the standard input ends."""
+        """Listen, print the port, and serve until standard input ends."""
         port, servers = 0, []
         for host in range(1, self._hosts + 1):
             server = await asyncio.start_server(self._converse, f"127.0.0.{host}", port, backlog=256)
@@ -213,7 +210,7 @@ class _Server:
         writer.close()
 
     def _note(self, url: str) -> None:
-        """Count who asks for what need not be asked for."""
+        """Count requests for documents still fresh."""
         if self._good_seconds:
             self._doubled += time.monotonic() < self._good_until.get(url, 0.0)
             self._good_until[url] = math.inf
@@ -246,7 +243,7 @@ class _Server:
         self._answer(writer, 304 if is_known else 200, b"" if is_known else body, more=more)
 
     async def _fail(self, writer: asyncio.StreamWriter, body: bytes) -> bool:
-        """Fail in one of several ways; return whether the connection can be used on."""
+        """Fail in one of several ways; return whether the connection stays usable."""
         way = self._chance.choice(("error", "busy", "broken", "silent"))
         if way == "error":
             self._answer(writer, 500, b"")
@@ -283,7 +280,7 @@ class _Server:
         return self._made(base, number, 0) if 1 <= number <= self._chain.archives else None
 
     def _make(self, base: str, number: int, added: int) -> bytes:
-        """Write an archive document, or the subscription document as number 0."""
+        """Write an archive document, or number 0, the subscription document."""
         chain = self._chain
         body = chain.archive(base, number) if number else chain.subscription(base, added=added)
         return zlib.compress(body, 1, zlib.MAX_WBITS + 16) if self._coding else body

@@ -1,4 +1,4 @@
-"""Readers of many feeds over several replicas, who check what they are given.
+"""Readers of many feeds over several replicas, who check the answers.
 
     readers = Readers(servers, bases, due_every=100)
     phase = asyncio.run(readers.at_pace(200.0, seconds=60.0))
@@ -25,44 +25,42 @@ from benchmarks.support.server import Server
 
 _SEED: Final = 13
 _DUE_SHARE: Final = 0.1
-"""Of requests that are for feeds that are due again soon."""
+"""Share of requests for feeds that become due soon."""
 _CHECKED: Final = 10
-"""One answer in so many is decoded, and what is in it looked at."""
+"""One answer in this many is decoded and checked."""
 _ENTRY: Final = b"<entry xml:base="
 _FEED: Final = re.compile(rb"/f(\d{6})/feed")
 _BROKEN: Final = (OSError, EOFError)
 _GONE_SECONDS: Final = 1.0
-"""A replica that breaks off connections is not asked for so long."""
+"""Pause before a replica with broken connections is asked again."""
 
 
 @dataclass
 class Phase:
-    """What was seen in a stretch of time."""
-
     seconds: float = 0.0
     statuses: Counter[int] = field(default_factory=Counter)
     durations: list[float] = field(default_factory=list)
     again: int = 0
-    """Requests that another replica was asked, because a connection broke off."""
+    """Requests repeated at another replica after a broken connection."""
 
     def latency(self, share: float) -> float:
-        """Return in seconds how long that share of the answers took at most."""
+        """Return the latency in seconds at this quantile."""
         ordered = sorted(self.durations) or [0.0]
         return ordered[int(share * (len(ordered) - 1))]
 
 
 @dataclass
 class Seen:
-    """What a feed was seen to be, the newest last."""
+    """Versions of a feed seen by readers, the newest last."""
 
     etags: list[str] = field(default_factory=list)
     at: float = 0.0
-    """When the last of them was seen first."""
+    """When the newest version was first seen."""
     entries: int = 0
 
 
 class Readers:
-    """All readers, with what they remember.
+    """All readers, with their memory.
 
     Args:
         servers: The replicas; an item may be replaced by a new one.
@@ -83,11 +81,11 @@ class Readers:
         self.wrong: list[str] = []
 
     def by_replica(self) -> list[int]:
-        """Return how many answers each replica has given."""
+        """Return the number of answers of each replica."""
         return [self._answered[place] for place in range(len(self._servers))]
 
     async def ask_all_once(self) -> None:
-        """Ask each replica for each feed, so that it is in memory."""
+        """Ask each replica for each feed, to load it into memory."""
         phase, work = Phase(), iter([(place, number) for place in range(len(self._servers))
                                      for number in range(len(self._bases))])  # fmt: skip
 
@@ -99,7 +97,7 @@ class Readers:
         await self._hang_up()
 
     async def flat_out(self, connections: int, seconds: float) -> Phase:
-        """Ask over so many connections, on each as soon as the answer before it has come."""
+        """Ask over this many connections, each right after its last answer."""
         phase, began = Phase(), time.perf_counter()
 
         async def ask() -> None:
@@ -112,7 +110,7 @@ class Readers:
         return phase
 
     async def at_pace(self, per_second: float, seconds: float) -> Phase:
-        """Ask so often, whether answers come or not."""
+        """Ask at this rate, without waiting for answers."""
         phase, began = Phase(), time.perf_counter()
         async with asyncio.TaskGroup() as asking:
             for place in range(int(per_second * seconds)):
@@ -175,7 +173,7 @@ class Readers:
                     await connection.close()
 
     def _check(self, number: int, seen: Seen, reply: Reply, sent_at: float) -> None:
-        """Note what is wrong with an answer: another feed's, or one that has been replaced already."""
+        """Note a wrong answer: another feed's, or one already replaced."""
         if reply.status not in (200, 304):
             return
         if not seen.etags or reply.etag != seen.etags[-1]:

@@ -1,8 +1,8 @@
-"""What it costs to read what a stranger can send, in seconds for each megabyte, by kinds that cost much.
+"""Cost of reading hostile texts, in seconds for each megabyte, by expensive kinds.
 
 measure_reading(1.0)        # a row for each kind, read in this process at that size and at twice that
 
-A kind whose second figure is about twice the first one costs time that is quadratic in its size.
+A second figure of about twice the first shows quadratic time.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def _feed(body: bytes) -> None:
 
 
 class Kind(NamedTuple):
-    """What is sent: how it begins, what it repeats by number, how it ends, and what reads it."""
+    """A hostile text: beginning, repeated numbered part, end, and its parser."""
 
     read: Callable[[bytes], object]
     begins: str
@@ -50,7 +50,6 @@ class Kind(NamedTuple):
     ends: str = ""
 
     def document(self, size_bytes: int) -> bytes:
-        """Return a document of about that size."""
         return b"".join(self._pieces(size_bytes))
 
     def _pieces(self, size_bytes: int) -> Iterator[bytes]:
@@ -105,7 +104,7 @@ KINDS: Final = {
 
 
 def measure_reading(megabytes: float) -> None:
-    """Print a row for each kind: what a megabyte takes of documents of that size, and of twice that size."""
+    """Print a row for each kind: seconds for a megabyte at that size, and at twice that size."""
     table = Table("", "s/MB", "twice", first_width=56)
     for name, kind in KINDS.items():
         cells = [f"{_seconds(kind, int(factor * megabytes * 1e6)):.2f}" for factor in (1, 2)]
@@ -113,7 +112,6 @@ def measure_reading(megabytes: float) -> None:
 
 
 def _seconds(kind: Kind, size_bytes: int) -> float:
-    """Return the seconds for each megabyte that one document of a kind takes."""
     body = kind.document(size_bytes)
     began = time.process_time()
     with suppress(ParseError):

@@ -1,4 +1,4 @@
-"""How a benchmark shows what it measured: command, machine, table; and that a wrong result is no result."""
+"""Output of benchmarks: command, machine, table; a wrong result ends the program."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 
 def begin() -> None:
-    """Print the command and what it runs on; let SIGTERM end the program in order, as Ctrl-C does."""
+    """Print command and machine; let SIGTERM end the program in order, as Ctrl-C does."""
     signal.signal(signal.SIGTERM, _end)
     name = getattr(sys.modules["__main__"].__spec__, "name", sys.argv[0])
     print("command: python -m", " ".join([name, *sys.argv[1:]]))
@@ -37,7 +37,7 @@ class Table:
         self.row(first, *others)
 
     def row(self, first: str, *others: str) -> None:
-        """Print a row; cells that are left out at its end stay empty."""
+        """Print a row; missing cells at its end stay empty."""
         assert len(others) <= len(self._widths), "a cell for each column at most"
         cells = [f" {other:>{width - 1}}" for other, width in zip(others, self._widths, strict=False)]
         print(f"{first:<{self._first_width}}{''.join(cells)}", flush=True)
@@ -54,5 +54,5 @@ def expect(what: str, found: object, expected: object) -> None:
 
 
 def seconds(values: Sequence[float]) -> str:
-    """Return durations as a table shows them, shortest and longest: `1.23-1.31`."""
+    """Return the shortest and longest duration for a table: `1.23-1.31`."""
     return f"{min(values):.2f}-{max(values):.2f}"

@@ -1,4 +1,4 @@
-"""The table of docs/performance.md: its rows, and how kept results fill them."""
+"""The table of docs/performance.md: its rows, and their values from stored results."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from typing import Any, Final, NamedTuple
 from benchmarks.support.figures import amount, shown, times
 
 COLUMNS: Final = ("0.1", "before", "now")
-"""Labels of results; a column is shown where a result of its label is kept."""
+"""Labels of results; a column appears if a result of its label is stored."""
 _BEGIN: Final = "<!-- made by `python -m benchmarks.table --render` -->"
 _END: Final = "<!-- end of what was made -->"
 
 
 class Row(NamedTuple):
-    """A row: what it says, which figures fill it, and how they are judged."""
+    """A row: its text, its figures, and its target."""
 
     what: str
     figure: str
-    """Its name, or how the names of several sizes begin: then the one that was measured last."""
+    """Its name, or the common beginning of several sizes: then the last measured counts."""
     target: str
 
 
@@ -76,9 +76,9 @@ Result = Mapping[str, Any]
 
 
 def kept(folder: Path) -> dict[str, Result]:
-    """Return the newest kept result of each label, with the figures that only earlier ones have.
+    """Return the newest stored result of each label, completed with figures of earlier ones.
 
-    Those are told apart by their results, which are listed under `earlier`.
+    Results of those figures are listed under `earlier`.
     """
     results = [json.loads(path.read_text("utf-8")) for path in sorted(folder.glob("*.json"))]
     found: dict[str, Result] = {}
@@ -92,7 +92,7 @@ def kept(folder: Path) -> dict[str, Result]:
 
 
 def table(results: Mapping[str, Result]) -> str:
-    """Return the table in Markdown, with a line for each column that says where its figures are from."""
+    """Return the table in Markdown, with a line for each column's source."""
     columns = [label for label in COLUMNS if label in results]
     heads = ["what", "beside it", *columns, "target"]
     lines = ["| " + " | ".join(heads) + " |", "|" + "---|" * len(heads)]
@@ -119,13 +119,13 @@ def _figure(result: Result, name: str) -> Result | None:
 
 
 def _besides(figures: Sequence[Result]) -> Iterator[str]:
-    """Yield who stands beside a figure; the bare handler is named in full."""
+    """Yield the others beside a figure; the bare handler is named in full."""
     names = dict.fromkeys(who for figure in figures for who in figure["beside"])
     yield from ({_AIOHTTP: "bare aiohttp"}.get(name, name) for name in names)
 
 
 def _cell(figure: Result | None, name: str) -> str:
-    """Return the least value, the median, the ratios to what is beside it, and a size that may vary."""
+    """Return the least value, the median, the ratios, and a variable size."""
     if figure is None:
         return ""
     ratios = [f"{amount(times(figure['values'], other))} times" for other in figure["beside"].values()]

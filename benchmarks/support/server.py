@@ -33,28 +33,23 @@ _LOG_LINES: Final = 15
 
 
 class ServerFailedError(Exception):
-    """The server did not start, or did not give the feed; the message ends with the end of its log."""
+    """The server did not start or deliver the feed; the message ends with the log's last lines."""
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """A feed as it came."""
-
     state: str
     etag: str
     wire_bytes: int
     body: bytes
-    """Without content coding."""
+    """The body without content coding."""
 
     @property
     def entries(self) -> int:
-        """How many entries the body has."""
         return self.body.count(b"<entry>") + self.body.count(b"<entry ")
 
 
 class Server:
-    """A running server."""
-
     def __init__(self, process: subprocess.Popen[bytes], port: int, log: Path) -> None:
         self._process = process
         self._log = log
@@ -62,7 +57,6 @@ class Server:
 
     @property
     def pid(self) -> int:
-        """The number of its process."""
         return self._process.pid
 
     def kill(self) -> None:
@@ -71,14 +65,12 @@ class Server:
         self._process.wait()
 
     def feed_target(self, url: str) -> str:
-        """Return what to ask it for."""
         return f"/feed?url={quote(url, safe='')}"
 
     def whole(self, url: str) -> Answer:
         """Ask for a feed as a reader does, gzip, until it is not loading any more.
 
-        Raises:
-            ServerFailedError: There was no feed, or it was still loading after 15 minutes.
+        Raises ServerFailedError without a feed, or if it still loads after 15 minutes.
         """
         until = time.monotonic() + _WHOLE_SECONDS
         while True:
@@ -90,35 +82,33 @@ class Server:
             time.sleep(0.01)
 
     def peak_bytes(self) -> int:
-        """Return the most memory that was resident in its process so far (VmHWM); Linux only."""
+        """Return the highest resident memory of its process (VmHWM); Linux only."""
         return peak_bytes(self.pid)
 
     def resident_bytes(self) -> int:
-        """Return the memory that is resident now, in it and its children; Linux only."""
+        """Return the present resident memory of it and its children; Linux only."""
         return resident_bytes(self.pid)
 
     def cpu_seconds(self) -> float:
-        """Return the CPU time that it and its children have taken; Linux only."""
+        """Return CPU seconds of it and its children; Linux only."""
         return cpu_seconds(self.pid)
 
     def hops(self) -> int:
-        """Return how often SQLite's threads were called; of a server that counts them."""
+        """Return the number of calls to SQLite's threads; the server must count them."""
         return read_hops(_hops_path(self._log.parent))
 
     def threads(self) -> int:
-        """Return how many threads it has; Linux only."""
+        """Return the number of threads; Linux only."""
         return status_kib(self.pid, "Threads")
 
     def open_files(self) -> int:
-        """Return how many files and sockets it has open; Linux only."""
+        """Return the number of open files and sockets; Linux only."""
         return len(list(Path(f"/proc/{self._process.pid}/fd").iterdir()))
 
     def log_bytes(self) -> int:
-        """Return how much it has logged."""
         return self._log.stat().st_size
 
     def with_log(self, problem: str) -> str:
-        """Return the problem with the last lines of the log."""
         return "\n".join([f"{problem}; the end of the server's log:", *_lines(self._log)[-_LOG_LINES:]])
 
     def _get(self, url: str) -> Answer:
@@ -209,7 +199,6 @@ def _environment(folder: Path, tree: Tree, settings: dict[str, object]) -> dict[
 
 
 def _port(process: subprocess.Popen[bytes], log: Path) -> int:
-    """Wait until the log says where the server listens."""
     until = time.monotonic() + _START_SECONDS
     while True:
         for line in _lines(log):
@@ -221,5 +210,5 @@ def _port(process: subprocess.Popen[bytes], log: Path) -> int:
 
 
 def _lines(log: Path) -> list[str]:
-    """Return the lines that are complete."""
+    """Return the complete lines."""
     return log.read_text("utf-8", "replace").rpartition("\n")[0].splitlines()

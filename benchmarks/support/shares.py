@@ -1,4 +1,4 @@
-"""Who used the processor in a stretch of time, and what limited the throughput.
+"""Use of the processor in a stretch of time, and the limit of the throughput.
 
 shares = Shares(servers, postgres)
 ...
@@ -23,23 +23,23 @@ _TICKS: Final = os.sysconf("SC_CLK_TCK")
 
 @dataclass(frozen=True, slots=True)
 class Used:
-    """Cores, on the average of a stretch of time."""
+    """Cores used, averaged over a stretch of time."""
 
     replicas: tuple[float, ...]
     postgres: float
     readers: float
     """This program."""
     others: float
-    """Everything else that runs on the machine: the publishers, and what is not of this."""
+    """All other processes of the machine, publishers included."""
     cores: int
 
     def each(self, per_second: float) -> str:
-        """Return the processor time of an answer in ms: in replicas, PostgreSQL and readers."""
+        """Return milliseconds of processor time for an answer: in replicas, PostgreSQL and readers."""
         parts = (sum(self.replicas), self.postgres, self.readers)
         return " ".join(f"{1000 * part / per_second:.2f}" for part in parts)
 
     def limit(self) -> str:
-        """Say what was used up."""
+        """Name the exhausted resource."""
         if sum(self.replicas) + self.postgres + self.readers + self.others > _FULL * self.cores:
             return f"the {self.cores} cores"
         if max(self.replicas) > _FULL:
@@ -48,7 +48,7 @@ class Used:
 
 
 class Shares:
-    """Counts from when it was made."""
+    """Counts from its creation."""
 
     def __init__(self, servers: Sequence[Server], postgres: Postgres) -> None:
         self._servers = list(servers)
@@ -57,7 +57,6 @@ class Shares:
         self._before = self._now()
 
     def used(self) -> Used:
-        """Return what was used since then."""
         seconds = time.monotonic() - self._began
         *replicas, postgres, readers, machine = (
             (after - before) / seconds for after, before in zip(self._now(), self._before, strict=True)
@@ -71,7 +70,7 @@ class Shares:
 
 
 def _machine_seconds() -> float:
-    """Return what all processes have used (proc_stat(5)): user, nice, system, interrupts."""
+    """Return the seconds used by all processes (proc_stat(5)): user, nice, system, interrupts."""
     first = Path("/proc/stat").read_text("ascii").split("\n", 1)[0].split()[1:]
     user, nice, system, _idle, _waiting, hard, soft, *_ = map(int, first)
     return (user + nice + system + hard + soft) / _TICKS

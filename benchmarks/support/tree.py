@@ -1,4 +1,4 @@
-"""The checkout whose server is measured: this one, or another, by the same clients in one session.
+"""The measured checkout: this one, or another, with the same clients in one session.
 
     python -m benchmarks.answers --tree ../wholefeed-0.1
 
@@ -34,22 +34,22 @@ class Tree:
 
     @property
     def module(self) -> str:
-        """The module whose `serve` starts the server; 0.1 had no package of its own name."""
+        """The module with `serve`; 0.1 had no package of its own name."""
         return "wholefeed" if (self.root / "proxy" / "wholefeed").is_dir() else "proxy"
 
     @property
     def import_path(self) -> str:
-        """The PYTHONPATH under which that module is found, before what may be installed."""
+        """The PYTHONPATH for that module, before installed packages."""
         own = str(self.root / "proxy" if self.module == "wholefeed" else self.root)
         return os.pathsep.join(filter(None, [self.shadows, own]))
 
     def without_uvloop(self, folder: Path) -> Tree:
-        """Return the same checkout on asyncio's own loop; what hides uvloop is written into the folder."""
+        """Return the same checkout on asyncio's own loop; a module in the folder hides uvloop."""
         (folder / "uvloop.py").write_text('raise ImportError("hidden for a measurement")\n', "utf-8")
         return replace(self, shadows=str(folder))
 
     def commit(self) -> str:
-        """Return the abbreviated commit, with a `+` if the checkout differs from it; empty without git."""
+        """Return the abbreviated commit, with `+` for a changed checkout; empty without git."""
         try:
             commit = self._git("rev-parse", "--short=7", "HEAD")
             return commit + ("+" if self._git("status", "--porcelain", "--", "proxy", "migrations") else "")
@@ -80,11 +80,9 @@ def tree_at(folder: str, python: str = "") -> Tree:
 
 
 def add_tree(parser: argparse.ArgumentParser) -> None:
-    """Take the checkout from the command line."""
     parser.add_argument("--tree", default="", metavar="FOLDER", help="the checkout to measure (this one)")
     parser.add_argument("--python", default="", metavar="PATH", help="what runs it (that of its .venv)")
 
 
 def chosen_tree(options: argparse.Namespace) -> Tree:
-    """Return the checkout that the command line names."""
     return tree_at(options.tree, options.python) if options.tree else HERE

@@ -4,7 +4,7 @@ with counting_trips(postgres.url("wholefeed")) as trips:
     ...                                        # connect to trips.url
     trips.count
 
-A trip is what is sent and answered together: a simple query, or what a Sync or Flush message ends.
+A trip is one question with its answer: a simple query, or messages up to a Sync or Flush.
 """
 
 from __future__ import annotations
@@ -22,8 +22,6 @@ _START_SECONDS: Final = 10.0
 
 
 class Trips:
-    """The relay: its URL, and the trips so far."""
-
     def __init__(self, url: str) -> None:
         self._parts = urlsplit(url)
         self._port = 0
@@ -33,12 +31,11 @@ class Trips:
 
     @property
     def url(self) -> str:
-        """The database by way of the relay, without TLS."""
+        """The database's URL through the relay, without TLS."""
         place = f"{self._parts.username}@127.0.0.1:{self._port}"
         return self._parts._replace(netloc=place, query="sslmode=disable").geturl()
 
     def run(self) -> None:
-        """Relay until `stop`."""
         server = self._loop.run_until_complete(asyncio.start_server(self._serve, "127.0.0.1", 0))
         self._port = server.sockets[0].getsockname()[1]
         self._is_listening.set()
@@ -47,12 +44,10 @@ class Trips:
             task.cancel()
 
     def wait(self) -> None:
-        """Wait until it listens."""
         if not self._is_listening.wait(_START_SECONDS):
             raise RuntimeError("the relay did not start")
 
     def stop(self) -> None:
-        """End the relay."""
         self._loop.call_soon_threadsafe(self._loop.stop)
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -80,7 +75,6 @@ async def _pass_on(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -
 
 @contextlib.contextmanager
 def counting_trips(url: str) -> Iterator[Trips]:
-    """Relay to the server of that URL until exit."""
     trips = Trips(url)
     thread = threading.Thread(target=trips.run, name="trips", daemon=True)
     thread.start()

@@ -1,10 +1,10 @@
-"""What a process and its children have used: CPU time to the microsecond, and memory; Linux only.
+"""CPU time, to the microsecond, and memory of a process and its children; Linux only.
 
     before = cpu_seconds(pid)
     …
     cpu_seconds(pid) - before
 
-CPU time hardly moves with what else the machine does, unlike wall time.
+Other load on the machine hardly changes CPU time, unlike wall time.
 """
 
 from __future__ import annotations
@@ -24,12 +24,11 @@ _SAMPLE_SECONDS: Final = 0.02
 
 
 def cpu_seconds(pid: int) -> float:
-    """Return user and system time of a process, of its descendants, and of those that it has waited for."""
+    """Return user and system seconds of a process, its descendants, and the children it waited for."""
     return sum(_own_seconds(each) for each in tree(pid))
 
 
 def tree(pid: int) -> list[int]:
-    """Return a process and its descendants."""
     found = [pid]
     for parent in found:  # grows while it is walked
         with contextlib.suppress(OSError):
@@ -39,17 +38,17 @@ def tree(pid: int) -> list[int]:
 
 
 def resident_bytes(pid: int) -> int:
-    """Return the memory that is resident in a process and its descendants; what they share counts twice."""
+    """Return the resident bytes of a process and its descendants; shared memory counts twice."""
     return sum(status_kib(each, "VmRSS") for each in tree(pid)) * 1024
 
 
 def peak_bytes(pid: int) -> int:
-    """Return the most memory that was ever resident in this one process."""
+    """Return the highest resident bytes of this one process."""
     return status_kib(pid, "VmHWM") * 1024
 
 
 def status_kib(pid: int, name: str) -> int:
-    """Return a figure of /proc/PID/status; 0 for a process that has ended."""
+    """Return a figure of /proc/PID/status; 0 for an ended process."""
     try:
         status = Path(f"/proc/{pid}/status").read_text("ascii")
     except OSError:
@@ -59,10 +58,10 @@ def status_kib(pid: int, name: str) -> int:
 
 
 def _own_seconds(pid: int) -> float:
-    """Return the time of one process and of its children that have ended.
+    """Return the seconds of one process and of its ended children.
 
-    The kernel's CPU clock of a process counts nanoseconds and its threads that have ended; its number is made
-    of the process's as clock_getcpuclockid(3) does. /proc counts in hundredths of a second.
+    The kernel's CPU clock of a process counts nanoseconds and includes ended threads; its number is derived
+    as in clock_getcpuclockid(3). /proc counts in hundredths of a second.
     """
     try:
         running = time.clock_gettime((~pid << 3) | _SCHEDULER_CLOCK)
@@ -73,7 +72,7 @@ def _own_seconds(pid: int) -> float:
 
 
 class Peak:
-    """The most memory that was resident in a process and its descendants at once, while it was watched."""
+    """Highest resident memory of a process and its descendants together during the watch."""
 
     def __init__(self, pid: int) -> None:
         self._pid = pid
@@ -81,21 +80,19 @@ class Peak:
         self.bytes = 0
 
     def watch(self) -> None:
-        """Look until told to stop."""
         while not self._is_over.wait(_SAMPLE_SECONDS):
             self.bytes = max(self.bytes, resident_bytes(self._pid))
 
     def stop(self) -> None:
-        """End the watch."""
         self._is_over.set()
 
 
 @contextlib.contextmanager
 def sharing_a_processor(pids: Iterable[int]) -> Iterator[None]:
-    """Let this process and others, with all of their threads, take turns on one processor meanwhile.
+    """Let these processes, with all threads, take turns on one processor meanwhile.
 
-    Where two processors are the threads of one core, what runs beside something else takes up to half as
-    long again, and who runs beside whom is up to the scheduler.
+    On two processors of one core, work beside other work takes up to half as long again, at the scheduler's
+    whim.
     """
     before = os.sched_getaffinity(0)
     own = {max(before)}
@@ -112,7 +109,6 @@ def sharing_a_processor(pids: Iterable[int]) -> Iterator[None]:
 
 @contextlib.contextmanager
 def watching(pid: int) -> Iterator[Peak]:
-    """Watch the memory of a process and its descendants."""
     peak = Peak(pid)
     thread = threading.Thread(target=peak.watch)
     thread.start()

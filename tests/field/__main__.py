@@ -1,4 +1,4 @@
-"""Plays every case from the field and prints a table: kind, case, what came where it was not right.
+"""Play every case from the field; print a table: kind, case, and each wrong result.
 
 python -m tests.field [PART OF A NAME]
 """

@@ -1,9 +1,9 @@
-"""A case from the field: what a publisher sends at each look, and what a reader is to see in the end.
+"""A case from the field: a publisher's answers at each look, and the expected feed at the end.
 
     CASE = Case("slash", "Atom's namespace", [feed(rss())], titles("Night 3", "Night 2", "Night 1"))
     judged = await judge(CASE, proxy, origin)        # "" where it came out right, else what came
 
-The documents are all of one made-up log, so that a case names only what is odd about it.
+The documents are all of one made-up log, so that a case names only its oddity.
 """
 
 from __future__ import annotations
@@ -40,7 +40,6 @@ def _date(night: int) -> str:
 
 
 def item(night: int, *, title: str = "", more: str = "") -> str:
-    """Return one item of RSS."""
     return (
         f"<item><title>{title or f'Night {night}'}</title><link>http://sky.example/{night}</link>"
         f'<guid isPermaLink="false">night-{night}</guid><pubDate>{_date(night)}</pubDate>'
@@ -51,7 +50,7 @@ def item(night: int, *, title: str = "", more: str = "") -> str:
 def rss(
     *nights: int, items: str = "", head: str = "", declaration: str = '<?xml version="1.0" encoding="UTF-8"?>'
 ) -> str:
-    """Return the log in RSS 2.0: the items of these nights, or those that are given."""
+    """Return the log in RSS 2.0: the items of these nights, or the given ones."""
     entries = items or "\n".join(item(night) for night in nights or NIGHTS)
     return (
         f'{declaration}\n<rss version="2.0">\n<channel><title>A sky log</title><link>http://sky.example/</link>'
@@ -60,7 +59,6 @@ def rss(
 
 
 def entry(night: int, *, content: str = "") -> str:
-    """Return one entry of Atom."""
     at = _at(night).isoformat()
     return (
         f"<entry><id>tag:sky.example,2026:{night}</id><title>Night {night}</title>"
@@ -71,7 +69,7 @@ def entry(night: int, *, content: str = "") -> str:
 
 
 def atom(*nights: int, items: str = "", namespace: str = f' xmlns="{ATOM_NS}"') -> str:
-    """Return the log in Atom; `namespace` is what stands in the root's start tag."""
+    """Return the log in Atom; `namespace` is the root's declaration."""
     entries = items or "\n".join(entry(night) for night in nights or NIGHTS)
     return (
         f'<?xml version="1.0" encoding="utf-8"?>\n<feed{namespace}>\n<title>A sky log</title>'
@@ -81,7 +79,6 @@ def atom(*nights: int, items: str = "", namespace: str = f' xmlns="{ATOM_NS}"') 
 
 
 def rdf(*nights: int) -> str:
-    """Return the log in RSS 1.0."""
     entries = "\n".join(
         f'<item rdf:about="http://sky.example/{night}"><title>Night {night}</title>'
         f"<link>http://sky.example/{night}</link><description>Seeing {night}</description></item>"
@@ -99,12 +96,12 @@ def rdf(*nights: int) -> str:
 Look = dict[str, Answer]
 """Answers by path, from this look on."""
 Expected = Callable[[Reply], str]
-"""Says what came where it is not right, else nothing."""
+"""Returns the wrong result, or an empty text."""
 
 
 @dataclass(frozen=True)
 class Case:
-    """A feed that is looked at once or more often, a day apart."""
+    """A feed fetched once or several times, a day apart."""
 
     name: str
     kind: str
@@ -134,7 +131,7 @@ def titles(*expected: str) -> Expected:
 
 
 def _titles(reply: Reply) -> Iterator[str]:
-    """Yield the titles that a reader sees, without the proxy's own entry (R16)."""
+    """Yield the titles seen by a reader, without the proxy's own entry (R16)."""
     if reply.headers["Content-Type"].startswith("application/feed+json"):
         entries = json.loads(reply.body)["items"]
     else:
@@ -145,7 +142,7 @@ def _titles(reply: Reply) -> Iterator[str]:
 
 
 def holds(*expected: str) -> Expected:
-    """Expect an answer that holds these texts, each as it was written."""
+    """Expect an answer with these texts, each as written."""
 
     def judge_texts(reply: Reply) -> str:
         if reply.status != 200:
@@ -178,7 +175,7 @@ def refused(*slugs: str) -> Expected:
 
 
 async def judge(case: Case, proxy: Proxy, origin: Origin) -> str:
-    """Play a case on a publisher of its own; return what came where it is not right."""
+    """Play a case on a publisher of its own; return the wrong result, or an empty text."""
     reply = None
     for number, look in enumerate(case.looks):
         for path, answer in look.items():

@@ -115,7 +115,6 @@ LABELLED = {
 
 
 def cases() -> Iterator[Case]:
-    """Yield every case of a document."""
     yield from _namespaces()
     yield from _names()
     yield from _chains()

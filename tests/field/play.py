@@ -1,4 +1,4 @@
-"""Plays cases: all of them on one proxy, each on a publisher with an address of its own."""
+"""Plays all cases on one proxy, each on a publisher with an address of its own."""
 
 from __future__ import annotations
 
@@ -13,13 +13,12 @@ from tests.running import a_config, running
 
 
 def all_cases() -> Iterator[Case]:
-    """Yield every case."""
     yield from documents.cases()
     yield from responses.cases()
 
 
 async def play(cases: Iterable[Case], folder: Path) -> list[tuple[Case, str]]:
-    """Return each case with what came where it was not right."""
+    """Return each case with its wrong result."""
     results = []
     numbers = count(2)
     async with running(a_config(folder)) as proxy:

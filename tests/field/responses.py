@@ -1,4 +1,4 @@
-"""Cases of HTTP responses: codings, cookies, syntax, redirects, pages that lead to a feed, validators."""
+"""Cases of HTTP responses: codings, cookies, syntax, redirects, pages with a feed link, validators."""
 
 from __future__ import annotations
 
@@ -19,7 +19,6 @@ OK = b"HTTP/1.1 200 OK\r\n"
 
 
 def cases() -> Iterator[Case]:
-    """Yield every case of a response."""
     yield from _codings()
     yield from _cookies()
     yield from _syntax()
@@ -313,7 +312,7 @@ def _schemed(address: str) -> Answer:
 
 
 def _always_unchanged(body: bytes, *headers: tuple[str, str]) -> Answer:
-    """Answer a conditional request with 304, whatever it names."""
+    """Answer a conditional request with 304, for any validator."""
     conditions = ("if-none-match", "if-modified-since")
     return Computed(
         lambda request: (

@@ -18,6 +18,6 @@ KINDS = [(kind, list(cases)) for kind, cases in groupby(all_cases(), key=lambda 
 
 @pytest.mark.parametrize("cases", [cases for _, cases in KINDS], ids=[kind for kind, _ in KINDS])
 async def test_cases_come_out_right(cases: list[Case], tmp_path: Path) -> None:
-    """Every case of a kind gives a reader the entries that were meant, or is refused."""
+    """Every case of a kind gives a reader the intended entries, or is refused."""
     wrong = {case.name: came for case, came in await play(cases, tmp_path) if came}
     assert not wrong

@@ -24,7 +24,7 @@ KINDS: Final[dict[str, Callable[[int], Story]]] = {
     "feeds": a_story, "shifting": a_shifting_story, "blogs": a_blog_story, "archived": an_archived_story,
     "replays": a_replay_story,
 }  # fmt: skip
-"""Stories by what they are of."""
+"""Stories by subject."""
 
 
 async def _played(

@@ -3,9 +3,9 @@
     story = an_archived_story(7)
     differences = await story.play()    # nothing: the proxy does what the rules say
 
-The publisher only adds, corrects and closes archives, so that nothing ever leaves by its word. What is served
-then follows from what it sent and what the archive sent (`_Truth`): every entry of both, each in its latest
-text; `partial` and named as missing is what was never had; a note names each copy that stands in for it.
+The publisher only adds, corrects and closes archives, so that nothing ever leaves by its word. The feed
+follows from the documents of publisher and archive (`_Truth`): every entry of both, each in its latest
+text. Documents never had make it `partial` and are named as missing. A note names each copy in use.
 """
 
 from __future__ import annotations
@@ -30,18 +30,18 @@ from tests.web_archive import WebArchive, searched, searching
 
 READS: Final = ("asks", "refreshes", "restarts")
 PAUSE: Final = 8 * DAY
-"""Between two visits: an archive that has nothing is asked again after a week."""
+"""Between two visits: an archive without copies is asked again after a week."""
 _EVENTS: Final[dict[str, int]] = {
     "adds": 6, "updates": 2, "corrects": 2, "closes": 5, "loses": 4, "restores": 2, "saves": 8,
     "saves_other": 2,
 }  # fmt: skip
 ANOTHER: Final = b'<feed xmlns="http://www.w3.org/2005/Atom"><id>urn:other</id><title>For sale</title></feed>'
-"""What stands at a URL when its domain has changed hands."""
+"""The document at a URL after its domain changed hands."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ArchivedStory(Story):
-    """What happens to a chain and to its copies."""
+    """A story of a chain and its copies."""
 
     version: str
 
@@ -57,7 +57,7 @@ class ArchivedStory(Story):
 
 
 def an_archived_story(seed: int) -> ArchivedStory:
-    """Make up a story; the same one for the same number."""
+    """Make up a story, the same for the same number."""
     chance = random.Random(f"archived {seed}")
     steps: list[Step] = []
     for _ in range(chance.randint(1, 5)):
@@ -77,14 +77,14 @@ def _arguments(chance: random.Random, name: str) -> Step:
 
 @dataclass
 class _Truth:
-    """What was sent, by whom."""
+    """Documents sent, by sender."""
 
     had: dict[str, Doc] = field(default_factory=dict)
-    """By the publisher, the last document of each path."""
+    """The publisher's last document of each path."""
     copies: list[Copy] = field(default_factory=list)
-    """All copies of entries that stood in anything that belongs to the feed."""
+    """All copies of entries in mementos of the feed."""
     was_gone: bool = False
-    """Whether copies of the subscription document were taken: they stay."""
+    """Whether copies of the subscription document were used: they stay."""
 
 
 class _Player:
@@ -187,7 +187,7 @@ class _Player:
         await self._compare(reply.state, read(reply.body, reply.headers["Content-Type"]).entries)
 
     def _usable(self, path: str) -> list[Doc]:
-        """The copies that are tried: five at most, the newest first."""
+        """The copies to be tried: at most five, the newest first."""
         return [doc for doc in self._saved.get(path, ())[:-6:-1] if doc is not None]
 
     async def _compare(self, state: str, entries: list[tuple[str, str]]) -> None:
@@ -224,7 +224,7 @@ class _Player:
             self._expect(state == ("partial" if missing else "complete"), f"state {state}")
 
     def _walk(self) -> Iterator[tuple[str, Doc | None]]:
-        """The archives that the chain leads to: as they were had, as a copy has them, or None."""
+        """The chain's archives: as fetched, as a copy has them, or None."""
         doc: Doc | None = self._truth.had.get(FEED)
         if doc is None:
             doc = next(iter(self._usable(FEED)), None)

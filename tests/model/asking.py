@@ -1,4 +1,4 @@
-"""What the proxy has asked for, held against what it had to ask for."""
+"""The proxy's requests compared with the required ones."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from tests.model.said import HOST_RESTS, Failure, Got
 
 
 class Asking:
-    """What the proxy has asked for in one refresh, held against what it had to ask for.
+    """The proxy's requests in one refresh, compared with the required ones.
 
     Args:
         now: Epoch seconds.
-        answers: What the publisher answers to a path, and the paths that redirects led through.
+        answers: The publisher's answer to a path, and the paths of its redirects.
         asked: The requests that it has seen, in any order.
         guesses: Whether documents that are not known may be asked for ahead.
     """
@@ -29,7 +29,7 @@ class Asking:
     ) -> None:
         self.now = now
         self.rests = rests
-        """Whether the host has asked to be left alone (Retry-After), which lasts until a restart here."""
+        """Whether the host asked for a pause (Retry-After), which lasts until a restart here."""
         self.differences: list[str] = []
         self._answers = answers
         self._left = Counter(asked)
@@ -39,11 +39,11 @@ class Asking:
                 self.differences.append(f"{path} was asked for {times} times in one refresh")
 
     def must(self, path: str) -> Got:
-        """Return what came of a document that has to be asked for."""
+        """Return the outcome of a document that has to be asked for."""
         return self._take(path, is_must=True) or Failure(0)
 
     def may(self, path: str) -> Got | None:
-        """Return what came, or None if it was not asked for, which is as good."""
+        """Return the outcome, or None if the proxy chose not to ask."""
         return self._take(path, is_must=False)
 
     def _take(self, path: str, *, is_must: bool) -> Got | None:
@@ -61,7 +61,7 @@ class Asking:
         return got
 
     def end(self, is_known: Callable[[str], bool]) -> None:
-        """No more is to be asked for."""
+        """Note every further request as wrong."""
         for path in self._left:
             if not self._guesses or is_known(path):
                 self.differences.append(f"{path} was asked for without a reason")

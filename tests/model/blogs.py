@@ -3,13 +3,13 @@
     story = a_blog_story(7)
     differences = await story.play()    # nothing: the proxy does what the rules say
 
-What the proxy must have is known from what the publisher did (`Truth`), and not from how pages are asked for:
+The publisher's actions (`Truth`) determine the required answers, however pages are asked for:
 
 * nothing is served that the publisher has not sent, and nothing twice;
-* what was served once is served for good, and so is what stood in the feed itself (R7, R29);
+* entries served once, or seen in the feed itself, are served for good (R7, R29);
 * `collected` means that what was live before all pages were asked for last is there, and what is new since
   then as soon as the rules promise it (R28, R30, R31); edits too;
-* a feed is `collected`, `partial` or `remembered`, says why in its notes, and names as missing what failed;
+* a feed is `collected`, `partial` or `remembered`, says why in its notes, and names failed pages as missing;
 * the publisher is spared: few requests, two at once at most, none in a pause (R28, R32);
 * when all is well again, a week of visits heals everything (R27, R31).
 """
@@ -38,15 +38,15 @@ from tests.running import Proxy, Reply, a_config, running
 WAITS: Final = (130, 1010, 4030, 4030, 90_070, 90_070, 8 * DAY)
 """Seconds between two visits: less than a feed is fresh, more, over an hour, a day, a week."""
 BY_ID: Final = "orderby=ID"
-"""How `/status` calls the way that loses nothing whatever happens meanwhile."""
+"""Name in `/status` of the order that never loses posts."""
 READS: Final = ("asks", "refreshes", "refreshes fully", "restarts", "forgets")
 LATE: Final = 8
-"""So near the end of the requests of a visit, a change may be left to the next one."""
+"""A change this near the end of a visit's requests may wait for the next visit."""
 
 
 @dataclass(frozen=True)
 class Site:
-    """What a site never changes."""
+    """A site's constants."""
 
     form: str = "rss2"
     under: str = ""
@@ -56,11 +56,11 @@ class Site:
     is_wordpress_com: bool = False
     rest_status: int | None = None
     hidden: int = 0
-    """Posts that its REST interface counts and its feeds do not show."""
+    """Posts counted by its REST interface and hidden in its feeds."""
     validators: Literal["of the site", "of each page", "of each answer", "none"] = "of the site"
-    """Caches in front make up what is not the site's."""
+    """Caches in front invent validators."""
     flaw: str = ""
-    """What it does to parameters from the beginning: one of `FLAWS`."""
+    """Its treatment of parameters from the beginning: one of `FLAWS`."""
 
     @property
     def is_main(self) -> bool:
@@ -70,12 +70,12 @@ class Site:
 FLAWS: Final = (
     "paged ignored", "order ignored", "order forbidden", "queries ignored", "queries redirected", "copies",
 )  # fmt: skip
-"""What sites do to parameters; caches and firewalls in front among it."""
+"""Sites' treatments of parameters, also by caches and firewalls in front."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class BlogStory(Story):
-    """What happens to a blog."""
+    """A story of a blog."""
 
     site: Site
 
@@ -96,14 +96,14 @@ _EVENTS: Final[dict[str, int]] = {
     "adds": 14, "back_dates": 3, "edits": 5, "edits_many": 2, "deletes": 6, "schedules": 4, "goes_live": 5,
     "resizes": 2, "breaks": 4, "mends": 4, "refuses": 2, "fails": 3,
 }  # fmt: skip
-"""What happens between two visits, and in the middle of one, and how often."""
+"""Events between two visits, and in the middle of one, with their frequency."""
 _SLIPPING: Final = ("deletes", "resizes", "breaks", "mends")
-"""What moves entries past who reads the pages from the front (docs/rules.md, blind spots)."""
+"""Events that move entries past a reader of pages from the front (docs/rules.md, blind spots)."""
 _REFUSALS: Final = (403, 429, 503)
 
 
 def a_blog_story(seed: int) -> BlogStory:
-    """Make up a story; the same one for the same number."""
+    """Make up a story, the same for the same number."""
     chance = random.Random(f"blog {seed}")
     is_pretty = chance.random() < 0.7
     site = Site(
@@ -151,11 +151,11 @@ def _an_event(chance: random.Random) -> Step:
 
 
 _FORBIDDEN: Final = Status(403)
-"""What a firewall says to a question for an order; refusals of anything else are others."""
+"""A firewall's status for a question with an order; other refusals have other statuses."""
 
 
 class _Blog(WordPress):
-    """A site that keeps account of what it has sent."""
+    """A site with a record of its answers."""
 
     def __init__(self, origin: Origin, site: Site) -> None:
         super().__init__(
@@ -171,7 +171,7 @@ class _Blog(WordPress):
         self.break_(site.flaw)
 
     def break_(self, flaw: str) -> None:
-        """Do that to parameters from now on, and nothing else."""
+        """Treat parameters this way from now on, and no other."""
         flaw = flaw if self.site.is_pretty or "queries" not in flaw else ""  # its feed is a query
         self.paged_ignored = flaw == "paged ignored"
         self.orderby_ignored = flaw == "order ignored"
@@ -218,7 +218,7 @@ class _Blog(WordPress):
 
     @property
     def _validators(self) -> tuple[tuple[str, str], ...]:
-        """What others make up is nothing that the site compares with."""
+        """The site compares with its own validators, not with a cache's."""
         return super()._validators if self.site.validators == "of the site" else ()
 
     def _is_current(self, request: Request) -> bool:
@@ -230,11 +230,11 @@ class _Blog(WordPress):
 
     @property
     def live(self) -> dict[str, Post]:
-        """What a whole feed would have, by identity."""
+        """The entries of a whole feed, by identity."""
         return {self.identity(post, self.site.form): post for post in self.posts if self.is_of_feed(post)}
 
     def of_feed(self) -> dict[str, str]:
-        """What posts of this feed are filed under, by field."""
+        """Taxonomy of this feed's posts, by field."""
         kind, _, name = self.site.under.partition("/")
         return {kind: name} if kind else {}
 
@@ -244,10 +244,10 @@ class _Blog(WordPress):
 
 @dataclass
 class _Known:
-    """A post that is live, as its author knows it."""
+    """A live post, as its author knows it."""
 
     since: float
-    """Moment at which it went live."""
+    """Moment of its publication."""
     is_in_front: bool
     """Whether it stands on top of the feed."""
     edited: float
@@ -258,21 +258,21 @@ class _Known:
 
 @dataclass
 class _Truth:
-    """What there is to be known, whatever the proxy does; moments are those of the play's clock."""
+    """The facts, independent of the proxy; moments are those of the play's clock."""
 
     posts: dict[int, _Known] = field(default_factory=dict)
     sent: dict[str, set[str]] = field(default_factory=dict)
-    """Texts by identity, of all that was sent since the feed was forgotten."""
+    """Texts by identity, of everything sent since the feed was forgotten."""
     in_front: set[str] = field(default_factory=set)
-    """What stood in the feed itself."""
+    """Entries seen in the feed itself."""
     served: set[str] = field(default_factory=set)
-    """What a reader has been sent."""
+    """Entries sent to a reader."""
     asked_at: float = -1.0
-    """When the feed itself came last, and nothing failed in that visit."""
+    """When the feed itself came last, in a visit without failures."""
     days: list[float] = field(default_factory=list)
-    """Those of such visits while nothing was wrong with the site, a day apart at least."""
+    """Days of such visits to a healthy site, at least a day apart."""
     walked_at: float = -1.0
-    """When the last visit began in which all pages were asked for."""
+    """Beginning of the last visit with all pages asked for."""
     paused_until: float = 0.0
 
 
@@ -287,9 +287,9 @@ class _Player:
         self._truth = _Truth()
         self._scheduled: list[Post] = []
         self._later: list[Step] = []
-        """What is to happen in the middle of the next visit."""
+        """Events for the middle of the next visit."""
         self._moments: list[tuple[int, float]] = []
-        """Number of the request and instant of what happened in the middle of this visit."""
+        """Number of the request and instant of each event in the middle of this visit."""
         self._has_slipped = False
         self._differences: list[str] = []
         self._stack = AsyncExitStack()
@@ -377,7 +377,7 @@ class _Player:
         self._blog.break_(self._story.site.flaw)
 
     def _heals(self) -> None:
-        """There is no flaw any more, of whatever time, and none comes."""
+        """Whether no flaw is left, and none comes."""
         self._later.clear()
         self._mends()
         self._blog.break_("")
@@ -389,7 +389,7 @@ class _Player:
         self._blog.failing[page] = status
 
     def _note_posts(self) -> None:
-        """Take in what has gone live or gone away."""
+        """Record newly live and departed posts."""
         now, posts = self._clock(), self._truth.posts
         live = {post.id: post for post in self._blog.posts}
         newest = max((post.published for post in live.values() if post.id in posts), default=0)
@@ -440,7 +440,7 @@ class _Player:
             self._has_slipped |= step[2] in _SLIPPING
 
     def _note_said(self, began_at: float) -> None:
-        """Take in what the site has sent."""
+        """Record the site's answers."""
         truth, blog = self._truth, self._blog
         for request, answer in blog.said:
             if request.method != "GET" or not isinstance(answer, Document) or answer.status != 200:
@@ -458,7 +458,7 @@ class _Player:
 
     @property
     def _failures(self) -> set[int]:
-        """With which statuses questions were refused, that for the order aside which a firewall forbids."""
+        """Statuses of refused questions, except for an order forbidden by a firewall."""
         return {
             answer.status
             for request, answer in self._blog.said
@@ -467,7 +467,7 @@ class _Player:
         }
 
     def _expect_polite(self, began_at: float, *, is_insisted: bool) -> None:
-        """R28, R32: how often the site is asked, and when not at all."""
+        """R28, R32: the number of requests to the site, and its pauses."""
         truth, requests = self._truth, [request for request, _ in self._blog.said]
         pages = [each for each in requests if each.target != self._own]
         conditional = [each for each in pages if each.headers.keys() & {"if-none-match", "if-modified-since"}]
@@ -485,7 +485,7 @@ class _Player:
             truth.paused_until = began_at + HOUR
 
     def _note_early(self, way: str) -> None:
-        """What went live early enough in a walk was met by it, where that is by ID (R28)."""
+        """A walk by ID includes posts published early enough in it (R28)."""
         early = [at for number, at in self._moments if number <= self._blog.count - LATE and way == BY_ID]
         for known in self._truth.posts.values():
             if early and self._truth.walked_at < known.since <= early[-1]:
@@ -497,7 +497,7 @@ class _Player:
 
     @property
     def _most(self) -> int:
-        """More requests than this are not polite, whatever happens (R28)."""
+        """The greatest polite number of requests (R28)."""
         blog = self._blog
         pages = -(-len(blog.live) // min(blog.per_feed, blog.site.per_feed))
         most = 60 + 6 * pages
@@ -543,7 +543,7 @@ class _Player:
             self._compare_live(set(found), served, way)
 
     def _compare_notes(self, reply: Reply, status: dict[str, Any]) -> None:
-        """What is said besides, and what it rests on."""
+        """Compare the notes, and their basis."""
         codes = {note["code"] for note in status["notes"]}
         state, missing = reply.state, status["missing"]
         self._expect(state in ("collected", "partial", "remembered"), f"state {state}")
@@ -556,7 +556,7 @@ class _Player:
         self._expect(self._has_claims or not is_short, f"{sorted(codes)} of a site that claims nothing")
 
     def _compare_live(self, found: set[str], served: dict[str, str], way: str) -> None:
-        """R28, R30, R31: what `collected` promises."""
+        """R28, R30, R31: the promises of `collected`."""
         for identity, post in self._blog.live.items():
             known = self._truth.posts[post.id]
             if identity not in found:
@@ -567,7 +567,7 @@ class _Player:
                 self._expect(is_current, f"{identity} is as it was before an edit: {served[identity]!r}")
 
     def _why_there(self, known: _Known, way: str) -> str:
-        """Return why a post has to be there, or nothing."""
+        """Return why a post must be there; empty: it need not."""
         truth = self._truth
         if known.since < truth.walked_at:
             return "though it was live when all pages were asked for"
@@ -578,7 +578,7 @@ class _Player:
         return ""
 
     def _is_due(self, known: _Known, way: str) -> bool:
-        """Whether an edit has to be there: one of many when that was looked for on several days."""
+        """Whether an edit has to be there: a bulk edit when looked for on several days."""
         truth = self._truth
         if known.edited < truth.walked_at:
             return True
@@ -587,7 +587,7 @@ class _Player:
         return way == BY_ID and bool(days) and (is_late or not known.is_one_of_many)
 
     def _expect_whole(self, reply: Reply) -> None:
-        """Of a site that is well, all that is live is served, as it is now."""
+        """A healthy site's live posts are all served in their present version."""
         claims = self._blog.site.hidden if self._has_claims else 0
         live = self._blog.live
         if not live:
@@ -604,7 +604,7 @@ class _Player:
 
     @property
     def _has_claims(self) -> bool:
-        """Whether the REST interface says how many posts the feed has."""
+        """Whether the REST interface counts the feed's posts."""
         site = self._blog.site
         return site.is_main and site.rest_status is None and not site.is_wordpress_com
 
@@ -614,7 +614,7 @@ class _Player:
 
 
 _FEW: Final = 20
-"""R31: where less than half is there, and so many are missing, it is not all."""
+"""R31: with less than half of the posts, and this many missing, the feed is not whole."""
 _ENDING: Final[tuple[Step, ...]] = (
     ("heals",), ("asks", 90_070), ("asks", 8 * DAY), ("asks", 90_070), ("refreshes fully", 4030),
     ("is whole",),

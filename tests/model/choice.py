@@ -1,4 +1,4 @@
-"""Which copy of an entry stays, and in which order the copies of a document stand (R10, R19, R20)."""
+"""The copy of an entry that stays, and the order of copies (R10, R19, R20)."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from tests.model.said import DAY, Copy, Doc
 
 @dataclass
 class Held:
-    """A document as it was had last."""
+    """A document as last fetched."""
 
     doc: Doc
     fetched_at: float
     checked_at: float
     is_settled: bool = False
-    """Of an archive: whether it was looked at when it was no longer the newest."""
+    """Whether an archive was fetched after it was no longer the newest."""
 
     @property
     def is_final(self) -> bool:
@@ -31,9 +31,9 @@ class Placed(NamedTuple):
     copy: Copy
     role: str
     document: str
-    """Path; empty for what is remembered."""
+    """Path; empty for remembered copies."""
     position: int
-    """Of its document in the output."""
+    """Position of its document in the output."""
     ordinal: int
     instant: float | None
     document_updated: float | None
@@ -78,7 +78,7 @@ def newest_first(group: Sequence[Placed]) -> list[Placed]:
 
 
 def in_order(live: Iterable[Placed], copies: Iterable[Placed]) -> list[Placed]:
-    """R20: each where the first document stands that holds it; else, if it is remembered, by its date."""
+    """R20: each where its first document stands; a remembered one by its date."""
     documents: dict[tuple[int, int], list[Placed]] = {(0, 0): []}
     memory: dict[str, Placed] = {}
     for each in copies:
@@ -106,7 +106,7 @@ def in_order(live: Iterable[Placed], copies: Iterable[Placed]) -> list[Placed]:
 
 
 def _by_date(at: float, oldest: Sequence[float | None]) -> tuple[float, float, int]:
-    """Return place, date and side of what stands by its date: behind all that are newer throughout."""
+    """Return place, date and side of entries placed by date: behind all newer ones."""
     if at == NEVER:
         return (0.5, 0, 0)
     held = [(number, date) for number, date in enumerate(oldest) if date is not None]
@@ -117,7 +117,7 @@ def _by_date(at: float, oldest: Sequence[float | None]) -> tuple[float, float, i
 
 
 def _with_dates(group: Sequence[Placed]) -> list[tuple[float, Placed]]:
-    """An entry without a date has that of the one before it, or else of the first one that has any."""
+    """An entry without a date has that of the one before it, or else of the first dated one."""
     order = newest_first(sorted(group, key=lambda each: each.ordinal))
     last = next((each.copy.order for each in order if each.copy.order is not None), NEVER)
     found = []

@@ -1,4 +1,4 @@
-"""Where the next archives probably stand, by those before: publishers here number them (R34)."""
+"""Probable places of the next archives, from their numbers (R34)."""
 
 from __future__ import annotations
 
@@ -10,11 +10,10 @@ MOST: Final = 3
 
 
 def guesses(steps: Sequence[str], chain: Sequence[str]) -> list[str]:
-    """Return the paths to look at behind a missing one.
+    """Return the paths to try behind a missing one.
 
-    Args:
-        steps: What the chain has linked to, the missing one the last.
-        chain: The attached archives, newest first; they tell how it counts where the newest is missing.
+    `steps` are the chain's links, the missing one last. `chain` holds the attached archives, newest first;
+    they show the counting where the newest is missing.
     """
     if len(steps) > 1:
         return _counted_on(steps)
@@ -45,7 +44,7 @@ def _parts(path: str) -> list[str]:
 
 
 def _place(one: str, other: str) -> int:
-    """Return which part alone differs; -1 where that is not so, or it is no number."""
+    """Return the single differing part; -1 if there are several, or it is no number."""
     ours, theirs = _parts(one), _parts(other)
     differing = [place for place, (a, b) in enumerate(zip(ours, theirs, strict=False)) if a != b]
     is_number = len(ours) == len(theirs) and len(differing) == 1 and differing[0] % 2

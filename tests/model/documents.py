@@ -1,4 +1,5 @@
-"""Feed documents written from what a publisher says, and answers read back; each family by itself."""
+"""Feed documents written from a publisher's statements, and answers parsed, with separate code for each
+family."""
 
 from __future__ import annotations
 
@@ -30,7 +31,7 @@ MEDIA_TYPES: Final = {
     "json": "application/feed+json",
 }
 FAMILIES: Final = {"atom": "atom", "atom03": "atom", "rss": "rss", "rdf": "rdf", "json": "json"}
-"""The versions that are written, and the family of each (docs/formats.md)."""
+"""The versions written, with their families (docs/formats.md)."""
 
 _FLAGS: Final = {
     "complete": "<fh:complete/>",
@@ -49,7 +50,7 @@ def rfc3339(instant: float) -> str:
 
 
 def in_json(doc: Doc) -> Doc:
-    """Return what a JSON Feed can say of a document: it has Link header fields, and no elements (R12)."""
+    """Return the document in JSON Feed's limits: it has Link header fields, and no elements (R12)."""
     links = {name: path for name, path in doc.links.items() if name not in ("fh:prev", "this")}
     return replace(doc, links=links, flags=frozenset(), buried=(), updated=None)
 
@@ -168,18 +169,17 @@ def _json(doc: Doc) -> str:
 
 
 class Seen(NamedTuple):
-    """What a reader sees of an answer."""
+    """An answer as a reader sees it."""
 
     entries: list[tuple[str, str]]
     """Name and text of the publisher's entries, in order."""
     strangers: int
-    """Entries that the publisher has not written."""
+    """Entries by others than the publisher."""
     is_complete: bool
     deletions: set[str]
 
 
 def read(body: bytes, content_type: str) -> Seen:
-    """Read an answer."""
     if "json" in content_type:
         return _seen(((item["id"], item["content_text"]) for item in json.loads(body)["items"]), False, set())
     root = ElementTree.fromstring(body)
@@ -205,5 +205,5 @@ def _seen(found: Any, is_complete: bool, deletions: set[str]) -> Seen:
 
 
 def plain(name: str, text: str, instant: float | None) -> Copy:
-    """An entry with an update instant, which it is also sorted by."""
+    """An entry with an update instant, also used for sorting."""
     return Copy(name, text, instant, instant)

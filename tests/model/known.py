@@ -1,7 +1,7 @@
-"""What is known to be wrong: stories keep off it, and tests/test_model.py shows each in a story of its own.
+"""Known defects: stories avoid them, and tests/test_model.py shows each in a story of its own.
 
-A row is a number, what goes wrong, and whether the next refresh would meet it. Who mends a defect removes its
-row, and the stories go there.
+A row is a number, the error, and whether the next refresh would meet it. A fix removes its row, and the
+stories cover it.
 """
 
 from __future__ import annotations
@@ -14,15 +14,13 @@ from tests.model.rules import Feed, is_newer
 
 
 class Defect(NamedTuple):
-    """A known defect."""
-
     number: str
     text: str
     is_met: Callable[[Publisher, Feed], bool]
 
 
 def _doubtful_link(publisher: Publisher, feed: Feed) -> bool:
-    """The model takes such a link for a chain's: whoever mends this has to tell it of R4's doubts."""
+    """The model takes such a link for a chain's: a fix must teach it R4's doubts."""
     del feed
     documents = publisher.documents()
     links, flags = documents["/feed"].links, documents["/feed"].flags
@@ -32,9 +30,9 @@ def _doubtful_link(publisher: Publisher, feed: Feed) -> bool:
 
 
 KNOWN: Final = (Defect("new", "what a doubtful link leads to is asked for twice", _doubtful_link),)
-"""Of 18, the stories forget what they know of an answer's date where they forget the feed."""
+"""For 18, stories forget an answer's date when they forget the feed."""
 
 
 def met(publisher: Publisher, feed: Feed) -> str:
-    """Return the number of a defect that a refresh would meet, or nothing."""
+    """Return the number of a defect in the next refresh, or nothing."""
     return next((defect.number for defect in KNOWN if defect.is_met(publisher, feed)), "")

@@ -1,7 +1,7 @@
 """A publisher that adds, edits, deletes, closes archives, changes its mind and fails: one method an event.
 
-Every event takes numbers that choose among what there is, so that a story can be played without some of its
-steps. `answers` says what each path answers; nothing here knows the proxy.
+Every event takes numbers that choose among the present entries and archives, so that a story works without
+some of its steps. `answers` gives the answer of each path; the module knows nothing of the proxy.
 """
 
 from __future__ import annotations
@@ -28,21 +28,21 @@ DIALECTS: Final[dict[str, tuple[str, frozenset[str], bool]]] = {
     "previous current": ("previous", frozenset(), True),
     "bare prev": ("prev", frozenset(), False),
 }
-"""How a chain is linked: relation, flags, whether archives link `current`."""
+"""Ways to link a chain: relation, flags, whether archives link `current`."""
 
 FAULTS: Final[dict[str, int]] = {
     "404": 404, "410": 410, "403": 403, "500": 500, "503": 503, "broken": 0, "format": 200
 }  # fmt: skip
-"""What goes wrong with a path, by the status that is answered."""
+"""Faults of a path, by the answered status."""
 
 
 @dataclass(frozen=True)
 class Habits:
-    """What a publisher never changes."""
+    """A publisher's constants."""
 
     dialect: str = "prev-archive"
     dates: str = "updated"
-    """What entries bear: updated, order (a date of publication alone), none, mixed."""
+    """Dates of entries: updated, order (a date of publication alone), none, mixed."""
     is_dated: bool = True
     """Whether documents bear a date."""
     is_marked: bool = True
@@ -50,7 +50,7 @@ class Habits:
     is_uncacheable: bool = False
     """Whether archives are sent with no-cache."""
     stamps_now: bool = False
-    """Whether archives and pages bear a later date than the subscription document, whatever they hold."""
+    """Whether archives and pages bear a later date than the subscription document, whatever their content."""
     has_validators: bool = True
     max_age: float | None = None
     page_size: int = 3
@@ -66,7 +66,7 @@ class Archive:
 
 @dataclass
 class Publisher:
-    """What the publisher means to say at this moment."""
+    """The publisher's present intent."""
 
     habits: Habits
     version: str
@@ -80,7 +80,7 @@ class Publisher:
     """The newest first."""
     buried: dict[str, float] = field(default_factory=dict)
     skipped: int = 0
-    """How many of the newest archives the subscription document links past."""
+    """Number of the newest archives skipped by the subscription document's link."""
     is_trimmed: bool = False
     """Whether the oldest archive is not linked any more."""
     faults: dict[str, str] = field(default_factory=dict)
@@ -94,7 +94,7 @@ class Publisher:
     # ---- Events
 
     def tick(self) -> float:
-        """An hour passes in what the publisher writes; it began long before the story."""
+        """An hour passes in the publisher's dates; they begin long before the story."""
         self.hour += 1
         return self.now
 
@@ -136,9 +136,9 @@ class Publisher:
             self.recent = [self._copy(name), *(copy for copy in self.recent if copy.name != name)]
 
     def reverts(self, which: int) -> None:
-        """The subscription document shows an entry as it was first: a publisher has restored a backup.
+        """The subscription document shows an entry's first version: a publisher has restored a backup.
 
-        Not where a bare link would lead to newer entries then, which makes pages of a chain (R4).
+        Not where a bare link would then lead to newer entries, which makes pages of a chain (R4).
         """
         if self.made and self.habits.dialect != "bare prev":
             name = sorted(self.made)[which % len(self.made)]
@@ -146,7 +146,7 @@ class Publisher:
             self.tick()
 
     def closes(self, kept: int) -> None:
-        """A new archive takes what the subscription document holds, but for the newest."""
+        """A new archive takes the subscription document's entries, except for the newest."""
         if self.mode == "chain" and len(self.recent) > kept:
             self.archives.insert(0, self._archive(self.recent[kept:]))
             self.recent = self.recent[:kept]
@@ -198,7 +198,7 @@ class Publisher:
             self.recent.pop()
 
     def widens(self) -> None:
-        """The subscription document holds what the newest archive does, too."""
+        """The subscription document also holds the newest archive's entries."""
         held = {copy.name for copy in self.recent}
         for archive in self.archives[:1]:
             self.recent += [copy for copy in archive.copies if copy.name not in held]
@@ -215,7 +215,7 @@ class Publisher:
         self.buried.clear()
 
     def renames(self, how_many: int) -> None:
-        """The newest archives get new paths, which count as before: one, or all."""
+        """The newest archives get new paths, numbered as before: one, or all."""
         for archive in self.archives[: 1 if how_many == 1 else None]:
             archive.path = f"/renamed-{self.hour}/{archive.path.rpartition('/')[2]}"
         self.tick()
@@ -255,12 +255,12 @@ class Publisher:
         self.redirects.clear()
 
     def moves(self, which: int, status: int) -> None:
-        """A document is at another path, where a redirect leads."""
+        """A document moves to another path, with a redirect."""
         path = self._path(which)
         self.redirects[path] = (f"/moved{path}", 302 if path == FEED else status)
 
     def _path(self, which: int) -> str:
-        """The path of a document: the even ones of the newest archive, or of the second page."""
+        """The path of a document: even numbers give the newest archive, or the second page."""
         paths = list(self.documents())
         return paths[min(len(paths) - 1, 1) if which % 2 == 0 else which % len(paths)]
 
@@ -337,7 +337,7 @@ class Publisher:
     # ---- What it answers
 
     def answer(self, path: str) -> tuple[Got, Sequence[str]]:
-        """Return what comes of a path, and the paths that redirects lead through."""
+        """Return a path's answer, and the paths of its redirects."""
         hops = (self.redirects[path][0],) if path in self.redirects else ()
         doc, fault = self.documents().get(path), self.faults.get(path)
         if doc is None:
@@ -349,7 +349,7 @@ class Publisher:
         return Failure(FAULTS[fault], RETRY_AFTER if fault == "503" else None), hops
 
     def publish(self, origin: Origin, published: set[str]) -> None:
-        """Answer so from now on; `published` names the paths of before, and gets those of now."""
+        """Publish these answers; `published` names the former paths, and gets the new ones."""
         for path in published:
             origin.remove(path)
         published.clear()

@@ -3,8 +3,8 @@
     story = a_replay_story(7)
     differences = await story.play()    # nothing: each entry is where and when the rules say
 
-The publisher adds, edits, deletes, brings back, finds what is old, and publishes many at once; time passes,
-the proxy is started again. What is out, in which order and with which dates is reckoned anew by each
+The publisher adds, edits, deletes, brings back, finds old entries, and publishes many at once; time passes,
+the proxy is started again. The released entries, their order and dates are computed anew for each
 question, one slot after the other, as the rule puts it (`_expected`).
 """
 
@@ -43,13 +43,13 @@ _NAMES: Final = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
 
 @dataclass(frozen=True, kw_only=True)
 class ReplayStory(Story):
-    """What becomes of a feed that is replayed."""
+    """A story of a replayed feed."""
 
     maker: str
     window: int
-    """So many entries stand in the feed, which is remembered; 0: all, and it says so."""
+    """Entries in the feed, which is remembered; 0: all, and the feed is complete."""
     count: int
-    """At its beginning."""
+    """Entries at its beginning."""
     paces: tuple[tuple[str, str, int], ...]
     """Rate, days, and the seconds from the beginning of the lines to that of the pace."""
 
@@ -63,7 +63,7 @@ class ReplayStory(Story):
 
 
 def a_replay_story(seed: int) -> ReplayStory:
-    """Make up a story; the same one for the same number."""
+    """Make up a story, the same for the same number."""
     chance = random.Random(f"replay {seed}")
     paces = []
     for _ in range(2):
@@ -107,7 +107,7 @@ class _Line(NamedTuple):
 
 @dataclass
 class _Truth:
-    """What the rules make of what the proxy was shown."""
+    """The rules' result for the feeds shown to the proxy."""
 
     lines: list[_Line] = field(default_factory=list)
     begun: int | None = None
@@ -160,7 +160,7 @@ class _Player:
             self._show()
 
     def _change(self, step: Step) -> bool:
-        """Change what is published; return whether it can be done."""
+        """Change the published entries; return whether that is possible."""
         match step:
             case "adds", int(count):
                 for n in range(count):
@@ -184,7 +184,7 @@ class _Player:
     # The publisher
 
     def _hour(self) -> int:
-        """The hour that it is, as `tests.feeds` counts them."""
+        """The present hour, as `tests.feeds` counts them."""
         return int(self._clock() - BASE_AT) // HOUR
 
     def _add(self, updated: int | None) -> None:
@@ -204,7 +204,7 @@ class _Player:
     # What the rules say
 
     def _show(self) -> None:
-        """P1: what was published just now gets its lines."""
+        """P1: newly published entries get their lines."""
         truth = self._truth
         names = {each.name for each in self._shown}
         is_remembered = self._story.window or self._story.maker == "json"
@@ -222,7 +222,7 @@ class _Player:
         truth.begun = len(truth.lines) if truth.begun is None else truth.begun
 
     def _expected(self, rate: str, on: str, from_at: int) -> list[tuple[str, int]]:
-        """P2: what is out, the newest release first."""
+        """P2: the released entries, the newest release first."""
         truth, now = self._truth, int(self._clock())
         assert truth.begun is not None
         size = truth.begun
@@ -298,7 +298,7 @@ def _instant(at: int) -> str:
 
 
 def _slots(rate: str, on: str, from_at: int, lines: int, now: int) -> Iterator[int]:
-    """Give slots until there are enough for so many lines behind now."""
+    """Give slots until there are enough for this many lines behind now."""
     count, period = int(rate.partition("/")[0]), DAY if rate.endswith("day") else 7 * DAY
     left = lines + 2
     if on:

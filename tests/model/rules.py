@@ -1,6 +1,6 @@
-"""A reference reconstructor: what docs/rules.md asks for, with nothing of the proxy's own code.
+"""A reference reconstructor after docs/rules.md, without the proxy's own code.
 
-It is told what the publisher answers and what the proxy has asked for, and says what must be served then:
+It takes the publisher's answers and the proxy's requests, and computes the feed to be served:
 
     feed = Feed("/feed")
     feed.refresh(asking, is_forced=False, is_full=False)
@@ -8,8 +8,8 @@ It is told what the publisher answers and what the proxy has asked for, and says
     feed.state, feed.documents, feed.missing
 
 It keeps every copy of every document in plain lists and decides everything from nothing each time, so it can
-only be used for small feeds. Where the rules leave the proxy a choice, what it did is taken as it is; where
-they do not, `Asking` notes what was asked for without a reason, and what was not.
+only be used for small feeds. Where the rules leave the proxy a choice, any
+choice is accepted; elsewhere `Asking` notes unfounded and missing requests.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from tests.model.said import DAY, GONE, HOST_RESTS, HOUR, Copy, Doc, Failure, Go
 DEFAULT_FRESH: Final = 900.0
 MINIMUM_FRESH: Final = 300.0
 LONGEST_DELAY: Final = 6 * HOUR
-"""Of what failed again and again."""
+"""For repeated failures."""
 
 
 class Remembered(NamedTuple):
@@ -47,31 +47,31 @@ class Remembered(NamedTuple):
 
 
 class Look(NamedTuple):
-    """What a walk has made of an archive (R35)."""
+    """A walk's result for an archive (R35)."""
 
     how: str
     """changed, unchanged, added, passed without a request, or missed."""
     left: frozenset[str] = frozenset()
-    """Entries that it had, and has no longer."""
+    """Former entries that it lost."""
 
 
 @dataclass
 class Attempt:
-    """What could not be had (R14)."""
+    """A missing document (R14)."""
 
     times: int
     not_before: float
     at_latest: float
     is_gone: bool = False
-    """Whether the publisher said that it is not there."""
+    """Whether the publisher reported it gone."""
     is_uncertain: bool = False
-    """Whether it may have failed more often: what is not sent because the host rests, nobody sees."""
+    """Whether it may have failed more often: requests to a resting host are not sent, so nobody sees them."""
     is_format_of: str = ""
-    """The family of the feed in which it did not come when it was had last (R23)."""
+    """The feed's family at a failure after its last success (R23)."""
 
 
 class Feed:
-    """One feed as it has to be."""
+    """One feed as the rules want it."""
 
     def __init__(self, path: str) -> None:
         self.path = path
@@ -82,30 +82,30 @@ class Feed:
         """The attached archives, newest first."""
         self.leavings = 0
         self.left_at: dict[str, int] = {}
-        """With which others an archive has left (R34)."""
+        """The archives that left together with this one (R34)."""
         self.pages: dict[str, Held] = {}
         self.page_order: list[str] = []
         self.waiting: set[str] = set()
-        """Pages that left because the feed was of their family no more: what they hold comes back with it."""
+        """Pages that left because the feed changed its family: their entries return with it."""
         self.memories: dict[str, list[Remembered]] = {}
-        """By family; the copy that left last first."""
+        """By family; the last to leave first."""
         self.settled: set[str] = set()
-        """What the publisher has taken out of the chain, and no document has held since."""
+        """Removed from the chain by the publisher, and in no document since."""
         self.doubtful: set[str] = set()
-        """What an archive has lost when the rules leave open whether it is served meanwhile (R35)."""
+        """Entries lost by an archive where the rules leave open whether they are served meanwhile (R35)."""
         self.looks: list[Look] = []
-        """At the archives of the walk, newest first."""
+        """Looks at the archives of the walk, newest first."""
         self.fallen: set[tuple[str, float]] = set()
-        """Tombstones that no document bears any more."""
+        """Tombstones that no document contains any more."""
         self.attempts: dict[str, Attempt] = {}
         self.state = ""
         self.is_stale = False
         self.due = Attempt(0, 0.0, 0.0)
         self.is_order_told = True
-        """Whether the rules say in which order all entries stand."""
+        """Whether the rules determine the order of all entries."""
         self.changed_at = 0.0
         self.ascends = False
-        """Whether a page was newer than the one that links to it: then the last one is looked at, too."""
+        """Whether a page was newer than the one that links to it: then the last page is fetched, too."""
 
     @property
     def family(self) -> str:
@@ -115,7 +115,7 @@ class Feed:
     # ---- R14: one refresh
 
     def refresh(self, asking: Asking, *, is_forced: bool = False, is_full: bool = False) -> None:
-        """Go through what a refresh has to do."""
+        """Perform a refresh."""
         got = asking.must(self.path)
         now = asking.now
         if isinstance(got, Failure):
@@ -160,7 +160,7 @@ class Feed:
         self._note(missing, asking)
 
     def _note(self, missing: Mapping[str, Failure | None], asking: Asking) -> None:
-        """R14: what is missing is tried again in its time; None: it was not tried this time."""
+        """R14: a missing document is tried again in its time; None: not tried this time."""
         for path in self.attempts.keys() - missing.keys():
             if not missing or not self.attempts[path].is_format_of:
                 del self.attempts[path]
@@ -239,7 +239,7 @@ class Feed:
         return bool(self.doubtful) or any(each.left for each in self.looks)
 
     def _account(self, path: Sequence[str], *, is_true_end: bool, is_full: bool) -> None:
-        """Tell what has been deleted from what may have moved: then the proxy may serve it, or not."""
+        """Tell deleted entries from entries that may have moved: the proxy may serve those, or not."""
         held = {copy.name for _, _, each in self._attached() for copy in each.doc.copies}
         held |= {copy.name for each in path for copy in self.archives[each].doc.copies}
         is_read = [each.how in ("changed", "added") for each in self.looks]
@@ -261,7 +261,7 @@ class Feed:
             self.doubtful.clear()
 
     def _give_way(self, name: str, path: Sequence[str]) -> None:
-        """Prefer what an archive holds to what is remembered of it, unless that was updated later."""
+        """Prefer an archive's copy to a remembered one, unless the remembered one was updated later."""
         copies = [copy for each in path for copy in self.archives[each].doc.copies if copy.name == name]
         latest = max((or_never(copy.updated) for copy in copies), default=NEVER)
         memory = self.memories.get(self.family, [])
@@ -297,7 +297,7 @@ class Feed:
         return None
 
     def _is_new(self, doc: Doc, path: Sequence[str]) -> bool:
-        """R34: whether a document brings an entry that stands in no other one of the feed."""
+        """R34: whether a document brings an entry in no other document of the feed."""
         known = {placed.copy.name for placed in self._copies()}
         known |= {copy.name for each in path for copy in self.archives[each].doc.copies}
         return any(copy.name not in known for copy in doc.copies)
@@ -305,7 +305,7 @@ class Feed:
     def _have_archive(
         self, asking: Asking, path: str, place: int, is_forced: bool, is_full: bool
     ) -> Failure | str | None:
-        """Have an archive as it must be; return why it is missing."""
+        """Obtain an archive as required; return why it is missing."""
         held, now = self.archives.get(path), asking.now
         attempt = self.attempts.get(path)
         is_unfit = held is not None and held.doc.family != self.family
@@ -327,7 +327,7 @@ class Feed:
         return self._take_archive(path, got, place, now, is_unfit=is_unfit)
 
     def _take_archive(self, path: str, got: Got, place: int, now: float, *, is_unfit: bool) -> Failure | None:
-        """Take what came of an archive; return why it is missing."""
+        """Store the outcome of an archive; return why it is missing."""
         held = self.archives.get(path)
         is_served = held is not None and not is_unfit
         if isinstance(got, Failure):
@@ -361,7 +361,7 @@ class Feed:
         return is_a_day_ago and is_outdated
 
     def _is_any_due(self, doc: Doc, now: float) -> bool:
-        """Whether one of the archives is to be looked at though the subscription document has not changed."""
+        """Whether an archive is due though the subscription document has not changed."""
         kind, place, passed = kind_of(doc), 0, set[str]()
         while kind.name == "chain" and (path := doc.links.get(kind.relation, "")) in self.archives:
             if path in passed:
@@ -373,7 +373,7 @@ class Feed:
         return False
 
     def _drift(self, path: Sequence[str], *, is_true_end: bool, is_full: bool) -> None:
-        """R15: what was replaced leaves; what the path did not reach stays behind it."""
+        """R15: replaced archives leave; archives beyond the path stay behind it."""
         stored = self.chain
         joints = [stored.index(each) for each in path if each in stored]
         if path and is_true_end and not self.kind.is_stateful:
@@ -394,7 +394,7 @@ class Feed:
         self.chain = order + [each for each in rest if each not in path]
 
     def _settle(self, doc: Doc) -> None:
-        """R8: its publisher takes these out of the chain; what another document holds is held."""
+        """R8: the publisher removes these from the chain; entries in another document stay."""
         self.settled |= {copy.name for copy in doc.copies}
 
     def _hold(self) -> None:
@@ -444,7 +444,7 @@ class Feed:
         return {}
 
     def _leads_to_gone(self, held: Held | None, now: float, is_forced: bool) -> bool:
-        """R6: what is gone is missing only while a page that can be had links to it."""
+        """R6: a gone document is missing only while a page that can be had links to it."""
         behind = self.attempts.get(held.doc.links.get("next", "")) if held is not None else None
         return behind is not None and behind.is_gone and (is_forced or now >= behind.not_before)
 
@@ -470,7 +470,7 @@ class Feed:
             self._remember(held, left, is_page=True)
 
     def _is_needed(self, path: str, doc: Doc, now: float) -> bool:
-        """R6: not where every entry is served from elsewhere, memory excepted, and no copy here is better."""
+        """R6: not if every entry is served from elsewhere, memory excepted, and no copy here is better."""
         served = {placed.copy.name for placed in self.live() if placed.role != "memory"}
         self.pages[path] = Held(doc, now, now)
         self.page_order.append(path)
@@ -480,7 +480,7 @@ class Feed:
         return preferred or any(copy.name not in served for copy in doc.copies)
 
     def _has_news(self, doc: Doc) -> bool:
-        """Whether a document brings an entry, or an update of one, that is not stored."""
+        """Whether a document brings an entry, or an update of one, not yet stored."""
         if self.subscription is None:
             return True
         known: dict[str, float] = {}
@@ -512,7 +512,7 @@ class Feed:
             yield Placed(each.copy, "memory", "", 0, ordinal, each.copy.updated, each.document_updated)
 
     def _burials(self) -> list[tuple[str, float, tuple[int, int]]]:
-        """The tombstones that count, with the place of their documents; they age with those."""
+        """The valid tombstones, with the place of their documents; they age with those."""
         found = [(name, when, (0, 1)) for name, when in self.fallen]
         for position, (role, _, held) in enumerate(self._attached()):
             found += [
@@ -522,7 +522,7 @@ class Feed:
         return found
 
     def live(self) -> list[Placed]:
-        """Return the copies that stay, in no order."""
+        """Return the copies that stay, unordered."""
         by_name: dict[str, list[Placed]] = {}
         for placed in self._copies():
             by_name.setdefault(placed.copy.name, []).append(placed)
@@ -544,11 +544,11 @@ class Feed:
 
     @property
     def documents(self) -> int:
-        """How many documents are attached."""
+        """Number of attached documents."""
         return 1 + len(self.chain) + len(self.page_order)
 
     def deletions(self) -> set[str]:
-        """The names in the tombstones that are passed on (R19)."""
+        """The names in the tombstones of the answer (R19)."""
         return {name for name, _, _ in self._burials()}
 
 
@@ -560,7 +560,7 @@ def is_newer(doc: Doc, other: Doc) -> bool:
 
 
 def _next_attempt(failure: Failure, before: Attempt | None, now: float, *, is_feed: bool = False) -> Attempt:
-    """R14 and docs/operations.md: when what failed is asked for again."""
+    """R14 and docs/operations.md: the time of the next attempt after a failure."""
     times = 1 + (before.times if before is not None else 0)
     is_uncertain = failure is HOST_RESTS or (before is not None and before.is_uncertain)
     soonest = latest = HOUR

@@ -1,4 +1,4 @@
-"""What a publisher says, and what kind of feed that makes (docs/rules.md, R0 to R7)."""
+"""A publisher's statements, and the resulting kind of feed (docs/rules.md, R0 to R7)."""
 
 from __future__ import annotations
 
@@ -11,29 +11,27 @@ HOUR: Final = 3600.0
 
 
 class Copy(NamedTuple):
-    """An entry as it stands in one document. Instants are epoch seconds."""
+    """An entry in one document. Instants are epoch seconds."""
 
     name: str
     text: str
     updated: float | None
     """The update instant of R10."""
     order: float | None
-    """What R20 sorts by."""
+    """Sort key of R20."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Doc:
-    """A feed document."""
-
     family: str
     version: str = ""
-    """Of the format; another one is another body."""
+    """Version of the format; another version is another body."""
     copies: tuple[Copy, ...] = ()
     updated: float | None = None
     links: Mapping[str, str] = field(default_factory=dict)
     """Path by relation."""
     flags: frozenset[str] = frozenset()
-    """Of complete, archive, incremental, snapshot."""
+    """Any of complete, archive, incremental, snapshot."""
     buried: tuple[tuple[str, float], ...] = ()
     """Tombstones: name and instant."""
     is_uncacheable: bool = False
@@ -42,22 +40,22 @@ class Doc:
 
 @dataclass(frozen=True)
 class Failure:
-    """What came instead of a document; status 0: the connection broke."""
+    """A failure in place of a document; status 0: the connection broke."""
 
     status: int
     retry_after: float | None = None
 
 
 HOST_RESTS: Final = Failure(-1)
-"""The host has asked to be left alone: nothing was sent."""
+"""The host asked for a pause: nothing was sent."""
 
 GONE: Final = frozenset({404, 410})
-"""Statuses of what its publisher has taken away."""
+"""Statuses of documents withdrawn by their publisher."""
 Got = Doc | Failure
 
 
 class Kind(NamedTuple):
-    """What a subscription document says."""
+    """The statements of a subscription document."""
 
     name: str
     """complete, chain, paged or plain."""
@@ -69,7 +67,7 @@ _PAGING: Final = frozenset({"next", "first", "last"})
 
 
 def kind_of(doc: Doc) -> Kind:
-    """R0: the first that fits."""
+    """R0: the first fitting kind."""
     has = doc.links.keys()
     stateful = "incremental" in doc.flags
     is_all = "complete" in doc.flags or ("snapshot" in doc.flags and not stateful)

@@ -1,4 +1,4 @@
-"""Stories as whoever plays them needs them: played, made short, and told."""
+"""Stories: played, shortened, and printed."""
 
 from __future__ import annotations
 
@@ -20,17 +20,16 @@ Databases = Callable[[], AbstractContextManager[str | None]]
 
 @dataclass(frozen=True)
 class Story(ABC):
-    """What happens; `str` of it is its first line."""
+    """A story; its `str` is its first line."""
 
     seed: int
     steps: tuple[Step, ...]
 
     @abstractmethod
     async def play(self, url: str = "") -> list[str]:
-        """Play it to its first difference; return what is not as the rules say.
+        """Play it to its first difference from the rules; return the differences.
 
-        Args:
-            url: Of a PostgreSQL database that is empty; "": the store is in a file of its own.
+        `url` is an empty PostgreSQL database's; "": the store is in a file of its own.
         """
 
 
@@ -38,7 +37,7 @@ S = TypeVar("S", bound=Story)
 
 
 class WallClock(Clock):
-    """The wall clock, for everybody: what is fetched is stamped with the machine's."""
+    """The wall clock of everybody: fetched documents bear the machine's time."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -70,5 +69,5 @@ async def differs(story: Story, databases: Databases = nullcontext) -> list[str]
 
 
 def told(story: Story) -> str:
-    """Return a story as it can be read."""
+    """Return a story for people."""
     return "\n".join([str(story), *("  " + " ".join(map(str, step)) for step in story.steps)])

@@ -1,4 +1,4 @@
-"""Play a story: what the publisher does, what the reader asks for, and what the proxy makes of it.
+"""Play a story: the publisher's actions, the reader's requests, and the proxy's answers.
 
     story = a_story(7)
     differences = await story.play()    # nothing: the proxy does what the rules say
@@ -40,7 +40,7 @@ READS: Final = ("asks", "refreshes", "refreshes fully", "restarts", "forgets")
 
 @dataclass(frozen=True, kw_only=True)
 class FeedStory(Story):
-    """What happens to a feed."""
+    """A story of a feed."""
 
     habits: Habits
     version: str
@@ -61,11 +61,11 @@ _EVENTS: Final[dict[str, int]] = {
     "deletes": 3, "forgets_deletions": 1, "renames": 3, "replaces": 4, "discards": 3, "skips": 2, "trims": 1,
     "switches": 4, "reverts": 1, "changes_format": 3, "fails": 6, "recovers": 5, "moves": 2, "widens": 4,
 }  # fmt: skip
-"""What the publisher does, and how often."""
+"""The publisher's events, with their frequency."""
 
 
 def a_story(seed: int) -> FeedStory:
-    """Make up a story; the same one for the same number."""
+    """Make up a story, the same for the same number."""
     chance = random.Random(seed)
     version = chance.choice(["atom", "atom", "atom03", "rss", "rss", "rdf", "json"])
     mode = chance.choice(["chain", "chain", "chain", "chain", "paged", "paged", "plain", "complete"])
@@ -96,7 +96,7 @@ _SHIFTING: Final[dict[str, int]] = {
 
 
 def a_shifting_story(seed: int) -> FeedStory:
-    """Make up a story of a chain whose archives shift (R35)."""
+    """Make up a story of a chain of shifting archives (R35)."""
     chance = random.Random(f"shifting {seed}")
     story = replace(a_story(seed), seed=seed, mode="chain", looks_ahead=False)
     steps: list[Step] = []
@@ -153,7 +153,7 @@ class _Play:
     clock: WallClock
     folder: Path
     url: str
-    """Of the PostgreSQL database that the store is in; "": it is in a file."""
+    """URL of the store's PostgreSQL database; "": the store is in a file."""
     publisher: Publisher
     feed: Feed = field(default_factory=lambda: Feed(FEED))
     differences: list[str] = field(default_factory=list)
@@ -207,7 +207,7 @@ class _Player:
         self._proxy = await self._stack.enter_async_context(running(config, self._play.clock))
 
     def _event(self, step: Step) -> None:
-        """Let it happen, unless that leads to what is known to be wrong."""
+        """Perform it, unless that meets a known defect."""
         play = self._play
         before = copy.deepcopy(play.publisher)
         getattr(play.publisher, step[0])(*step[1:])
@@ -244,7 +244,7 @@ class _Player:
         return self._play.origin.url(FEED)
 
     async def _refresh(self, how: str) -> None:
-        """Have the proxy ask, and the model see what it asked for."""
+        """Let the proxy ask, and the model see the requests."""
         play = self._play
         now = play.clock()
         play.origin.forget_requests()
@@ -320,7 +320,7 @@ class _Player:
         play.last = reply
 
     async def _compare_dates(self, reply: Reply) -> None:
-        """304 for the very body only; one of a second that had another one has no date until that is over."""
+        """304 for the very body only; a second with two bodies has no date until it is over."""
         dates, last = dict[str, int](), self._play.last
         if "Last-Modified" in reply.headers:
             dates[reply.headers["Last-Modified"]] = 304

@@ -1,4 +1,4 @@
-"""A blog on loopback whose feed is cut, and whose history stands in its pages alone (H1 to H9).
+"""A blog on loopback with a cut feed, and its history in HTML pages alone (H1 to H9).
 
     blog = ArchivePage(origin, posts=30)
     blog.publish()
@@ -48,7 +48,7 @@ class Post:
 
 @dataclass
 class ArchivePage:
-    """The blog; what is changed is seen after `publish`."""
+    """The blog; changes are visible after `publish`."""
 
     origin: Origin
     posts: int
@@ -58,13 +58,13 @@ class ArchivePage:
     """Posts of a page of the list."""
     family: str = "rss"
     guid: Callable[[str], str] = field(default=lambda url: f"tag:{url}")
-    """What identifies a post by its URL."""
+    """A post's identity, from its URL."""
     extra: str = ""
-    """What else stands in the feed's head."""
+    """Further elements in the feed's head."""
     has_days: bool = True
-    """Whether the list says when posts were published."""
+    """Whether the list has dates of publication."""
     filler: str = ""
-    """What else stands in the text of each post."""
+    """Further text in each post."""
 
     @property
     def newest_first(self) -> Sequence[Post]:
@@ -80,7 +80,7 @@ class ArchivePage:
         return ["/archive/", *(f"/archive/page/{n}/" for n in range(2, count + 1))]
 
     def publish(self) -> None:
-        """Let the site be as it is told."""
+        """Publish the site's present settings."""
         posts = self.newest_first
         media_type = "application/feed+json" if self.family == "json" else "application/xml"
         self.origin.publish("/feed", self._feed(posts[: self.shown]), content_type=media_type)

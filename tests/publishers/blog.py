@@ -1,7 +1,7 @@
-"""The posts of a blog, and what an author does to them; knows nothing of feeds and URLs.
+"""The posts of a blog, and an author's actions; knows nothing of feeds and URLs.
 
-The dates are those that WordPress 6.1 gives: a post that comes with a date was modified then (so is one that
-is imported or filed under an old date), an edit is modified now, a scheduled post that goes live keeps both.
+Dates follow WordPress 6.1. A post with a given date was modified then (also an imported or back-dated one).
+An edit is modified now. A scheduled post that goes live keeps both dates.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ NOW = 1_717_243_200
 CHANGE_SECONDS = 60
 """Between one change and the next."""
 FREE_IDS = 10
-"""IDs below that of the oldest post, which went to pages and to drafts."""
+"""IDs below that of the oldest post, as of pages and drafts."""
 # Hundreds of posts are looked through for each page that is asked for.
 _ID, _PUBLISHED_AT, _MODIFIED_AT = attrgetter("id"), attrgetter("published"), attrgetter("modified")
 
@@ -44,7 +44,7 @@ class Post:
 
 @dataclass
 class Blog:
-    """What a site's database holds.
+    """A site's database.
 
     Every third post is filed under `news` (the others under `uncategorized`), every fourth is tagged `long`,
     every fifth is by `guest` (the others by `admin`).
@@ -53,7 +53,7 @@ class Blog:
     count: int = 300
     title: str = "Some Blog"
     now: int = NOW
-    """The site's clock: it goes on with each change, and only then."""
+    """The site's clock: it advances only with changes."""
     everything: list[Post] = field(default_factory=list)
     comments: int = 25
 
@@ -72,11 +72,11 @@ class Blog:
         return self._make(title, at=self._tick(), fields=fields)
 
     def back_date(self, title: str | None = None, *, days: float = 1000.5, **fields: object) -> Post:
-        """Publish a post under a date so long ago; its ID is the highest."""
+        """Publish a post under a date this long ago; its ID is the highest."""
         return self._make(title, at=int(self._tick() - days * DAY_SECONDS), fields=fields)
 
     def schedule(self, title: str | None = None, *, post_id: int | None = None, **fields: object) -> Post:
-        """Write a post that is to be published tomorrow; without an ID it has the lowest free one."""
+        """Write a post for tomorrow; by default its ID is the lowest free one."""
         taken = {post.id for post in self.everything}
         free = next(number for number in itertools.count(1) if number not in taken)
         post = self._make(title, at=self._tick() + DAY_SECONDS, post_id=post_id or free, fields=fields)
@@ -84,7 +84,7 @@ class Blog:
         return post
 
     def go_live(self, post: Post) -> None:
-        """Let the time of a scheduled post come."""
+        """Publish a scheduled post."""
         assert post.status == "future"
         self.now = max(self._tick(), post.published)
         post.status = "publish"
@@ -114,15 +114,15 @@ class Blog:
 
     @property
     def posts(self) -> list[Post]:
-        """The posts that are published, by ID."""
+        """The published posts, by ID."""
         live = [post for post in self.everything if post.status == "publish"]
         return sorted(live, key=_ID)
 
     @property
     def modified(self) -> int:
-        """When a visitor could last see something change, as WordPress reckons it.
+        """Time of the last change visible to visitors, by WordPress's reckoning.
 
-        The latest date of what is published: a deletion cannot raise it, nor can a post with an old date.
+        The latest date among published posts: neither a deletion nor a post with an old date raises it.
         """
         posts = self.posts
         return max([*map(_PUBLISHED_AT, posts), *map(_MODIFIED_AT, posts)], default=FIRST_AT)
@@ -152,8 +152,8 @@ class Blog:
 def page_of(posts: Sequence[Post], *, key: str, ascending: bool, start: int, count: int) -> list[Post]:
     """Return a part of the posts in this order, as a database with `LIMIT start, count` does.
 
-    Which of equal ones stand on which page is not defined, and with MariaDB it depends on the page: some
-    stand on two, and others on none. So here: each page has an order of its own for them.
+    The page of equal posts is undefined, and with MariaDB it depends on the page: some stand on two, others
+    on none. So here each page has its own order for them.
     """
 
     sign, factor = 1 if ascending else -1, 2_654_435_761 * (start // max(1, count) + 1)

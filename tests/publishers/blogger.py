@@ -29,14 +29,14 @@ from tests.publishers.wordpress_query import absint
 USUAL: Final = 25
 BLOG: Final = 987654321
 COPY: Final = "/burned"
-"""Where FeedBurner's copy stands, which reads no parameters."""
+"""Path of FeedBurner's copy, which reads no parameters."""
 
 
 class Blogger(Front):
     """A blog.
 
     Args:
-        origin: Whose address it has.
+        origin: The owner of its address.
         posts: How many there are at first.
         most: What `max-results` gives at most: 150, later 100.
         links_pages: Whether its feed links the next page.
@@ -58,11 +58,11 @@ class Blogger(Front):
         self.is_burned = is_burned
         self.is_copy_rss = False
         self.copy_url = self.url + COPY
-        """Where the copy stands for who reads it."""
+        """The copy's URL for readers."""
         self.highest: int | None = None
         """A start above it gives nothing."""
         self.claims_more = 0
-        """So many posts more than there are stand in openSearch:totalResults."""
+        """Excess of openSearch:totalResults over the number of posts."""
         self.blog = Blog(posts)
         self.add, self.edit, self.delete = self.blog.add, self.blog.edit, self.blog.delete
         self.back_date, self.bulk_edit = self.blog.back_date, self.blog.bulk_edit
@@ -86,7 +86,7 @@ class Blogger(Front):
         return self.copy() if path == COPY else self._document(query)
 
     def copy(self) -> Document:
-        """FeedBurner's copy, as it is now."""
+        """FeedBurner's copy in its present state."""
         return self._document("alt=rss" if self.is_copy_rss else "")
 
     def _document(self, query: str) -> Document:

@@ -1,4 +1,4 @@
-"""What tests of collected histories share: a feed of a blog, as a reader has it through the proxy.
+"""Shared parts of tests of collected histories: a blog's feed, read through the proxy.
 
 feed = Feed(proxy, wordpress, "atom")
 reply = await feed.whole()
@@ -39,23 +39,23 @@ class Feed:
         return await self.proxy.whole(self.url)
 
     async def later(self, seconds: float = DAY + 1) -> Reply:
-        """Let time go by and ask again, until what that started has ended."""
+        """Let time go by and ask again, until the started work ends."""
         self.proxy.clock.advance(seconds)
         await self.proxy.get(self.url)
         await self.proxy.settled()
         return await self.whole()
 
     def shown(self, reply: Reply) -> tuple[str, set[str]]:
-        """Return the state of an answer, and what it lacks: `ALL` where it has every post."""
+        """Return an answer's state and missing posts: `ALL` if it has every post."""
         return reply.state, self.lacks(reply)
 
     def lacks(self, reply: Reply) -> set[str]:
-        """Return the identities of published posts that the answer does not have."""
+        """Return the identities of published posts absent from the answer."""
         return self.blog.identities(self.form) - set(own_ids(reply.body))
 
 
 def pages_asked(origin: Origin) -> list[str]:
-    """Return the query strings of the pages that were asked for with GET, in order."""
+    """Return the query strings of pages requested with GET, in order."""
     return [
         urlsplit(request.target).query
         for request in origin.requests

@@ -36,7 +36,7 @@ class Discourse(Front):
     """A forum; each post is a topic of its own.
 
     Args:
-        origin: Whose address it has.
+        origin: The owner of its address.
         posts: How many there are at first.
     """
 
@@ -111,7 +111,7 @@ class Topics(Discourse):
     """Its topics, or those of its category: each post is one.
 
     Args:
-        origin: Whose address it has.
+        origin: The owner of its address.
         posts: How many there are at first.
         kind: Which feed: `latest`, or `c/news/5`.
     """

@@ -29,8 +29,8 @@ class FeedBurner:
     """One copy.
 
     Args:
-        origin: Whose address it has.
-        source: Whose feed is copied.
+        origin: The owner of its address.
+        source: The publisher of the copied feed.
         path: Of that feed.
         name: Of the copy.
     """
@@ -42,7 +42,7 @@ class FeedBurner:
         origin.answer(f"/{name}", self)
 
     async def poll(self) -> None:
-        """Copy what is there."""
+        """Copy the source's present feed."""
         async with aiohttp.ClientSession() as session, session.get(self._source_url) as reply:
             body = await reply.read()
         info = b'<feedburner:info %b uri="some"/>' % _NAMESPACE
@@ -58,7 +58,7 @@ class FeedBurner:
         self._body = re.sub(rb"(?<=<generator>)[^<]*", name, self._body)
 
     def identities(self) -> set[str]:
-        """Of what the copy has."""
+        """Identities of the copy's entries."""
         return set(own_ids(self._body))
 
     def _link(self, found: re.Match[bytes]) -> bytes:

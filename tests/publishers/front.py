@@ -1,4 +1,4 @@
-"""What stands between a publisher and the network: firewall, cache, distance; and what a test hangs in there.
+"""Between a publisher and the network: firewall, cache, distance, and a test's hook.
 
 `Front` is the common part of the simulators. `Through` puts the same before a publisher that runs elsewhere,
 such as a real WordPress: the origin records the requests, and the hook may change the site between them.
@@ -27,7 +27,7 @@ class Front(ABC):
     """A publisher below a folder of an origin.
 
     Args:
-        origin: Whose address it has.
+        origin: The owner of its address.
         prefix: The folder, as "/blog".
     """
 
@@ -41,15 +41,15 @@ class Front(ABC):
         self.count = 0
         """Requests so far."""
         self.queries: Literal["honoured", "ignored", "redirected"] = "honoured"
-        """What a cache in front does to query strings."""
+        """A cache's treatment of query strings."""
         self.copies = 0
-        """Servers in front that answer in turn, each by the first answer that it had for a path, whatever the
-        query; 0 for none."""
+        """Servers in front that answer in turn, each by its first answer for a path, ignoring the query; 0:
+        none."""
         self._kept: dict[tuple[int, str, str], Answer] = {}
         self.refusal: int | None = None
-        """What every request gets instead of an answer: 403, 429, 503."""
+        """The answer to every request: 403, 429, 503."""
         self.retry_after_seconds: int | None = None
-        """Said with a refusal."""
+        """Sent with a refusal."""
         self.latency_seconds = 0.0
         """Before each answer."""
         origin.answer_below(prefix + "/", self)
@@ -82,14 +82,14 @@ class Front(ABC):
 
     @abstractmethod
     async def behind(self, target: str, request: Request) -> Answer:
-        """Answer what came through, with the target below the folder."""
+        """Answer a request from the gateway, with the target below the folder."""
 
 
 class Through(Front):
     """A publisher that runs elsewhere, as if it were here: it is told this host's name.
 
     Args:
-        origin: Whose address it has here.
+        origin: The owner of its address here.
         url: Where it runs, without a slash at its end.
         rest_status: As with the simulator of WordPress.
     """

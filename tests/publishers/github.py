@@ -34,7 +34,7 @@ REPOSITORY: Final = 123456
 
 
 def on_loopback(patch: pytest.MonkeyPatch) -> None:
-    """Let a proxy take 127.0.0.1 for GitHub and Reddit, which it knows by host, until the patch is undone."""
+    """Let a proxy take 127.0.0.1 for GitHub and Reddit, known by host, until the patch is undone."""
     others = tuple(each for each in ADAPTERS if not isinstance(each, GitHubAdapter | RedditAdapter))
     here = GitHubAdapter(host="127.0.0.1"), RedditAdapter(host="127.0.0.1")
     set_constant(patch, "ADAPTERS", (*others, *here))
@@ -44,7 +44,7 @@ class GitHub(Front):
     """A repository; its releases are the posts of a blog, tagged v1, v2 …
 
     Args:
-        origin: Whose address it has.
+        origin: The owner of its address.
         releases: How many there are at first.
         name: Owner and name.
     """

@@ -29,7 +29,7 @@ class Lemmy(Front):
     """A community.
 
     Args:
-        origin: Whose address it has.
+        origin: The owner of its address.
         posts: How many there are at first.
     """
 

@@ -29,7 +29,7 @@ class Mastodon(Front):
     """An account; its statuses are the posts of a blog.
 
     Args:
-        origin: Whose address it has.
+        origin: The owner of its address.
         statuses: How many there are at first.
         name: Of the account.
     """

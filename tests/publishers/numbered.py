@@ -32,7 +32,7 @@ class _Numbered(Front):
     """Who has posts, the newest first, and gives some of them.
 
     Args:
-        origin: Whose address it has.
+        origin: The owner of its address.
         posts: How many there are at first.
     """
 
@@ -56,11 +56,11 @@ class _Numbered(Front):
 
     @abstractmethod
     def identity(self, post: Post) -> str:
-        """What identifies it in the feed."""
+        """The post's identity in the feed."""
 
     @abstractmethod
     def select(self, query: Mapping[str, str]) -> Sequence[Post]:
-        """What a question with these parameters is answered with."""
+        """Return the posts for these parameters."""
 
     @abstractmethod
     def feed(self, posts: Sequence[Post], target: str) -> str:
@@ -109,7 +109,7 @@ class GitLab(_Numbered):
 
 
 class Joomla(_Numbered):
-    """A category; a start from which no full page follows is that of the last page."""
+    """A category; a start without a full page behind it is the last page's."""
 
     path = "/news.feed"
     media_type = "application/rss+xml"
@@ -167,7 +167,7 @@ class Redmine(_Numbered):
     path = "/projects/some/news.atom"
     media_type = "application/atom+xml"
     shown = 15
-    """How many entries any feed has at most (`feeds_limit`)."""
+    """Limit of any feed's entries (`feeds_limit`)."""
 
     def identity(self, post: Post) -> str:
         return f"{self.url}/news/{post.id}"

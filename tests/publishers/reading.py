@@ -1,4 +1,4 @@
-"""What a feed says, for tests of simulators: identities, and where a link leads."""
+"""A feed's content for tests of simulators: identities, and the targets of links."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ from defusedxml.ElementTree import fromstring
 
 @dataclass(frozen=True)
 class Page:
-    """A document that was received."""
+    """A received document."""
 
     status: int
     root: Element
 
     @property
     def identities(self) -> list[str]:
-        """Those of the entries, in order."""
+        """Identities of the entries, in order."""
         entries = [each for each in self.root.iter() if _local(each) in ("item", "entry")]
         return [
             next(each.text or "" for each in entry if _local(each) in ("guid", "id")) for entry in entries
         ]
 
     def link(self, relation: str) -> str | None:
-        """Return the target of the first link of that relation in the head, if any."""
+        """Return the target of the head's first link of that relation, if any."""
         links = (each for each in self.root if _local(each) == "link" and each.get("rel") == relation)
         return next((link.get("href") for link in links), None)
 

@@ -2,8 +2,8 @@
 
     apt-get install --no-install-recommends redmine redmine-sqlite ruby-webrick
 
-It starts in a few seconds in a folder of its own, without news; what is changed is written into its database.
-It listens on 127.0.0.1, and ends with the test run, whatever ends that.
+It starts in a few seconds in a folder of its own, without news; changes are written into its database.
+It listens on 127.0.0.1, and ends with the test run, even a killed one.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ FILES: Final = Path("/usr/share/redmine")
 START_SECONDS: Final = 60
 NONE_HERE: Final = "no real Redmine here"
 _DEPTH: Final = 9
-"""More than there are folders above those of the instances: it leads to the root."""
+"""More folders than above those of the instances: it leads to the root."""
 
 
 def what_lacks() -> str | None:
-    """Say what is not installed, or None."""
+    """Name the missing packages, or None."""
     servers = Path("/usr/share/rubygems-integration/all/gems").glob("webrick-*")
     missing = [
         name
@@ -54,7 +54,7 @@ class RealRedmine:
         self.url = f"http://127.0.0.1:{port}"
 
     def publish(self, posts: Sequence[Post]) -> None:
-        """Have the posts of a blog for news, and no other."""
+        """Replace the news by a blog's posts."""
         rows = [(post.id, post.title, post.content, _written(post.published)) for post in posts]
         self._write("DELETE FROM news")
         with closing(self._database()) as database, database:
@@ -70,7 +70,7 @@ class RealRedmine:
             self._write("DELETE FROM news WHERE id = ?", each)
 
     def show(self, entries: int) -> None:
-        """Let feeds have so many entries at most."""
+        """Limit the entries of feeds."""
         self._write("DELETE FROM settings WHERE name = 'feeds_limit'")
         # What is cached counts until some setting is later than that.
         at = _written(time.time() + 1)

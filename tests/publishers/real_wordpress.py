@@ -10,7 +10,7 @@ It starts in a few seconds with the posts of the simulator, IDs and dates includ
         real_wordpress.delete(real_wordpress.ids()[40])
         real_wordpress.php("update_option('posts_per_rss', 15);")
 
-The services listen on 127.0.0.1 and on a socket in the folder; both end with the test run, whatever ends it.
+The services listen on 127.0.0.1 and on a socket in the folder; both end with the test run, even a killed one.
 """
 
 from __future__ import annotations
@@ -41,12 +41,12 @@ _PATH: Final = os.pathsep.join([os.environ.get("PATH", os.defpath), "/usr/sbin",
 _GUARD: Final = 'setsid "$@" </dev/null & cat >/dev/null; kill -s KILL -- "-$!"'
 """Runs a command in a group of its own until standard input ends, as it does when the tests are killed.
 
-PHP's server leaves its workers behind when it is killed: only the group has them all.
+A killed PHP server leaves its workers behind: only the group includes them all.
 """
 
 
 def what_lacks() -> str | None:
-    """Say what is not installed, or None."""
+    """Name the missing packages, or None."""
     missing = [name for name in PROGRAMS if shutil.which(name, path=_PATH) is None]
     if not (FILES / "wp-settings.php").is_file():
         missing.append(str(FILES))
@@ -56,7 +56,7 @@ def what_lacks() -> str | None:
 
 
 class RealWordPress:
-    """The site. What changes it runs in a PHP of its own, about 0.2 s each."""
+    """The site. Changes run in a new PHP, about 0.2 s each."""
 
     def __init__(self, folder: Path, port: int) -> None:
         self.folder = folder
@@ -71,17 +71,17 @@ class RealWordPress:
         }
 
     def php(self, code: str) -> str:
-        """Run PHP inside the site and return what it prints."""
+        """Run PHP inside the site and return its output."""
         self.changed = True
         return _run([*_php(self.folder), str(_PHP / "run.php")], self.environment, code)
 
     def keep(self) -> None:
-        """Remember what the site holds, for `restore`."""
+        """Save the site's content, for `restore`."""
         self.php(_FOR_EACH_TABLE + '{ $wpdb->query("CREATE TABLE kept_$t AS SELECT * FROM wp_$t"); }')
         self.changed = False
 
     def restore(self) -> None:
-        """Put back what was kept, if anything can have changed."""
+        """Restore the saved content, if anything can have changed."""
         if self.changed:
             back = '$wpdb->query("TRUNCATE wp_$t"); $wpdb->query("INSERT INTO wp_$t SELECT * FROM kept_$t");'
             self.php(f"{_FOR_EACH_TABLE}{{ {back} }}")
@@ -106,12 +106,12 @@ class RealWordPress:
         return int(self.php(f"echo wp_insert_post({_in_php(fields)});"))
 
     def schedule(self, title: str = "Scheduled", *, post_id: int = 1) -> int:
-        """Write a post that is to be published in a year."""
+        """Write a post scheduled for next year."""
         year = datetime.now(UTC).year + 1
         return self.add(title, date=f"{year}-01-01 00:00:00", status="future", post_id=post_id)
 
     def go_live(self, post_id: int) -> None:
-        """Publish a scheduled post as when its time has come: that changes its status and no date.
+        """Publish a scheduled post as at its time: that changes its status and no date.
 
         Its date becomes the present first, since the clock cannot become the date.
         """
@@ -150,7 +150,7 @@ class RealWordPress:
         return sorted(map(int, self._column("ID", status)))
 
     def identities(self, name: str = "rss2", *, url: str | None = None) -> set[str]:
-        """What identifies the published posts in a feed of this format, asked for at this site's URL."""
+        """The published posts' identities in a feed of this format, asked for at this site's URL."""
         if name != "rdf":
             return set(self._column("guid"))
         links: list[str] = json.loads(
@@ -168,7 +168,7 @@ class RealWordPress:
 
 @contextmanager
 def running_wordpress(folder: Path, *, posts: int = 300) -> Iterator[RealWordPress]:
-    """Install a site with so many posts in a folder and serve it."""
+    """Install a site with this many posts in a folder and serve it."""
     with ExitStack() as services:
         site = RealWordPress(folder, _free_port())
         (folder / "wp-content").mkdir()
@@ -198,13 +198,13 @@ _FOR_EACH_TABLE: Final = (
 
 
 def _php(folder: Path) -> list[str]:
-    """Return the interpreter with what it compiled before: half the time of a request."""
+    """Return the interpreter with a cache of compiled code: it halves the time of a request."""
     options = ("display_errors=stderr", "opcache.enable_cli=1", f"opcache.file_cache={folder / 'compiled'}")
     return ["php", *(part for option in options for part in ("-d", option))]
 
 
 def _start_database(folder: Path, services: ExitStack) -> None:
-    """Start MariaDB without a network; what it holds need not outlive anything."""
+    """Start MariaDB without a network; its data need not survive."""
     own = [
         "--no-defaults",
         f"--datadir={folder / 'database'}",
@@ -294,6 +294,6 @@ def _free_port() -> int:
 
 
 def _in_php(fields: dict[str, object]) -> str:
-    """Return an array of PHP: JSON in a quoted string, which needs two characters escaped."""
+    """Return an array of PHP: JSON in a quoted string, with two characters escaped."""
     quoted = json.dumps(fields).replace("\\", "\\\\").replace("'", "\\'")
     return f"json_decode('{quoted}', true)"

@@ -6,7 +6,7 @@
 Where this comes from: reddit-archive/reddit, as it was published last in 2017 (`templates/base.xml` and
 `link.xml`: elements, and the feed's id, which is path and query; `VLimit` in `validator.py`: 25, at most 100;
 `precompute_limit` in `queries.py`: a thousand; `builder.py`: 403 behind what was removed, and nothing behind
-what is in the list no more), and captures of 2020 to 2023. What Reddit runs today is not public.
+what is in the list no more), and captures of 2020 to 2023. Reddit's present code is not public.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Reddit(Front):
     """A subreddit; its submissions are the posts of a blog.
 
     Args:
-        origin: Whose address it has.
+        origin: The owner of its address.
         submissions: How many there are at first.
     """
 

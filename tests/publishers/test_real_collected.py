@@ -63,12 +63,12 @@ class Reader:
 
 
 def _path(identity: str) -> str:
-    """A guid names the host that the post was written at."""
+    """A guid names the host at its post's writing."""
     return identity.partition("://")[2].partition("/")[2]
 
 
 def few_posts(site: RealWordPress, keep: int) -> None:
-    """Leave so many posts published, the newest; at one blow, for WordPress takes long over each."""
+    """Leave the newest posts published; at one blow, since WordPress takes long over each."""
     first = site.ids()[-keep]
     query = f"UPDATE $wpdb->posts SET post_status = 'draft' WHERE post_type = 'post' AND ID < {first}"
     site.php(f'global $wpdb; $wpdb->query("{query}");')
@@ -146,7 +146,7 @@ async def test_behind_a_cache_that_drops_queries(
 async def test_feeds_of_a_part_of_the_site(
     proxy: Proxy, origin: Origin, real_wordpress: RealWordPress, path: str
 ) -> None:
-    """R28: every post that pages of the site itself show."""
+    """R28: every post in the site's own pages."""
     await asyncio.to_thread(few_posts, real_wordpress, 60)
     front = Through(origin, real_wordpress.url)
     reply = await proxy.whole(front.url + path)
@@ -157,7 +157,7 @@ async def test_feeds_of_a_part_of_the_site(
 async def test_behind_a_copy_at_another_site(
     proxy: Proxy, origin: Origin, real_wordpress: RealWordPress
 ) -> None:
-    """R24, R28: the copy is a stand-in for FeedBurner's; its source is found, and is this one."""
+    """R24, R28: the copy is a stand-in for FeedBurner's; the proxy finds its source, this site."""
     await asyncio.to_thread(few_posts, real_wordpress, 48)
     reader = Reader(proxy, real_wordpress, Through(origin, real_wordpress.url))
     async with Origin("127.0.0.2") as elsewhere:
@@ -199,7 +199,7 @@ async def test_afterwards(
 async def test_a_bulk_edit_appears_within_a_day(
     proxy: Proxy, origin: Origin, real_wordpress: RealWordPress
 ) -> None:
-    """R30: the order of what bears one instant tells nothing: all pages by ID."""
+    """R30: the order of equal instants shows no change: all pages are read by ID."""
     await asyncio.to_thread(few_posts, real_wordpress, 48)
     reader = Reader(proxy, real_wordpress, Through(origin, real_wordpress.url))
     await proxy.whole(reader.url)

@@ -1,4 +1,4 @@
-"""A real Redmine: what its feeds read, that the simulator answers alike, and its history through the proxy.
+"""A real Redmine: parameters of its feeds, equal answers of the simulator, and its history through the proxy.
 
 Skipped where none is installed.
 """
@@ -40,14 +40,14 @@ def simulated(origin: Origin) -> Redmine:
 
 @pytest.fixture
 def real_redmine(installed_redmine: RealRedmine, simulated: Redmine) -> RealRedmine:
-    """A site with the news of the simulator."""
+    """A site with the simulator's news."""
     installed_redmine.publish(simulated.posts)
     installed_redmine.show(15)
     return installed_redmine
 
 
 async def facts(url: str, site: str) -> tuple[int, str, list[tuple[str, dict[str, str], str]]]:
-    """Return status, type and elements of an answer, wherever the site stands."""
+    """Return status, type and elements of an answer, independent of the site's address."""
     async with aiohttp.ClientSession() as session, session.get(url) as reply:
         elements = fromstring((await reply.text()).replace(site, "http://site.test"))
         told = [
@@ -62,7 +62,7 @@ async def facts(url: str, site: str) -> tuple[int, str, list[tuple[str, dict[str
     "query", ["", "?page=2", "?page=4", "?page=0", "?page=x", "?offset=10", "?from=2019-06-01"]
 )
 async def test_both_answer_alike(simulated: Redmine, real_redmine: RealRedmine, query: str) -> None:
-    """Pages of ten by their number; whatever is none is the first, and other parameters mean nothing."""
+    """Pages of ten by number; anything else is page 1, and other parameters are ignored."""
     theirs = await facts(real_redmine.url + NEWS + query, real_redmine.url)
     assert await facts(simulated.feed_url() + query, simulated.url) == theirs
 
@@ -70,7 +70,7 @@ async def test_both_answer_alike(simulated: Redmine, real_redmine: RealRedmine, 
 async def test_behind_the_last_page_there_is_a_feed_without_entries(
     simulated: Redmine, real_redmine: RealRedmine
 ) -> None:
-    """It is no 404; both say so."""
+    """Both answer 200 instead of 404."""
     for url in (real_redmine.url + NEWS, simulated.feed_url()):
         page = await read(f"{url}?page=5")
         assert (page.status, page.identities) == (200, [])
@@ -97,14 +97,14 @@ async def test_what_feeds_do_not_show_is_left_out_of_each_page(
     ],
 )
 async def test_activities_know_no_earlier_ones(real_redmine: RealRedmine, path: str, query: str) -> None:
-    """The feed has the newest fifteen, whatever the parameter that its page for people reads."""
+    """The feed has the newest fifteen, and ignores its HTML page's parameter."""
     newest = (await read(real_redmine.url + path)).identities
     assert len(newest) == 15
     assert (await read(f"{real_redmine.url}{path}&{query}")).identities == newest
 
 
 async def test_pages_of_revisions_have_holes(real_redmine: RealRedmine) -> None:
-    """Twenty-five a page, of which the feed shows fifteen: the reason why it is left alone."""
+    """A page has twenty-five, the feed shows fifteen of them: so the proxy collects none."""
     url = f"{real_redmine.url}/projects/some/repository/code/revisions.atom"
     pages = [(await read(f"{url}?page={number}")).identities for number in (1, 2, 3)]
     assert [len(page) for page in pages] == [15, 15, 10]
@@ -112,7 +112,7 @@ async def test_pages_of_revisions_have_holes(real_redmine: RealRedmine) -> None:
 
 
 async def test_all_news_come(proxy: Proxy, origin: Origin, real_redmine: RealRedmine) -> None:
-    """R28: also where some are deleted while they are asked for."""
+    """R28: also if some are deleted during the walk."""
     front = Through(origin, real_redmine.url)
 
     async def on_request(number: int, _request: object) -> None:
@@ -129,7 +129,7 @@ async def test_all_news_come(proxy: Proxy, origin: Origin, real_redmine: RealRed
 async def test_fewer_than_a_page_has_are_partial(
     proxy: Proxy, origin: Origin, real_redmine: RealRedmine
 ) -> None:
-    """R31: what is left out is nowhere to be had."""
+    """R31: entries beyond the feed's limit are nowhere available."""
     real_redmine.show(5)
     reply = await proxy.whole(Through(origin, real_redmine.url).url + NEWS)
     assert (reply.state, len(own_ids(reply.body))) == ("partial", 20)

@@ -22,7 +22,7 @@ from tests.publishers.visitor import Visitor
 from tests.publishers.wordpress import WordPress
 
 HOST = "blog.test"
-"""Under a name without a port WordPress leads to usual addresses; nobody looks the name up."""
+"""A name without a port, which makes WordPress redirect to usual addresses; nobody looks it up."""
 TARGETS = (Path(__file__).parents[1] / "data/wordpress/questions.txt").read_text("utf-8").split()
 HEADS = ["/feed/", "/feed/?paged=31", "/feed/?paged=1", "/wp-json/wp/v2/posts?per_page=10"]
 ORDERS = ["", "?orderby=ID&order=ASC", "?orderby=modified"]
@@ -39,7 +39,7 @@ class Pair:
     by_name: Visitor
 
     async def both(self, target: str) -> tuple[list[int], list[int]]:
-        """Return the posts that both have there."""
+        """Return the posts in both answers."""
         return await self.simulated.posts(target), await self.visited.posts(target)
 
 
@@ -72,7 +72,7 @@ async def test_both_answer_alike(pair: Pair) -> None:
 
 
 async def test_both_say_304_alike(pair: Pair) -> None:
-    """By tag, by date, and by both, whatever the page holds; a date alone may be later than theirs."""
+    """By tag, by date, and by both, for any page; a date alone may be later than theirs."""
     theirs = await pair.simulated.facts("/feed/")
     tag, date = theirs["ETag"], theirs["Last-Modified"]
     for target in ("/feed/", "/feed/?paged=1", "/feed/?paged=31", "/2018/05/feed/", "/feed/rdf/"):
@@ -108,7 +108,7 @@ class Watch:
 
 
 async def test_changes_show_alike(pair: Pair) -> None:
-    """What an author does has the same place in each order, and moves the validators or does not."""
+    """An author's change has the same place in each order, and the same effect on validators."""
     wordpress, real, watch = pair.wordpress, pair.real, Watch(pair)
     wordpress.canonical = False
     await watch.compare()
@@ -149,7 +149,7 @@ async def test_equal_dates_hide_posts(pair: Pair) -> None:
 
 
 async def test_pages_have_the_size_that_the_site_chose(pair: Pair) -> None:
-    """And REST counts pages of its own."""
+    """REST counts pages of its own."""
     pair.real.php("update_option('posts_per_rss', 25);")
     pair.wordpress.per_feed = 25
     for target in ("/feed/?paged=12", "/feed/?paged=13", "/wp-json/wp/v2/posts?per_page=10"):
@@ -157,7 +157,7 @@ async def test_pages_have_the_size_that_the_site_chose(pair: Pair) -> None:
 
 
 async def test_a_real_one_stands_behind_a_front(origin: Origin, real_wordpress: RealWordPress) -> None:
-    """It bears the origin's address, its requests are on record, and the hook changes it in between."""
+    """It bears the origin's address, its requests are recorded, and the hook changes it in between."""
     front = Through(origin, real_wordpress.url, rest_status=401)
     front.on_request = lambda number, request: real_wordpress.add("Post 7") if number == 2 else None
     async with aiohttp.ClientSession() as session:
@@ -180,7 +180,7 @@ with running_wordpress(Path(sys.argv[1]), posts=1):
 
 
 async def test_nothing_runs_on_when_the_tests_are_killed(tmp_path: Path) -> None:
-    """SIGKILL leaves nobody who could end the services; they end."""
+    """After SIGKILL nobody is left to end the services; they end themselves."""
     if lack := what_lacks():
         pytest.skip(lack)
     process = await asyncio.create_subprocess_exec(
@@ -202,7 +202,7 @@ async def test_nothing_runs_on_when_the_tests_are_killed(tmp_path: Path) -> None
 
 
 def running(folder: Path) -> list[str]:
-    """The processes that name a folder in their command or their environment."""
+    """The processes with a folder in their command or environment."""
     found = []
     for process in Path("/proc").glob("[0-9]*"):
         try:

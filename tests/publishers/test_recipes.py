@@ -1,4 +1,4 @@
-"""The recipes of docs/publishing.md on the real generators: `wholefeed check` finds nothing to say."""
+"""The recipes of docs/publishing.md on the real generators: `wholefeed check` reports nothing."""
 
 from __future__ import annotations
 
@@ -22,20 +22,20 @@ from wholefeed.cli.main import main
 
 RECIPES = DOCS / "publishing"
 SLICE = 10
-"""Entries of an archive document, as the recipes have it."""
+"""Entries of an archive document in the recipes."""
 
 
 @dataclass(frozen=True)
 class Recipe:
-    """What a generator needs to publish a site with archives."""
+    """A generator's files for a site with archives."""
 
     generator: Generator
     posts: str
-    """Where posts stand in a site."""
+    """Folder of posts in a site."""
     post: Callable[[int], tuple[str, str]]
     """Makes the name and the text of a post by its number."""
     site: dict[str, str]
-    """What a site has beside the recipe: texts by names of files. They stand before the recipe's own."""
+    """A site's files beside the recipe: texts by name. They precede the recipe's own."""
 
     def make(self, folder: Path) -> None:
         """Make a site without posts."""
@@ -46,7 +46,7 @@ class Recipe:
         write(folder, {name: text + own[name] for name, text in self.site.items()})
 
     def build(self, folder: Path, posts: range, url: str) -> dict[str, bytes]:
-        """Add posts, build the site, and return what it publishes, by paths."""
+        """Add posts, build the site, and return its published files by path."""
         write(folder / self.posts, dict(map(self.post, posts)))
         output = folder.parent / f"{folder.name}-output"
         self.generator.build(folder, output, url)
@@ -101,7 +101,7 @@ PELICAN_RECIPE = Recipe(
     params=[HUGO_RECIPE, JEKYLL_RECIPE, PELICAN_RECIPE], ids=lambda recipe: str(recipe.generator.name)
 )
 def recipe(request: pytest.FixtureRequest) -> Recipe:
-    """Each recipe whose generator is installed."""
+    """Each recipe with an installed generator."""
     found: Recipe = request.param
     found.generator.require()
     request.node.user_properties.append(RAN)
@@ -121,7 +121,7 @@ def archives(files: dict[str, bytes]) -> dict[str, bytes]:
 
 
 async def checked(url: str, capsys: pytest.CaptureFixture[str]) -> tuple[int, str]:
-    """Run the command; return its exit code and what it prints, but for the sentence that all is well."""
+    """Run the command; return its exit code and its output, except the all-clear sentence."""
     capsys.readouterr()
     code = await asyncio.to_thread(main, ["check", url])
     return code, capsys.readouterr().out.partition("\nAll is well")[0]
@@ -134,8 +134,8 @@ async def test_what_a_recipe_publishes_is_whole_and_its_archives_stay(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    """RFC 5005, section 4: `check` finds nothing to say of a site of 45 posts, the proxy gives all of them
-    as `complete`; further posts change no archive document that is linked by a byte, and come, too."""
+    """RFC 5005, section 4: `check` reports nothing for a site of 45 posts, and the proxy gives all as
+    `complete`. Further posts appear too, and change no byte of a linked archive document."""
     monkeypatch.setenv("WHOLEFEED_FETCH_ALLOW_NETWORKS", "127.0.0.0/8")
     monkeypatch.setenv("WHOLEFEED_SERVER_PORT", str(free_port()))
     folder, url, feed = tmp_path / "site", origin.url(""), origin.url("/feed.xml")

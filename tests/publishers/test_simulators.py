@@ -42,7 +42,7 @@ async def test_an_edited_post_stays_where_it_is_unless_asked_otherwise(origin: O
 
 
 async def test_posts_by_fifty_before_an_id(origin: Origin) -> None:
-    """Each page is what has a lower ID than its URL names, and below the lowest there is nothing."""
+    """Each page has the posts below its URL's ID; below the lowest there is nothing."""
     discourse = Discourse(origin, posts=120)
     pages = [await read(discourse.feed_url())]
     while pages[-1].identities and len(pages) < 10:
@@ -73,7 +73,7 @@ async def test_topics_by_thirty_in_the_order_that_is_asked_for(origin: Origin) -
 
 
 async def test_a_category_has_twenty_five_topics_and_reads_nothing(origin: Origin) -> None:
-    """More of them are to be had of the forum's feed."""
+    """Older topics are in the forum's feed."""
     forum = Topics(origin, posts=120, kind="c/news/5")
     topics = [forum.identity(post) for post in forum.posts if post.category == "news"]
     assert (await read(f"{forum.feed_url()}?page=1")).identities == topics[:25]
@@ -82,7 +82,7 @@ async def test_a_category_has_twenty_five_topics_and_reads_nothing(origin: Origi
 
 
 async def test_a_thousand_submissions_by_a_hundred(origin: Origin) -> None:
-    """Behind the last that is listed there is nothing, and behind what was removed 403."""
+    """Behind the last listed one there is nothing, and behind a removed one 403."""
     reddit = Reddit(origin, submissions=1100)
     url, names = reddit.feed_url(), [*map(reddit.identity, reddit.submissions)]
     assert (await read(url)).identities == names[:25]
@@ -103,7 +103,7 @@ async def test_a_thousand_submissions_by_a_hundred(origin: Origin) -> None:
     ],
 )
 async def test_posts_by_twenty_or_as_many_as_are_asked_for(query: str, places: slice, origin: Origin) -> None:
-    """From the oldest on or from the newest; what is pinned stands first, and over fifty are refused."""
+    """From the oldest on or from the newest; pinned posts stand first, and over fifty are refused."""
     lemmy = Lemmy(origin, posts=60)
     names = [*map(lemmy.identity, lemmy.blog.posts)]
     assert (await read(lemmy.feed_url("Old") + query)).identities == names[places]
@@ -115,7 +115,7 @@ async def test_posts_by_twenty_or_as_many_as_are_asked_for(query: str, places: s
 
 
 async def test_a_copy_has_its_source_s_guids_and_links_of_its_own(origin: Origin) -> None:
-    """It is as it was until the source is asked again, whatever the parameters are."""
+    """It changes when the source is asked again, not with parameters."""
     wordpress = WordPress(origin, posts=30)
     copy = FeedBurner(origin, wordpress, "/feed/")
     page = await read(copy.url)
@@ -129,7 +129,7 @@ async def test_a_copy_has_its_source_s_guids_and_links_of_its_own(origin: Origin
 
 
 async def test_releases_by_ten_behind_a_tag(origin: Origin) -> None:
-    """Each page begins behind the tag that its URL names, and behind the oldest there is nothing."""
+    """Each page begins behind its URL's tag; behind the oldest there is nothing."""
     github = GitHub(origin, releases=25)
     pages = [await read(github.feed_url())]
     while pages[-1].identities and len(pages) < 10:
@@ -141,7 +141,7 @@ async def test_releases_by_ten_behind_a_tag(origin: Origin) -> None:
 
 
 async def test_a_new_release_shifts_no_page_behind_a_tag(origin: Origin) -> None:
-    """A page depends on its tag; a deleted tag is as unknown as any, and other parameters mean nothing."""
+    """A page depends on its tag alone; a deleted tag counts as unknown, and other parameters are ignored."""
     github = GitHub(origin, releases=25)
     url = f"{github.feed_url('tags')}?after={github.tag(github.releases[9])}"
     before = await read(url)
@@ -158,7 +158,7 @@ async def test_a_new_release_shifts_no_page_behind_a_tag(origin: Origin) -> None
     [("", 20), ("?limit=50", 50), ("?limit=200", 200), ("?limit=1000", 200), ("?max_id=3", 20)],
 )
 async def test_at_most_two_hundred(query: str, count: int, origin: Origin) -> None:
-    """Twenty if nothing is asked for, never more than two hundred, always the newest."""
+    """Twenty by default, never more than two hundred, always the newest."""
     mastodon = Mastodon(origin, statuses=300)
     page = await read(mastodon.feed_url() + query)
     assert page.identities == [*map(mastodon.identity, mastodon.statuses[:count])]

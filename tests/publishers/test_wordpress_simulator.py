@@ -1,4 +1,4 @@
-"""The simulator of WordPress answers as the recorded ones do, and as a test tells it to."""
+"""The simulator of WordPress answers as the recorded ones do, and as a test configures it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ RECORDED: dict[str, dict[str, Any]] = json.loads(
 
 @pytest.fixture
 def wordpress(origin: Origin) -> WordPress:
-    """A site of 300 posts that answers as it does on loopback: where its URL bears a port."""
+    """A site of 300 posts with a port in its URL, as on loopback."""
     wordpress = WordPress(origin)
     wordpress.canonical = False
     return wordpress
@@ -35,7 +35,7 @@ async def visitor(wordpress: WordPress) -> AsyncIterator[Visitor]:
 
 
 async def test_it_answers_as_recorded(wordpress: WordPress, visitor: Visitor) -> None:
-    """Status, header fields, elements and posts are those of a real WordPress with the same posts."""
+    """Status, header fields, elements and posts equal a real WordPress's with the same posts."""
     for number in range(54):
         wordpress.add(f"Burst {number}")
     wordpress.back_date("Back")
@@ -49,7 +49,7 @@ async def test_it_answers_as_recorded(wordpress: WordPress, visitor: Visitor) ->
 
 
 async def test_a_deletion_and_an_old_date_move_no_validator(wordpress: WordPress, visitor: Visitor) -> None:
-    """One pair of validators for all feeds, which tells of what is newest and of nothing else."""
+    """All feeds share one pair of validators, which reflects the newest dates alone."""
     before = {
         target: await visitor.facts(target) for target in ("/feed/", "/feed/atom/", "/category/news/feed/")
     }
@@ -66,7 +66,7 @@ async def test_a_deletion_and_an_old_date_move_no_validator(wordpress: WordPress
 
 
 async def test_a_conditional_request_says_nothing_of_the_page(wordpress: WordPress, visitor: Visitor) -> None:
-    """304 beyond the last page and for an empty month; plainly asked 404, and 200 with nothing."""
+    """304 beyond the last page and for an empty month; unconditionally 404, and an empty 200."""
     etag = (await visitor.facts("/feed/"))["ETag"]
     statuses = [
         (await visitor.facts(target, headers=headers))["status"]
@@ -86,7 +86,7 @@ async def test_pages_by_id_hold_every_post_once(name: str, wordpress: WordPress,
 
 
 async def test_equal_dates_hide_posts(wordpress: WordPress, visitor: Visitor) -> None:
-    """By date of change, 200 posts of one instant do not all stand on some page; by ID they do."""
+    """By date of change, pages lack some of 200 posts with one instant; by ID they have all."""
     wordpress.bulk_edit()
     seen = {key: set[int]() for key in ("modified", "ID")}
     for key, found in seen.items():
@@ -141,13 +141,13 @@ LED_ON = [
     ("/2019/05/feed/?order=ASC", None),
     ("/index.php?feed=rss2", "/feed/"),
 ]
-"""What is asked for, and where WordPress 6.1.9 led under a host name without a port."""
+"""Requests, and WordPress 6.1.9's redirects of them under a host name without a port."""
 
 
 async def test_a_site_without_a_port_leads_to_the_usual_address(
     wordpress: WordPress, visitor: Visitor
 ) -> None:
-    """As the real one did, page 1 among them."""
+    """The real one redirects likewise, page 1 included."""
     wordpress.canonical = True
     for target, location in LED_ON:
         facts = await visitor.facts(target)
@@ -156,7 +156,7 @@ async def test_a_site_without_a_port_leads_to_the_usual_address(
 
 
 async def test_rest_counts_its_own_pages(origin: Origin, wordpress: WordPress, visitor: Visitor) -> None:
-    """Its pages are as large as asked for, whatever the feed's are."""
+    """REST pages have the requested size, independent of the feed's."""
     wordpress = WordPress(origin, posts=42, prefix="/blog", per_feed=15)
     wordpress.canonical = False
     visitor.url = wordpress.url
@@ -168,7 +168,7 @@ async def test_rest_counts_its_own_pages(origin: Origin, wordpress: WordPress, v
 
 
 async def test_a_scheduled_post_goes_live_with_a_low_id(wordpress: WordPress, visitor: Visitor) -> None:
-    """It is nowhere before, then the newest by date and the oldest by ID, and moves the validators."""
+    """Absent before, it is then the newest by date and the oldest by ID, and moves the validators."""
     post = wordpress.schedule("Post 999")
     before = await visitor.facts("/feed/")
     assert 999 not in before["posts"]
@@ -199,7 +199,7 @@ async def test_the_ways_in_which_a_site_ignores_what_it_is_asked(
 async def test_it_refuses_and_changes_in_the_middle(
     origin: Origin, wordpress: WordPress, visitor: Visitor
 ) -> None:
-    """The hook sees each request before its answer; what was asked is on record."""
+    """The hook sees each request before its answer; requests are recorded."""
 
     def change(number: int, request: object) -> None:
         if number == 2:

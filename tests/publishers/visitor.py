@@ -1,4 +1,4 @@
-"""Who asks a site, follows nothing, and tells the facts of its answers."""
+"""A client of a site: follows no redirects, and reports the facts of answers."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class Visitor:
     """A visitor of one site.
 
     Args:
-        session: What it asks with.
+        session: Its client session.
         url: The site, without a slash at its end.
         name: The site's title.
         host: What it says for the host's name, if not what the URL has.

@@ -7,7 +7,7 @@
     wordpress.queries = "ignored"                    # a cache in front
     assert identities == wordpress.identities("atom")
 
-What it does is held against recorded answers of WordPress 6.6 and 6.1 (`test_wordpress_simulator.py`) and,
+Its behaviour is compared with recorded answers of WordPress 6.6 and 6.1 (`test_wordpress_simulator.py`) and,
 where one is installed, against a real one (`test_real_wordpress.py`).
 """
 
@@ -41,10 +41,10 @@ _ROUTES: Final = {
 
 
 class WordPress(Front):
-    """A site; `tests.publishers.front` has the switches of what stands in front of it.
+    """A site; `tests.publishers.front` has the switches of caches and firewalls in front.
 
     Args:
-        origin: Whose address it has.
+        origin: The owner of its address.
         posts: How many there are at first.
         prefix: The folder that it is installed in, as "/blog".
         per_feed: Its option `posts_per_rss`.
@@ -71,26 +71,26 @@ class WordPress(Front):
         self.excerpts = False
         """Its option `rss_use_excerpt`: feeds have no full texts."""
         self.dated = True
-        """Whether a channel says when it was updated, which a plugin may leave out."""
+        """Whether a channel has a date of update, which a plugin may leave out."""
         self.rest_status: int | None = None
-        """What REST requests get instead of an answer: 401, 403, 404."""
+        """Status of all REST requests: 401, 403, 404."""
         self.api_link = not wordpress_com
         """Whether feeds name the REST interface in their header."""
         self.canonical = True
-        """Whether it leads other addresses of a feed to the usual one, as all do whose URL bears no port."""
+        """Whether it redirects to a feed's usual address, as all sites without a port do."""
         self.paged_ignored = False
         self.orderby_ignored = False
         """`order` too."""
         self.wanted: Callable[[Post], bool] = lambda _post: True
-        """Which posts a plugin leaves in feeds, those of a language below `/de/` say."""
+        """A plugin's choice of posts in feeds, such as those of a language below `/de/`."""
         self.chooses: Callable[[str], bool] = lambda _target: True
-        """Where it does so: by path and query string, below the site's folder."""
+        """Where it chooses: by path and query string, below the site's folder."""
         self.sticky: tuple[int, ...] = ()
         """IDs of posts that a plugin puts on top of feeds."""
         self.guids = "{url}/?p={id}"
-        """What its guids are like: somebody may replace them in the database."""
+        """Form of its guids: somebody may replace them in the database."""
         self.default_feed = "rss2"
-        """What its filter of that name makes of a feed whose URL names no format."""
+        """Its filter's default format for a feed URL without a format."""
         self.add, self.back_date, self.edit, self.bulk_edit = (
             self.blog.add, self.blog.back_date, self.blog.edit, self.blog.bulk_edit
         )  # fmt: skip
@@ -100,7 +100,7 @@ class WordPress(Front):
 
     @property
     def posts(self) -> list[Post]:
-        """The published ones, by ID."""
+        """The published posts, by ID."""
         return self.blog.posts
 
     def feed_url(self, format: str = "rss2", under: str = "", **query: object) -> str:  # noqa: A002 - what WordPress calls it
@@ -113,11 +113,11 @@ class WordPress(Front):
         return f"{self.url}/{path}" + (f"?{text}" if text else "")
 
     def identity(self, post: Post, format: str = "rss2") -> str:  # noqa: A002
-        """Return what identifies a post in a feed: its guid, in RSS 1.0 its address."""
+        """Return a post's identity in a feed: its guid, in RSS 1.0 its address."""
         return self._site.permalink(post) if format == "rdf" else self._site.guid(post)
 
     def identities(self, format: str = "rss2", posts: Iterable[Post] | None = None) -> set[str]:  # noqa: A002
-        """Return those of all published posts, or of these."""
+        """Return the identities of all published posts, or of these."""
         return {self.identity(post, format) for post in (self.posts if posts is None else posts)}
 
     # ---- What it answers
@@ -212,12 +212,12 @@ class WordPress(Front):
 
     @property
     def _validators(self) -> tuple[tuple[str, str], ...]:
-        """One pair for all feeds of the site, whatever they hold."""
+        """One pair for all feeds of the site, whatever their content."""
         modified = formatdate(self.blog.modified, usegmt=True)
         return (("Last-Modified", modified), ("ETag", f'"{hashlib.md5(modified.encode()).hexdigest()}"'))
 
     def _is_current(self, request: Request) -> bool:
-        """Compare as WordPress does, before it looks what the page holds: 304 beyond the last page too."""
+        """Compare as WordPress does, before it reads the page's posts: 304 beyond the last page too."""
         (_, modified), (_, etag) = self._validators
         tag, since = request.headers.get("if-none-match"), request.headers.get("if-modified-since")
         unchanged = since is not None and parsedate_to_datetime(since) >= parsedate_to_datetime(modified)

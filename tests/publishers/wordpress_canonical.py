@@ -1,4 +1,4 @@
-"""Where WordPress leads an address of a feed that is not the usual one (`redirect_canonical`).
+"""WordPress's redirects of unusual feed addresses (`redirect_canonical`).
 
 Found by asking WordPress 6.1.9 for 60 addresses under a host name without a port. With a port in the site's
 address, as on a test machine, its protection against endless redirects lets them all pass: a site of the open
@@ -23,7 +23,7 @@ _PATHS: Final = {"cat": "category", "category_name": "category", "tag": "tag"}
 
 
 def date_target(query: Query) -> str | None:
-    """Return where a month or a day that does not exist leads: to the page (no feed) of the year or month."""
+    """Return the target for a nonexistent month or day: the page (no feed) of the year or month."""
     year, month, day = (absint(part) for part in query.day)
     if month > 12:
         return f"/{year}/"
@@ -35,7 +35,7 @@ def date_target(query: Query) -> str | None:
 
 
 def canonical_target(query: Query, target: str, *, pretty: bool) -> str:
-    """Return the path and query string that a request for a feed is led to, or its own."""
+    """Return the redirect's path and query string for a feed, or the request's own."""
     path, _, text = target.partition("?")
     if query.fields.get("of") == "nothing":
         return "/feed/"

@@ -1,8 +1,8 @@
-"""What of an answer of WordPress is the same on every site: what a simulator can be held against.
+"""Facts of WordPress's answers that are equal on every site, for comparison with a simulator.
 
-`tests/data/wordpress/recorded_6.6.json` holds them for answers of WordPress 6.6-RC3, which were recorded on
-2026-11-21: a site of 355 posts, of which the first 300 are called "Post 1" … and dated as those of
-`tests.publishers.blog`, one has the highest ID and an old date, and "Post 120" was edited last.
+`tests/data/wordpress/recorded_6.6.json` holds them for answers of WordPress 6.6-RC3, recorded on 2026-11-21,
+on a site of 355 posts. The first 300 are called "Post 1" … and dated as those of `tests.publishers.blog`, one
+has the highest ID and an old date, and "Post 120" was edited last.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _PREFIXES: Final = {
     "http://purl.org/syndication/thread/1.0": "thr",
 }
 _OF_THE_SERVER: Final = {"host", "date", "connection", "x-powered-by", "content-length", "server"}
-"""Header fields that WordPress has no say in."""
+"""Header fields outside WordPress's control."""
 _TOLD: Final = {
     "content-type",
     "link",
@@ -38,7 +38,7 @@ _TOLD: Final = {
     "x-wp-total",
     "x-wp-totalpages",
 }
-"""Header fields whose value counts; of repeated ones the last."""
+"""Header fields with compared values; of repeated ones the last."""
 
 
 def facts_of(

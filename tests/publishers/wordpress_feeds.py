@@ -45,13 +45,13 @@ _RDF_HEAD: Final = """<?xml version="1.0" encoding="UTF-8"?><rdf:RDF
 
 @dataclass(frozen=True, kw_only=True)
 class Site:
-    """What the feeds say of the site."""
+    """The feeds' description of the site."""
 
     url: str
     """Without a slash at its end."""
     title: str
     generator: str
-    """What rss2 and rdf name."""
+    """Generator in rss2 and rdf."""
     atom_generator: str
     """The whole element."""
     extra: str = ""
@@ -60,7 +60,7 @@ class Site:
     pretty: bool = True
     """Whether it has permalinks."""
     guids: str = "{url}/?p={id}"
-    """What its guids are like; somebody may have replaced what they were."""
+    """Form of its guids, which somebody may have replaced."""
 
     def permalink(self, post: Post) -> str:
         if not self.pretty:
@@ -82,14 +82,14 @@ class Site:
 
 
 def self_hosted(url: str, title: str, version: str, *, pretty: bool) -> Site:
-    """Return what a site says that runs on its owner's machine."""
+    """Return the description of a self-hosted site."""
     name = f"https://wordpress.org/?v={version}"
     atom = f'<generator uri="https://wordpress.org/" version="{version}">WordPress</generator>'
     return Site(url=url, title=title, generator=name, atom_generator=atom, pretty=pretty)
 
 
 def on_wordpress_com(url: str, title: str) -> Site:
-    """Return what a site of WordPress.com says, which has a search description and a hub besides."""
+    """Return the description of a site of WordPress.com, with a search description and a hub."""
     search = f'rel="search" type="application/opensearchdescription+xml" href="{url}/osd.xml" title="{title}"'
     hub = f"rel='hub' href='{url}/?pushpress=hub'"
     return Site(
@@ -103,16 +103,16 @@ def on_wordpress_com(url: str, title: str) -> Site:
 
 @dataclass(frozen=True, kw_only=True)
 class Channel:
-    """A feed but for its items."""
+    """A feed without its items."""
 
     site: Site
     title: str
     self_url: str
     updated: int
     excerpts: bool = False
-    """Whether they have no more than that (its option `rss_use_excerpt`)."""
+    """Whether items have excerpts only (its option `rss_use_excerpt`)."""
     dated: bool = True
-    """Whether it says when it was updated, in the formats that need not."""
+    """Whether it has a date of update, in the formats with an optional one."""
 
 
 def _excerpt(post: Post) -> str:

@@ -1,7 +1,7 @@
-"""What a request asks a WordPress for: which feed of which posts, which page, in which order.
+"""A request to a WordPress: the feed, its posts, the page and the order.
 
-The names and their meaning are those of `WP::$public_query_vars` and `WP_Query::parse_query`; how a number is
-read is PHP's way (`absint`), which matters beyond 64 bits.
+The names and their meaning are those of `WP::$public_query_vars` and `WP_Query::parse_query`. Numbers are
+read as in PHP (`absint`), which matters beyond 64 bits.
 """
 
 from __future__ import annotations
@@ -28,8 +28,6 @@ ARCHIVE: Final = re.compile(
 
 @dataclass(frozen=True, kw_only=True)
 class Query:
-    """What is asked for."""
-
     kind: str
     """`feed`, `comments`, `old feed`, `home`, `rest` or `nothing`."""
     format: str = "rss2"
@@ -49,18 +47,18 @@ class Query:
 
     @property
     def key(self) -> str:
-        """The field of `Post` that orders; the date where `orderby` says nothing that is known."""
+        """The field of `Post` that orders; the date for an unknown `orderby`."""
         return _KEYS.get(self.fields.get("orderby", ""), "published")
 
     @property
     def day(self) -> tuple[str, str, str]:
-        """Year, month and day of an archive, empty where it is wider."""
+        """Year, month and day of an archive, empty for a longer period."""
         digits = self.fields.get("m", "")
         year, month = self.fields.get("year", digits[:4]), self.fields.get("monthnum", digits[4:6])
         return year, month, self.fields.get("day", digits[6:8])
 
     def select(self, blog: Blog, per_page: int) -> list[Post]:
-        """Return the posts of the page that is asked for."""
+        """Return the posts of the requested page."""
         posts = blog.posts
         if any(day := self.day):
             posts = [post for post in posts if _is_of(post, day)]
@@ -70,7 +68,7 @@ class Query:
         return page_of(posts, key=self.key, ascending=self.ascending, start=start, count=per_page)
 
     def title(self, site: str, *, found: bool, beyond: bool) -> str:
-        """Return what the feed is called: the site's name behind what it has of it."""
+        """Return the feed's title: the site's name behind the name of the part."""
         if self.kind == "comments" and not beyond:
             return "Comments on:" if "of" in self.fields else f"Comments for {site}"
         parts = ["Page not found"] if beyond else []
@@ -139,7 +137,7 @@ def _feed(under: str, name: str, fields: dict[str, str]) -> Query:
 
 
 def _named(fields: dict[str, str]) -> dict[str, str]:
-    """Put names where numbers or other words for the same stand."""
+    """Replace numbers and other words by names."""
     renamed = {"category_name": "category", "author_name": "author"}
     fields = {renamed.get(name, name): value for name, value in fields.items()}
     if "cat" in fields:
@@ -150,13 +148,13 @@ def _named(fields: dict[str, str]) -> dict[str, str]:
 
 
 def absint(text: str) -> int:
-    """Read a number as PHP's `absint` does: what stands at the front, without its sign."""
+    """Read a number as PHP's `absint` does: the digits at the front, without sign."""
     found = re.match(r"\s*[+-]?(\d+)", text)
     return int(found[1]) if found else 0
 
 
 def _wrapped(start: int) -> int:
-    """Return what PHP makes of a product: a float beyond 64 bits, which wraps when it becomes an integer."""
+    """Return PHP's product: a float beyond 64 bits, which wraps when it becomes an integer."""
     if start <= LARGEST:
         return start
     wrapped = int(float(start)) % 2**64

@@ -27,13 +27,13 @@ _KEYS: Final = {"date": "published", "modified": "modified", "id": "id"}
 
 
 def refusal(status: int, api: str) -> Answer:
-    """Answer as where the interface is for members only, blocked or not there."""
+    """Answer as a members-only, blocked or absent interface."""
     codes = {401: "rest_not_logged_in", 403: "rest_forbidden", 404: "rest_no_route"}
     return _error(api, status, codes.get(status, "rest_error"))
 
 
 def answer(query: Query, blog: Blog, api: str, *, method: str = "GET") -> Answer:
-    """Answer a request below the interface's address, which is `api`."""
+    """Answer a request below the interface's address, `api`."""
     route = query.fields["route"].rstrip("/")
     if route == "":
         return _document({"name": blog.title, "namespaces": ["wp/v2"]})

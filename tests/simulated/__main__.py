@@ -28,7 +28,7 @@ def _played(seed: int, kind: str, idles: int) -> tuple[str, list[str], list[str]
 
 
 def outcomes(record: StoryRecord) -> list[str]:
-    """Return what a story has come to, for the table."""
+    """Return a story's outcome, for the table."""
     from tests.simulated import places  # noqa: PLC0415
 
     found = [f"story {record.title.split(',')[0]}"]

@@ -29,7 +29,7 @@ class WebArchive:
         """By URL and 14 digits: media type and body."""
 
     def visit(self, documents: Mapping[str, tuple[str, bytes]], at: float) -> None:
-        """Save some documents of a publisher as they are."""
+        """Save some documents of a publisher in their present state."""
         timestamp = datetime.fromtimestamp(at, UTC).strftime("%Y%m%d%H%M%S")
         for url, (media_type, body) in documents.items():
             if chance("saved", self._seed, url, timestamp) < 0.6:

@@ -21,7 +21,7 @@ from unittest.mock import patch
 
 _T = TypeVar("_T")
 BEGIN_AT: Final = 1_730_001_600.0
-"""Epoch seconds when every story begins."""
+"""Epoch seconds at every story's beginning."""
 
 
 class DeadlockError(Exception):
@@ -42,19 +42,19 @@ class Clock:
 
     @contextmanager
     def told(self) -> Iterator[None]:
-        """Let everybody who asks for the time be told this one."""
+        """Replace everybody's clock by this one."""
         with patch.object(time, "monotonic", self.monotonic), patch.object(time, "time", self.time):
             yield
 
 
 class VirtualLoop(asyncio.SelectorEventLoop):
-    """An event loop that waits for nothing but the clock. What would run in a thread runs at once."""
+    """An event loop that waits for the clock alone. Work for threads runs at once."""
 
     def __init__(self, clock: Clock) -> None:
         super().__init__(_Selector(clock))
         self._virtual = clock
         self.troubles: list[str] = []
-        """What nobody has waited for and has failed."""
+        """Failures that nobody awaited."""
         self.set_exception_handler(self._note)
         self._clock_resolution = 1e-7  # after months a float knows no nanoseconds any more
 
@@ -76,7 +76,7 @@ class VirtualLoop(asyncio.SelectorEventLoop):
 
 
 class _Selector(selectors.SelectSelector):
-    """Waits by moving the clock. No file is ever looked at."""
+    """Waits by moving the clock; looks at no file."""
 
     def __init__(self, clock: Clock) -> None:
         super().__init__()

@@ -30,11 +30,11 @@ from tests.simulated.publishers import FAULTS
 
 @dataclass
 class _Place:
-    """An address, as simulators ask for it; nobody listens there."""
+    """An address for simulators; nobody listens there."""
 
     root: str
     others: dict[str, FeedBurner] = field(default_factory=dict)
-    """What stands beside the publisher, by path."""
+    """Documents beside the publisher, by path."""
 
     @property
     def host(self) -> str:
@@ -44,14 +44,14 @@ class _Place:
         return self.root + path
 
     def answer_below(self, prefix: str, front: object) -> None:
-        """It is asked directly."""
+        """Keep the answer: requests come directly."""
 
     def answer(self, path: str, other: FeedBurner) -> None:
         self.others[path] = other
 
 
 class _Taken(Wire):
-    """Takes what is answered."""
+    """Receives the answer."""
 
     def __init__(self) -> None:
         self.status = 0
@@ -72,7 +72,7 @@ class _Taken(Wire):
 
 
 def _at_once(answering: Coroutine[Any, Any, None]) -> None:
-    """Run what waits for nothing."""
+    """Run a coroutine that never waits."""
     try:
         answering.send(None)
     except StopIteration:
@@ -81,7 +81,7 @@ def _at_once(answering: Coroutine[Any, Any, None]) -> None:
 
 
 class _Copy(FeedBurner):
-    """A copy that is made without a network."""
+    """A FeedBurner copy without a network."""
 
     def __init__(self, origin: Origin, source: Front, url: str) -> None:
         super().__init__(origin, source, urlsplit(url).path)
@@ -163,7 +163,7 @@ CHANGES: Final = (
 
 @dataclass
 class CollectedPublisher:
-    """A publisher of software that is known."""
+    """A publisher with known software."""
 
     kind: str
     place: _Place
@@ -173,9 +173,9 @@ class CollectedPublisher:
     seed: str
     fault_rate: float
     refuses_after: int
-    """Requests of a refresh that are answered; what comes behind is refused. 0: none is."""
+    """Number of answered requests of a refresh; further ones are refused. 0: none is."""
     fails_next: bool
-    """Whether the pages that it links are not there."""
+    """Whether its linked pages are missing."""
     refresh: int = 0
     count: int = 0
 
@@ -187,7 +187,7 @@ class CollectedPublisher:
         self.refresh, self.count = refresh, 0
 
     def change(self, dice: random.Random, only: str = "") -> str:
-        """Do something, or this; return what it is."""
+        """Perform a random or the named change; return its name."""
         blog: Any = getattr(self.front, "blog")  # noqa: B009 - each simulator has one
         blog.now = max(blog.now, int(self.clock.time()))
         kind = only or dice.choice(CHANGES)
@@ -228,11 +228,11 @@ class CollectedPublisher:
         return taken.response()
 
     def kept(self, _: random.Random) -> bytes:
-        """Return a document that somebody has kept."""
+        """Return a document that somebody saved."""
         return self.shown().get(self.feed_url, ("", b""))[1]
 
     def shown(self) -> dict[str, tuple[str, bytes]]:
-        """Return what a web archive may save of it: media types and bodies by URL."""
+        """Return the content for a web archive: media types and bodies by URL."""
         taken = _Taken()
         _at_once(self.front.send(_request(Question(self.feed_url)), taken))
         headers = dict(taken.headers)
@@ -240,7 +240,7 @@ class CollectedPublisher:
 
 
 def a_collected_publisher(kind: str, dice: random.Random, clock: Clock, seed: str) -> CollectedPublisher:
-    """Return a publisher of a kind of software."""
+    """Return a publisher with a kind of software."""
     root, make = SITES[kind]
     place = _Place(root)
     front, url = make(cast("Origin", place), dice)

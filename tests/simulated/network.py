@@ -42,23 +42,23 @@ REDIRECTS: Final = frozenset({301, 302, 303, 307, 308})
 
 
 def chance(*parts: object) -> float:
-    """Return a number from 0 to 1 that these parts decide."""
+    """Return a number from 0 to 1, a hash of these parts."""
     text = "\x1f".join(map(str, parts)).encode()
     return int.from_bytes(hashlib.blake2b(text, digest_size=8).digest()) / 2**64
 
 
 class Question(NamedTuple):
-    """What a publisher is asked."""
+    """A request to a publisher."""
 
     url: str
     is_head: bool = False
     fields: Mapping[str, str] = {}
-    """Those that make it conditional."""
+    """The conditional fields."""
 
 
 @dataclass(frozen=True)
 class Response:
-    """What a publisher answers: a status, or how it fails to."""
+    """A publisher's response: a status, or a failure."""
 
     status: int = 200
     body: bytes = b""
@@ -67,26 +67,24 @@ class Response:
     links: tuple[str, ...] = ()
     """Values of the field Link."""
     fails: str = ""
-    """A slug, where there is no response at all."""
+    """A slug; without a response only."""
     repairs: tuple[str, ...] = ()
 
 
 class Server(Protocol):
-    """Who answers."""
-
     def answer(self, question: Question) -> Response:
-        """Answer, as it is at this instant."""
+        """Return the answer at this instant."""
 
 
 @dataclass
 class Asked:
-    """A request of the program's."""
+    """A request of the program."""
 
     url: str
     is_conditional: bool
     is_head: bool
     number: int
-    """How often this URL was asked for in this refresh."""
+    """Number of earlier requests for the URL in this refresh."""
     end: str = "under way"
 
     def __str__(self) -> str:
@@ -95,7 +93,7 @@ class Asked:
 
 
 class Network:
-    """In place of the fetcher and of its gate."""
+    """Replaces the fetcher and its gate."""
 
     def __init__(self, seed: str, server: Server, clock: Clock, *, slowness: float = 1.0) -> None:
         self._seed = seed
@@ -106,13 +104,13 @@ class Network:
         self._began_at = clock.seconds
         self._counts: Counter[str] = Counter()
         self.requests: list[Asked] = []
-        """Of the refresh under way."""
+        """Requests of the refresh under way."""
         self.gate = self
         self.blocked_until: dict[str, float] = {}
-        """Hosts that are left alone until then, by the monotonic clock."""
+        """End of each host's pause, by the monotonic clock."""
 
     def begin(self, refresh: int) -> None:
-        """Count from here on for another refresh."""
+        """Begin the count of another refresh."""
         self._refresh = refresh
         self._began_at = self._clock.seconds
         self._counts.clear()
@@ -193,7 +191,7 @@ class Network:
         on_chunk: Callable[[str, bytes], None] | None,
         manner: Manner,
     ) -> Response:
-        """Ask for one hop; what comes has come by then."""
+        """Ask for one hop, and wait for its response."""
         dice = (self._seed, url, self._refresh, asked.number)
         arrives_at = self._next_instant(*dice)
         begins_at = self._clock.seconds + (0.1 + 0.8 * chance("head", *dice)) * (

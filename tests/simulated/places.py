@@ -1,4 +1,4 @@
-"""All that the simulation knows of the inside of the program: a tree whose inside is another one adapts this.
+"""The simulation's only knowledge of the program's inside: another inside needs another version of this file.
 
 Nothing else in `tests.simulated` imports from `wholefeed`, or names a column.
 """
@@ -91,7 +91,7 @@ def a_context(
     history: Mapping[str, Any],
     monotonic: Callable[[], float],
 ) -> RefreshContext:
-    """Return what refreshes work with, over a fetcher that is none of the program's."""
+    """Return the context of refreshes, over a fetcher of the simulation."""
     config = Config(
         fetch=FetchConfig(retries=0),
         limits=LimitsConfig(**limits),
@@ -112,7 +112,7 @@ def a_context(
 
 
 class Program:
-    """The program from its refreshes down, with what goes on beside them, from its start to its end."""
+    """The program from its refreshes down, with its background tasks, from start to end."""
 
     def __init__(self, context: RefreshContext) -> None:
         self.context = context
@@ -133,12 +133,12 @@ class Program:
 
 
 async def find(store: Store, url: str) -> FeedRow | None:
-    """Return the feed of a URL as it is stored."""
+    """Return the stored feed of a URL."""
     return await store.find(url)
 
 
 async def create(store: Store, found: FoundSubscription[Obtained], now: float) -> FeedRow:
-    """Return the feed of a subscription document that was found, made if it was not there."""
+    """Return the feed of a discovered subscription document; make it if missing."""
     family, kind = found.document.family, found.document.navigation.kind
     make = partial(feed_table.create, url=found.url, fetch_url=found.url, family=family, kind=kind, now=now)
     return await store.write(make, comes_more=True)
@@ -179,7 +179,7 @@ _AMBIGUOUS: Final = "SELECT key FROM ambiguous_key ORDER BY key"
 
 
 def rows(db: Database) -> dict[str, Any]:
-    """Return what is stored of the one feed that there is, apart from what is sent of it."""
+    """Return the stored rows of the only feed, except its publication."""
     documents = []
     for row in map(dict, db.execute(_DOCUMENTS)):
         number = row.pop("id")
@@ -212,7 +212,7 @@ def _plain(row: dict[str, Any]) -> dict[str, Any]:
 
 
 def _rough(value: Any) -> Any:
-    """Return a value with all instants in it without their seconds: some take a little longer elsewhere."""
+    """Return a value with instants cut to minutes: some take a little longer elsewhere."""
     if isinstance(value, float) and value > _INSTANT:
         return 60 * int(value // 60)
     if isinstance(value, dict):
@@ -224,7 +224,7 @@ _INSTANT: Final = 1e9
 
 
 def outcomes(rows: Mapping[str, Any], log: Sequence[str]) -> list[str]:
-    """Return what a refresh has come to, for a table."""
+    """Return a refresh's outcome, for a table."""
     found = [f"state {feed['state']}{' walking' if feed['is_walking'] else ''}" for feed in rows["feed"]]
     found += [f"kind {feed['kind']}" for feed in rows["feed"]]
     found += [f"ending {feed['ending'].get('code', 'none')}" for feed in rows["feed"]]
@@ -240,7 +240,7 @@ def outcomes(rows: Mapping[str, Any], log: Sequence[str]) -> list[str]:
 
 
 def told(under_way: Any) -> str:
-    """Return what those who wait are told, but for how long it takes."""
+    """Return the progress told to waiting readers, without durations."""
     return repr(replace(under_way, seconds=0.0))
 
 
@@ -253,7 +253,7 @@ _REST: Final = "SELECT deflated FROM block_rest WHERE segment = ? ORDER BY numbe
 
 
 def published(db: Database) -> str:
-    """Return a digest of what readers are sent: of the head, and of all entries, however they are divided."""
+    """Return a digest of the publication: its head, and all entries, independent of segments."""
     heads = db.execute(_HEAD).fetchall()
     if not heads:
         return ""
@@ -267,13 +267,13 @@ def published(db: Database) -> str:
 
 
 def identities(db: Database) -> list[EntryId]:
-    """Return what identifies the entries that readers have."""
+    """Return the identities of the readers' entries."""
     found = db.execute("SELECT DISTINCT identity FROM entry WHERE is_live = 1 ORDER BY identity")
     return [EntryId(each) for (each,) in found]
 
 
 def imported(db: Database) -> list[str]:
-    """Return the URLs of the documents that were imported."""
+    """Return the URLs of the imported documents."""
     found = db.execute("SELECT url FROM document WHERE url LIKE 'urn:wholefeed:import:%' ORDER BY url")
     return [url for (url,) in found]
 
@@ -287,4 +287,4 @@ LOGGED: Final = frozenset(
     }
 )  # fmt: skip
 UNTOLD: Final = frozenset({"event", "feed", "duration_s"})
-"""Facts of an event that say nothing of what was decided."""
+"""Facts of an event that reveal no decision."""

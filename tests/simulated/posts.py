@@ -1,4 +1,4 @@
-"""The posts of a made-up publisher, what becomes of them, and documents that hold some of them."""
+"""A made-up publisher's posts, their changes, and documents with some of them."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ MEDIA_TYPES: Final = {
 
 @dataclass(frozen=True)
 class Post:
-    """A post; its dates are hours since the story began, those before it below 0."""
+    """A post; its dates are hours since the story began, negative before it."""
 
     name: str
     published: int
     updated: int
     text: str
     id: str
-    """Empty: it has none."""
+    """Empty: none."""
     link: str
     is_short: bool = False
-    """Whether documents have a summary of it alone."""
+    """Whether documents have only its summary."""
 
     @property
     def is_dated(self) -> bool:
@@ -53,12 +53,12 @@ class Blog:
     is_dated: bool = True
     site: str = "http://blog.test"
     filler: str = ""
-    """What stands behind each text."""
+    """Text behind each post's own."""
     made: int = 0
     version: int = 0
     """Counts the changes."""
     buried: dict[str, int] = field(default_factory=dict)
-    """When a post was deleted, where its publisher says so."""
+    """Time of a post's deletion, where its publisher states it."""
 
     def fill(self, count: int) -> None:
         """Write the posts of the years before the story."""
@@ -77,7 +77,7 @@ class Blog:
         self.version += 1
 
     def change(self, dice: random.Random, kind: str, hour: int) -> None:
-        """Do something to the posts."""
+        """Change the posts at random."""
         self.version += 1
         if kind == "add":
             for _ in range(dice.choice((1, 1, 1, 2, 3, 9))):
@@ -136,7 +136,7 @@ CHANGES: Final = (
 
 @dataclass(frozen=True)
 class Document:
-    """What a publisher says in one document."""
+    """A publisher's statements in one document."""
 
     posts: tuple[Post, ...]
     links: Mapping[str, str | Sequence[str]] = field(default_factory=dict)
@@ -161,7 +161,6 @@ class Document:
 
 
 def written(document: Document, family: str) -> bytes:
-    """Return a document in a format."""
     return _WRITERS[family](document).encode()
 
 

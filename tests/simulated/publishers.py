@@ -26,15 +26,15 @@ Documents = Mapping[str, Document]
 
 @dataclass
 class Habits:
-    """How a publisher lays out its posts; a change of mind changes some."""
+    """A publisher's layout of its posts; a change of mind changes some."""
 
     family: str = "atom"
     recent: int = 4
     """Posts of the subscription document."""
     size: int = 3
-    """Of each other document."""
+    """Posts of each other document."""
     names: str = "number"
-    """What archives are called: `number`, `padded`, `dated`, `opaque`, `query`."""
+    """Names of archives: `number`, `padded`, `dated`, `opaque`, `query`."""
     dialect: str = "prev-archive"
     is_marked: bool = True
     links_current: bool = True
@@ -42,16 +42,16 @@ class Habits:
     overlaps: bool = False
     """Whether the newest archive holds posts of the subscription document, too."""
     skipped: int = 0
-    """Archives that the subscription document links past."""
+    """Archives skipped by the subscription document's link."""
     trimmed: int = 0
-    """The oldest ones, which nothing links to."""
+    """The oldest ones, without a link to them."""
     end: str = "none"
-    """What the oldest document links to: nothing, itself, the newest one, the next that is not there, a page
-    that is the last one again, no URL at all."""
+    """The oldest document's link: none, itself, the newest one, a missing next, a page equal to the last, no
+    valid URL."""
     last: str = "none"
-    """What pages say that the last one is: nothing, the last, one behind it that is not there."""
+    """The `last` link of pages: none, the last, a missing one behind it."""
     relation: str = "next"
-    """What leads to an older page."""
+    """Relation of the link to an older page."""
     has_first: bool = False
     has_back: bool = False
     elsewhere: str = ""
@@ -63,24 +63,24 @@ class Habits:
     in_header: bool = False
     """Whether links stand in the HTTP header."""
     strangers: str = ""
-    """Format of every fifth older document, if it is another one."""
+    """Format of every fifth older document, if it differs."""
     site_id: str = "http://blog.test/"
     archive_id: str = ""
-    """What older documents call the feed, if not the same."""
+    """The feed's id in older documents, if it differs."""
     oddity: str = ""
     moved: str = ""
-    """Where the feed's own URL leads to: `permanently`, `for now`, `again`."""
+    """Redirect of the feed's own URL: `permanently`, `for now`, `again`."""
     leads: str = ""
-    """Where every sixth older document leads to: `elsewhere`, `back`, `newest`."""
+    """Redirect of every sixth older document: `elsewhere`, `back`, `newest`."""
     buries: bool = False
     staleness: int = 0
-    """By how many changes every third page is behind: a cache has it."""
+    """Changes by which every third page is behind, as from a cache."""
     unstable: bool = False
     """Whether every look brings other ids."""
     pages: str = ""
     """Its lists in HTML: `dated`, `undated`, `paged`, or none."""
     asks: str = ""
-    """What readers ask for: the feed itself, or `an archive`."""
+    """The readers' URL: of the feed itself, or `an archive`."""
 
 
 Layout = Callable[[Blog, Habits], Documents]
@@ -95,7 +95,7 @@ def complete(blog: Blog, habits: Habits) -> Documents:
 
 
 def _chunks(posts: list[Post], size: int) -> list[tuple[Post, ...]]:
-    """Return the posts in archives that stay as they are, the newest first; the newest one grows."""
+    """Return the posts in stable archives, the newest first; the newest one grows."""
     oldest_first = posts[::-1]
     parts = [oldest_first[start : start + size] for start in range(0, len(posts), size)]
     return [tuple(part[::-1]) for part in parts[::-1]]
@@ -178,7 +178,7 @@ def _end_of_chain(habits: Habits, urls: list[str], number: int) -> str:
 
 
 def _linked(habits: Habits, document: Document, older: str) -> Document:
-    """Return a document of a chain with the link to the older one, as the dialect has it."""
+    """Return a chain's document, linked to the older one in the dialect."""
     links = dict(document.links)
     flags: tuple[str, ...] = ()
     match habits.dialect:
@@ -210,7 +210,7 @@ def paged(blog: Blog, habits: Habits) -> Documents:
 
 
 def ascending(blog: Blog, habits: Habits) -> Documents:
-    """Pages from the oldest to the newest: what is subscribed to is the oldest."""
+    """Pages from the oldest to the newest: the subscription document is the oldest."""
     posts = blog.posts[::-1]
     parts = [tuple(posts[start : start + habits.size]) for start in range(0, len(posts), habits.size)]
     return _pages(habits, parts or [()])
@@ -272,30 +272,28 @@ ODDITIES: Final[Mapping[str, str]] = {
 
 @dataclass
 class Publisher:
-    """A made-up publisher."""
-
     layout: str
     habits: Habits
     blog: Blog
     clock: Clock
     seed: str
     fault_rate: float = 0.0
-    """Of URLs that fail at one refresh."""
+    """Share of URLs that fail at one refresh."""
     gone: dict[str, int] = field(default_factory=dict)
     """Statuses of URLs that fail for good."""
     refresh: int = 0
     _made: tuple[object, Documents] | None = None
     _past: list[Documents] = field(default_factory=list)
-    """What there was at each refresh."""
+    """The documents at each refresh."""
 
     @property
     def feed_url(self) -> str:
-        """What readers ask for."""
+        """The readers' URL."""
         archives = [url for url in self.documents() if url != FEED]
         return archives[0] if self.habits.asks and archives else FEED
 
     def begin(self, refresh: int) -> None:
-        """Another refresh is to come."""
+        """Begin another refresh."""
         self.refresh = refresh
         self._past.append(self.documents())
 
@@ -306,7 +304,7 @@ class Publisher:
     # What happens
 
     def change(self, dice: random.Random, only: str = "") -> str:
-        """Do something, or this; return what it is."""
+        """Perform a random or the named change; return its name."""
         if only:
             self.blog.change(dice, only, self.hour)
             return only
@@ -403,7 +401,7 @@ class Publisher:
         return _html(f'{menu}<main><h1>Archive</h1><ul class="posts">{rows}</ul>{older}</main>')
 
     def kept(self, dice: random.Random) -> bytes:
-        """Return a document that somebody has kept: posts that are there, and some that are gone."""
+        """Return a document that somebody saved: present posts, and some departed ones."""
         gone = Blog(site=SITE, made=1000 + dice.randrange(6))
         gone.fill(dice.choice((1, 3)))
         posts = (*self.blog.posts[: dice.choice((0, 2, 5))], *gone.posts)
@@ -411,7 +409,7 @@ class Publisher:
         return written(Document(posts, site_id=self.habits.site_id), family)
 
     def shown(self) -> dict[str, tuple[str, bytes]]:
-        """Return what a web archive may save of it: media types and bodies by URL."""
+        """Return the content for a web archive: media types and bodies by URL."""
         found = {}
         for url, document in self.documents().items():
             response = self._response(url, document, Question(url))
@@ -439,7 +437,7 @@ class Publisher:
         return None
 
     def _response(self, url: str, document: Document, question: Question) -> Response:
-        """Return a document as it is sent on a good day."""
+        """Return a document's response without faults."""
         habits, is_own = self.habits, url == FEED
         family = habits.family
         if habits.strangers and not is_own and int(chance("stranger", url) * 5) == 0:
@@ -459,7 +457,7 @@ class Publisher:
         return Response(200, body, headers, links)
 
     def _dressed(self, document: Document, family: str, *, is_own: bool) -> Document:
-        """Return a document with all that the habits add."""
+        """Return a document with the habits' additions."""
         habits = self.habits
         if document.site_id == HOME:
             document = replace(document, site_id=habits.site_id)
@@ -486,7 +484,7 @@ class Publisher:
         return headers
 
     def _damaged(self, url: str, response: Response) -> Response:
-        """Return a response as it comes on a bad day: cut off, or not as HTTP has it."""
+        """Return a faulty response: cut off, or invalid HTTP."""
         dice = (self.seed, url, self.refresh)
         body, headers = response.body, dict(response.headers)
         if chance("cut", *dice) < self.fault_rate / 4:
@@ -535,7 +533,7 @@ FAULTS: Final = (
 
 
 def a_publisher(kind: str, dice: random.Random, clock: Clock, seed: str) -> Publisher:
-    """Return a publisher of a kind, otherwise as the dice have it."""
+    """Return a publisher of a kind, otherwise random."""
     layout = dice.choice(list(LAYOUTS)) if kind == "any" else kind
     families = ("atom", "atom", "atom", "rss", "rss", "rdf") + (
         ("json",) if layout in ("plain", "paged") else ()

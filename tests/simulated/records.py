@@ -1,4 +1,4 @@
-"""What became of a story: parts that can be held against those of another tree, and a text for people."""
+"""A story's record: parts comparable with another tree's, and a text for people."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ PARTS: Final = ("requests", "rows", "sent", "log", "ends", "progress")
 
 @dataclass
 class RefreshRecord:
-    """What a refresh did."""
+    """One refresh."""
 
     title: str
     requests: list[str] = field(default_factory=list)
-    """In the order of asking, each with how it ended."""
+    """In the order of asking, each with its end."""
     rows: dict[str, Any] = field(default_factory=dict)
     sent: str = ""
-    """Digest of what readers have then."""
+    """Digest of the readers' feed afterwards."""
     log: list[str] = field(default_factory=list)
     ends: str = ""
     progress: list[str] = field(default_factory=list)
-    """What those who waited were told."""
+    """Progress told to those who waited."""
 
     def __str__(self) -> str:
         lines = [self.title]
@@ -48,7 +48,7 @@ class RefreshRecord:
 
 @dataclass
 class StoryRecord:
-    """What became of a story."""
+    """The record of a story."""
 
     seed: int
     title: str
@@ -56,7 +56,6 @@ class StoryRecord:
     troubles: list[str] = field(default_factory=list)
 
     def digests(self) -> dict[str, str]:
-        """Return a digest of each part."""
         return {part: _digest([getattr(each, part) for each in self.refreshes]) for part in PARTS}
 
     def line(self) -> str:
@@ -75,7 +74,7 @@ def _digest(value: object) -> str:
 
 
 class Log:
-    """Takes what the program logs, in place of everything that is configured."""
+    """Receives the program's log, in place of every configured output."""
 
     def __init__(self) -> None:
         self.lines: list[str] = []
@@ -93,7 +92,7 @@ class Log:
 
 @contextmanager
 def logged(log: Log) -> Iterator[None]:
-    """Let a log have what is logged."""
+    """Send log lines to this log."""
     before = structlog.get_config() if structlog.is_configured() else None
     structlog.configure(
         processors=[log],

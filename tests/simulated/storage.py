@@ -20,7 +20,7 @@ from tests.simulated.places import TEMPORARY_TABLES, SqliteEngine, Store
 
 _T = TypeVar("_T")
 _JOURNAL = slice(18, 20)
-"""Where a file's header says that it has a WAL, which a database in memory cannot have."""
+"""The header bytes for WAL in a file, which a database in memory cannot have."""
 
 
 @cache
@@ -44,7 +44,7 @@ class Disk:
 
     @asynccontextmanager
     async def opened(self) -> AsyncIterator[Store]:
-        """Open the store; `unplug` takes it from whoever has it then."""
+        """Open the store; `unplug` takes it from its present holder."""
         self._connection = _Connection(self.db, self._idles)
         engine = SqliteEngine(self._connection)  # type: ignore[arg-type]
         for _ in range(4):
@@ -56,7 +56,7 @@ class Disk:
             await engine.close()
 
     def unplug(self) -> None:
-        """Let nobody read or write any more who has the store open."""
+        """End all access of the store's present holder."""
         self._connection.is_plugged = False
 
     def close(self) -> None:
@@ -64,7 +64,7 @@ class Disk:
 
 
 class _Connection:
-    """As much of `sqlite_file.Connection` as the engine uses."""
+    """The part of `sqlite_file.Connection` used by the engine."""
 
     def __init__(self, db: sqlite3.Connection, idles: int) -> None:
         self._db = db
@@ -83,13 +83,13 @@ class _Connection:
                 self._db.rollback()
 
     async def rollback(self) -> None:
-        """Nothing is open between two pieces of work."""
+        """Do nothing: no transaction is open between two pieces of work."""
 
     async def interrupt(self) -> None:
-        """Nothing is under way when anybody gets to ask for it."""
+        """Do nothing: no work is under way when anybody can ask for it."""
 
     async def execute_fetchall(self, sql: str) -> list[Any]:
         return []
 
     async def close(self) -> None:
-        """The database stays."""
+        """Do nothing: the database stays."""

@@ -1,4 +1,4 @@
-"""A story: what a publisher does, and what is asked of the program meanwhile; and how it is played.
+"""A story: a publisher's actions, the requests to the program meanwhile, and the player.
 
 record = play(a_story(7))
 """
@@ -47,37 +47,37 @@ KINDS: Final = (
     "archived",
     *SITES,
 )
-"""Of one story after the other."""
+"""One kind for each story in turn."""
 GRID_SECONDS: Final = 3600.0
-"""A refresh begins at a multiple of it: how long the one before took makes no difference."""
+"""A refresh begins at a multiple of it: the duration of the one before makes no difference."""
 
 
 @dataclass(frozen=True)
 class Step:
-    """One refresh, and what goes before it."""
+    """One refresh, and the events before it."""
 
     hours: int
-    """Since the last one began, at least."""
+    """At least, since the last one began."""
     changes: int
     only: str = ""
     """The kind of these changes; empty: any."""
     meanwhile: tuple[float, ...] = ()
-    """When the publisher changes while it goes on, seconds from its beginning."""
+    """Times of the publisher's changes meanwhile, in seconds from its beginning."""
     request: Mapping[str, Any] = field(default_factory=dict)
     again: Mapping[str, Any] | None = None
-    """What is asked for while it goes on."""
+    """Requests meanwhile."""
     again_at: float = 0.0
     kill: str = ""
-    """`cancelled`, or `dropped`: it is all over, without a farewell."""
+    """`cancelled`, or `dropped`: an end without clean-up."""
     kill_at: float = 0.0
     restarts: bool = False
-    """Whether the program is started anew before."""
+    """Whether the program restarts before."""
     busy_seconds: float = 0.0
-    """For how long others use all turns to walk."""
+    """Seconds for which others use all turns to walk."""
     act: str = ""
-    """What is done besides: `forget`, `import`, `remove`."""
+    """A further action: `forget`, `import`, `remove`."""
     looks_at: float = 0.0
-    """When somebody asks how far it is."""
+    """Times at which somebody asks for its progress."""
 
     def __str__(self) -> str:
         told = [f"after {self.hours} h"]
@@ -97,7 +97,7 @@ class Step:
 
 @dataclass(frozen=True)
 class Story:
-    """What is decided before it is played."""
+    """Decisions made before the play."""
 
     seed: int
     kind: str
@@ -109,7 +109,7 @@ class Story:
 
 
 def a_story(seed: int, kind: str = "") -> Story:
-    """Return the story of a seed; of a kind, else of the one that the seed decides."""
+    """Return the story of a seed; by default the seed also decides the kind."""
     dice = random.Random(f"story {seed}")
     kind = kind or KINDS[seed % len(KINDS)]
     is_steady = dice.random() < 0.2
@@ -136,7 +136,7 @@ def a_story(seed: int, kind: str = "") -> Story:
 
 
 def _a_steady_step(dice: random.Random) -> Step:
-    """Return a step in which nothing special happens."""
+    """Return a step without special events."""
     return Step(
         hours=dice.choice((25, 49, 24 * 8)),
         changes=dice.choice((0, 1, 1, 2)),
@@ -173,14 +173,14 @@ def _a_request(dice: random.Random) -> dict[str, Any]:
 def play(story: Story, *, idles: int = 0) -> StoryRecord:
     """Play a story from its beginning.
 
-    `idles`: turns of the loop that each piece of work on the store takes besides, and no time. They make no
+    `idles`: further turns of the loop, without time, for each piece of work on the store. They make no
     difference, unless the program depends on them.
     """
     return _Player(story, idles).play()
 
 
 class _World:
-    """Everybody who is asked."""
+    """All servers."""
 
     def __init__(self, publisher: Publisher | CollectedPublisher, seed: str) -> None:
         self.publisher = publisher
@@ -206,9 +206,9 @@ class _Player:
         self.world = _World(self.publisher, seed)
         self.network = Network(seed, self.world, self.clock, slowness=story.slowness)
         self._others: set[asyncio.Task[None]] = set()
-        """Who walks elsewhere."""
+        """Walks elsewhere."""
         self.url = ""
-        """Of the feed, once it is known."""
+        """The feed's URL, once it is known."""
         title = f"{story.kind}, {self.publisher.habits}, {story.limits}, {story.history}"
         self.record = StoryRecord(story.seed, title)
 
@@ -299,7 +299,7 @@ class _Player:
         self.clock.seconds = 1000.0 + GRID_SECONDS * (seconds // GRID_SECONDS)
 
     async def _run(self, program: Program, number: int, step: Step) -> None:
-        """Refresh the feed, and do what is to be done besides."""
+        """Refresh the feed, and perform the step's other events."""
         feed, found = await self._feed(program)
         request = RefreshRequest(**step.request)
         dice = random.Random(f"act {self.story.seed} {number}")
@@ -321,7 +321,7 @@ class _Player:
         flight.result()
 
     async def _feed(self, program: Program) -> tuple[FeedRow, FoundSubscription[Obtained] | None]:
-        """Return the feed, opened if it is not known yet; with what was found in that case."""
+        """Return the feed, opened if unknown, with the discovered documents in that case."""
         context = program.context
         if self.url and (feed := await context.find(self.url)) is not None:
             return feed, None
@@ -343,7 +343,7 @@ class _Player:
             task.add_done_callback(self._others.discard)
 
     def _look(self, program: Program, record: RefreshRecord) -> None:
-        """Tell how far the feed is that has the first number."""
+        """Report the progress of the feed with the first number."""
         told = program.running.under_way(1)
         if told is not None:
             record.progress.append(places.told(told))
@@ -368,7 +368,7 @@ class _Player:
                 return repr(error)
 
     async def _drop(self) -> None:
-        """Let everything end as if the power were cut."""
+        """End everything as a power cut does."""
         self.disk.unplug()
         self.log.is_listening = False
         before, mine = self.clock.seconds, asyncio.current_task()

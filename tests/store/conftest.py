@@ -1,4 +1,4 @@
-"""A store in a place of its own, on each engine; and PostgreSQL's engine by itself."""
+"""A store in a place of its own, on each engine; and PostgreSQL's engine alone."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:  # where there is no driver, tests are skipped by their fixtur
 
 @pytest.fixture
 def database(tmp_path: Path) -> Path:
-    """A SQLite file, for what is SQLite's own."""
+    """A SQLite file, for SQLite's own behaviour."""
     path = tmp_path / "store.db"
     empty_store.put_at(path)
     return path
@@ -56,7 +56,7 @@ def open_engine(url: str, *, connections: int = 4) -> AbstractAsyncContextManage
 
 
 def connected(url: str) -> PostgresDatabase:
-    """A connection of its own, as the tables' functions take it."""
+    """A connection in the form that the tables' functions expect."""
     from wholefeed.store.postgres_connection import (  # noqa: PLC0415 - an extra
         PARAMETERS,
         PostgresConnection,
@@ -71,7 +71,7 @@ def connected(url: str) -> PostgresDatabase:
 
 @pytest.fixture
 def another(postgres_url: str) -> OpenEngine:
-    """What opens an engine on the test's database, as another replica does."""
+    """Opens another engine on the test's database, as another replica does."""
     return partial(open_engine, postgres_url)
 
 

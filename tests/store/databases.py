@@ -1,4 +1,4 @@
-"""A SQLite database that holds something in every table, odd texts among it."""
+"""A SQLite database with rows in every table, odd texts among them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ ODD = "\0 is NUL, \x7f DEL, \udc80 a lone surrogate, \x7f0000 what an escape loo
 
 
 def a_database(path: Path, *, feeds: int = 4, entries: int = 3) -> Path:
-    """Make a database with so many feeds of one document, each with so many entries."""
+    """Make a database with this many feeds of one document, each with this many entries."""
     asyncio.run(migrate_file(path))
     with closing(sqlite3.connect(path)) as db:
         db.execute("PRAGMA foreign_keys = ON")

@@ -1,4 +1,4 @@
-"""Makers for the store's tests. Each argument has a default; name what matters."""
+"""Makers for the store's tests. Each argument has a default: name only those that matter."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def a_segment(*documents: int, text: bytes = b"<entry/>") -> NewSegment:
 
 
 async def text_of(store: NamedStore, documents: Sequence[int]) -> bytes:
-    """What a segment of these documents holds: each document's number and live ordinals."""
+    """The text of a segment of these documents: each document's number and live ordinals."""
     live = await store.live_ordinals(documents)
     return b"".join(f"{d}:{live[d]};".encode() for d in documents)
 

@@ -1,4 +1,4 @@
-"""Where a test's store is: a SQLite file, or a PostgreSQL database."""
+"""Place of a test's store: a SQLite file, or a PostgreSQL database."""
 
 from __future__ import annotations
 
@@ -16,17 +16,16 @@ from wholefeed.store.engine_choice import open_file, open_shared
 
 @dataclass(frozen=True)
 class Place:
-    """A database with wholefeed's tables, which no store has open yet."""
+    """A database with wholefeed's tables, not yet opened by a store."""
 
     path: Path
-    """Of the file, where it is SQLite's."""
+    """Path of SQLite's file."""
     url: str = ""
-    """Of the database, where it is PostgreSQL's."""
+    """URL of PostgreSQL's database."""
     ask: Callable[[str, str], list[tuple[Any, ...]]] | None = None
 
     @asynccontextmanager
     async def opened(self) -> AsyncIterator[NamedStore]:
-        """Open the store there."""
         if self.url:
             async with open_shared(self.url, connections=4) as store:
                 yield NamedStore(store)
@@ -36,7 +35,7 @@ class Place:
             yield NamedStore(store)
 
     def rows(self, sql: str) -> list[tuple[Any, ...]]:
-        """Run one statement, beside the store, and return what it gives."""
+        """Run one statement beside the store, and return its rows."""
         if self.url:
             assert self.ask is not None
             return self.ask(sql, self.url)

@@ -19,7 +19,7 @@ _COMMIT: Final = b"COMMIT\0"
 
 
 class Relay:
-    """Passes on what comes, byte for byte."""
+    """Forwards every byte unchanged."""
 
     def __init__(self, url: str) -> None:
         parts = urlsplit(url)
@@ -31,15 +31,15 @@ class Relay:
         self._writers = set[asyncio.StreamWriter]()
         self.port = 0
         self.is_open = True
-        """Whether connections are taken."""
+        """Whether it accepts connections."""
         self.is_silent = False
-        """Whether nothing is passed on, as when packets are dropped."""
+        """Whether it forwards nothing, as when packets are dropped."""
         self.silent_at = b""
-        """Some text from which on nothing is passed on any more; empty: none."""
+        """Text after which nothing is forwarded; empty: none."""
 
     @property
     def url(self) -> str:
-        """The database by way of the relay. Without TLS, so that it can be read here."""
+        """The database's URL through the relay, without TLS, so that the relay can read the bytes."""
         return self._parts._replace(
             netloc=f"postgres@127.0.0.1:{self.port}", query="sslmode=disable"
         ).geturl()
@@ -49,12 +49,10 @@ class Relay:
         self._cuts.append(reaches_server)
 
     def cut_all(self) -> None:
-        """Cut the connections that there are."""
         for writer in self._writers:
             writer.transport.abort()
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """Serve one connection."""
         if not self.is_open:
             writer.transport.abort()
             return
@@ -90,13 +88,11 @@ class Relay:
 
 
 def a_relay(url: str) -> AbstractAsyncContextManager[Relay]:
-    """Relay to the server of that URL."""
     return serving(Relay(url))
 
 
 @asynccontextmanager
 async def serving(relay: _R) -> AsyncIterator[_R]:
-    """Let a relay take connections until exit."""
     server = await asyncio.start_server(relay.serve, "127.0.0.1", 0)
     relay.port = server.sockets[0].getsockname()[1]
     try:

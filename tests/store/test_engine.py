@@ -1,4 +1,4 @@
-"""What both engines promise: transactions, reads of one moment, who is told, and an end in time."""
+"""Promises of both engines: transactions, reads of one moment, notices, and an end in time."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def count_up(db: Database) -> int:
 
 
 async def test_values_come_back_as_they_were(engine: Engine) -> None:
-    """Instants to the microsecond, truth values as numbers, bytes, odd texts, nothing."""
+    """Instants to the microsecond, truth values as numbers, bytes, odd texts, NULL."""
     odd = "https://example.org/\0\x7f?%s" + ("\ud800" if engine.is_shared else "")
     feed = await engine.write(lambda db: create(db, odd))
     changes: Any = {"is_stale": True, "head": b"\0\xff%s", "notes": '["%"]'}
@@ -69,7 +69,7 @@ async def test_values_come_back_as_they_were(engine: Engine) -> None:
 
 
 async def test_a_row_is_read_by_place_by_name_and_in_order(engine: Engine) -> None:
-    """As `sqlite3.Row` is."""
+    """Rows work as `sqlite3.Row` does."""
     row = await engine.read(
         lambda db: fetch_one(db, "SELECT 1 AS a, 'x' AS b, sum(n) AS c FROM (SELECT 2 AS n) AS n")
     )
@@ -82,7 +82,7 @@ async def test_a_row_is_read_by_place_by_name_and_in_order(engine: Engine) -> No
 
 
 async def test_a_read_is_of_one_moment(engine: Engine) -> None:
-    """Row 66a: what is committed between its statements is not seen, the first time it runs and later."""
+    """Row 66a: commits between the statements of a read stay unseen, at the first run and later."""
     await engine.write(create)
     for _ in range(2):
         has_read, is_changed = threading.Event(), threading.Event()
@@ -113,7 +113,7 @@ async def test_what_reads_cannot_write(engine: Engine, *, is_single: bool) -> No
 
 
 async def test_reads_that_fail_keep_no_connection(engine: Engine) -> None:
-    """More than there are connections do not keep the next one from running."""
+    """More failed reads than connections do not block the next read."""
     for _ in range(5):
         with pytest.raises(StoreError, match="nowhere"):
             await engine.read(lambda db: fetch_all(db, "SELECT * FROM nowhere"))
@@ -121,7 +121,7 @@ async def test_reads_that_fail_keep_no_connection(engine: Engine) -> None:
 
 
 async def test_what_work_raises_undoes_it_and_comes_through(engine: Engine) -> None:
-    """Row 67; and the connection is good for the next one."""
+    """Row 67: the connection stays usable."""
 
     def work(db: Database) -> None:
         create(db)
@@ -133,8 +133,8 @@ async def test_what_work_raises_undoes_it_and_comes_through(engine: Engine) -> N
 
 
 async def test_who_listens_is_told_before_who_asked(engine: Engine) -> None:
-    """Of the feed, or of the result where that is what was wanted. Of one that was undone nothing is told:
-    who holds the feed can answer with it still; but for one that others have forgotten."""
+    """Listeners get the feed, or the requested result. An undone transaction tells nobody, so holders of the
+    feed can still answer, unless others have forgotten it."""
 
     def fail(_: Database) -> None:
         raise UnknownFeedError("it was forgotten")
@@ -156,7 +156,7 @@ async def test_who_listens_is_told_before_who_asked(engine: Engine) -> None:
 
 
 async def test_who_leaves_stops_no_transaction(engine: Engine) -> None:
-    """docs/design.md#the-store: it is done, and those who listen are told."""
+    """docs/design.md#the-store: the transaction completes, and listeners are told."""
     feed = (await engine.write(create)).id
     has_begun, may_go_on, is_told = threading.Event(), threading.Event(), asyncio.Event()
     engine.on_change = lambda _: is_told.set()
@@ -177,7 +177,7 @@ async def test_who_leaves_stops_no_transaction(engine: Engine) -> None:
 
 
 async def test_closing_finishes_what_writes_and_ends_what_reads(place: Place) -> None:
-    """Row 74: a process that is stopped waits for no slow reader, and loses nothing that it was to keep."""
+    """Row 74: a stopped process waits for no slow reader, and loses no accepted write."""
     slow_sql = "SELECT pg_sleep(30)" if place.url else ENDLESS
     async with AsyncExitStack() as stack:
         engine = await stack.enter_async_context(opened(place))

@@ -12,7 +12,7 @@ from wholefeed.store.migrations import EngineName, Migration, read_migrations
 
 
 def test_both_engines_have_the_same_newest_schema() -> None:
-    """One number says which schema a store has, whichever engine it is on."""
+    """One number names a store's schema on either engine."""
     assert read_migrations("postgres")[-1].version == read_migrations("sqlite")[-1].version
 
 
@@ -20,7 +20,7 @@ def test_both_engines_have_the_same_newest_schema() -> None:
 def test_migrations_are_found_in_a_wheel(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, engine: EngineName, folder: str, number: int
 ) -> None:
-    """An installed package reads the migrations that it was packed with, and no other files beside them."""
+    """An installed package reads its own migrations, and no other files beside them."""
     packed = tmp_path / "_migrations" / folder
     packed.mkdir(parents=True)
     (packed / f"{number:04}_packed.sql").write_text("SELECT 1;")
@@ -37,7 +37,7 @@ def test_migrations_are_found_in_a_wheel(
 def test_migrations_with_a_gap_are_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, names: list[str]
 ) -> None:
-    """A package whose migrations are incomplete or numbered twice does not touch a database."""
+    """A package with missing or doubled migrations does not touch a database."""
     packed = tmp_path / "_migrations"
     packed.mkdir()
     for name in names:
@@ -51,7 +51,7 @@ def test_migrations_with_a_gap_are_refused(
 def test_a_package_without_an_engines_migrations_is_told(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A broken installation is told by the folder that is missing."""
+    """The error names the missing folder of a broken installation."""
     (tmp_path / "_migrations").mkdir()
     monkeypatch.setattr(migrations, "files", lambda _: tmp_path)
 

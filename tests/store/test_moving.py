@@ -1,4 +1,4 @@
-"""The copy of a SQLite database into a PostgreSQL one."""
+"""The transfer of a SQLite database into a PostgreSQL one."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def refused(kind: type[StoreError], text: str) -> Iterator[None]:
 
 
 def test_everything_arrives_as_it_was(tmp_path: Path, postgres_url: str) -> None:
-    """Numbers, times to the microsecond, bytes and odd texts; what was forgotten lends nobody its number."""
+    """Numbers, times to the microsecond, bytes and odd texts; a forgotten feed's number is not reused."""
     path = a_database(tmp_path / "a.db", feeds=4)
 
     said = list[str]()
@@ -79,7 +79,7 @@ def test_everything_arrives_as_it_was(tmp_path: Path, postgres_url: str) -> None
 
 
 def test_a_copy_that_was_broken_off_goes_on(tmp_path: Path, postgres_url: str) -> None:
-    """What was copied is not copied again: a copy that fails half-way leaves its rows and its stand."""
+    """A failed transfer leaves its rows and its position; transferred rows are not transferred again."""
     path = a_database(tmp_path / "a.db", feeds=3, entries=10)
     run(postgres_url, "ALTER TABLE entry ADD CONSTRAINT no_more CHECK (document < 2)")
     with refused(StoreError, "no_more"):
@@ -96,7 +96,7 @@ def test_a_copy_that_was_broken_off_goes_on(tmp_path: Path, postgres_url: str) -
 
 
 def test_what_was_changed_in_the_copy_is_found(tmp_path: Path, postgres_url: str) -> None:
-    """The copy is read back: a row that somebody has touched meanwhile keeps it unfinished."""
+    """The transfer is read back: a row changed meanwhile keeps it unfinished."""
     path = a_database(tmp_path / "a.db")
     run(postgres_url, "CREATE FUNCTION spoil() RETURNS trigger LANGUAGE plpgsql AS"
         " $$ BEGIN NEW.coded := 'x'; RETURN NEW; END $$")  # fmt: skip
@@ -107,7 +107,7 @@ def test_what_was_changed_in_the_copy_is_found(tmp_path: Path, postgres_url: str
 
 
 def test_a_database_that_holds_something_else_is_refused(tmp_path: Path, postgres_url: str) -> None:
-    """Neither a store that is in use, nor the unfinished copy of another store, is written over."""
+    """Neither a used store nor the unfinished transfer of another store is overwritten."""
     path, other = a_database(tmp_path / "a.db"), a_database(tmp_path / "b.db", feeds=6)
     run(postgres_url, "ALTER TABLE entry ADD CONSTRAINT no_more CHECK (false) NOT VALID")
     with refused(StoreError, "no_more"):
@@ -121,7 +121,7 @@ def test_a_database_that_holds_something_else_is_refused(tmp_path: Path, postgre
 
 
 def test_a_database_that_somebody_uses_is_refused(tmp_path: Path, postgres_url: str) -> None:
-    """A server that lives there would write beside the copy, and a second copy beside the first."""
+    """A server there would write beside the transfer, and a second transfer beside the first."""
     path = a_database(tmp_path / "a.db")
     now = "extract(epoch FROM clock_timestamp())"
     run(postgres_url, f"INSERT INTO replica (name, began_at, beat_at) VALUES ('r', 0, {now})")
@@ -134,7 +134,7 @@ def test_a_database_that_somebody_uses_is_refused(tmp_path: Path, postgres_url: 
 
 
 def test_a_server_that_cannot_be_reached_is_told(tmp_path: Path) -> None:
-    """The message is libpq's, on one line, and has no password."""
+    """The message is libpq's, on one line, without the password."""
     path = a_database(tmp_path / "a.db")
     with pytest.raises(StoreError, match="PostgreSQL: connection failed") as said:
         moved(path, "postgresql://someone:a-secret@127.0.0.1:1/wholefeed")
@@ -143,7 +143,7 @@ def test_a_server_that_cannot_be_reached_is_told(tmp_path: Path) -> None:
 
 
 def test_the_mark_tells_a_database_that_was_worked_in(tmp_path: Path) -> None:
-    """A copy may go on at another path, but not after a server has worked in the database."""
+    """A transfer may resume at another path, but not after a server used the database."""
     path = a_database(tmp_path / "a.db")
     with open_source(path) as source:
         before = source.mark
@@ -157,7 +157,7 @@ def test_the_mark_tells_a_database_that_was_worked_in(tmp_path: Path) -> None:
 
 
 def test_a_database_in_use_is_refused_and_nothing_is_changed(tmp_path: Path) -> None:
-    """A server holds the lock; and one that starts meanwhile does not get it."""
+    """A server holds the lock; one that starts meanwhile does not get it."""
     path = a_database(tmp_path / "a.db")
     before = path.read_bytes()
     with (
@@ -183,7 +183,7 @@ KEYS = st.lists(
 def test_batches_hold_every_row_once_within_their_bounds(
     rows: list[tuple[int, bytes]], at_most: int, size: int
 ) -> None:
-    """All rows in their order; no batch is empty or too large, but for a row that is so by itself."""
+    """All rows in order; batches are neither empty nor too large, except for a single large row."""
     found = list(batches(rows, rows_at_most=at_most, bytes_at_most=size))
     assert [row for batch in found for row in batch] == rows
     assert all(1 <= len(batch) <= at_most for batch in found)
@@ -191,7 +191,7 @@ def test_batches_hold_every_row_once_within_their_bounds(
 
 
 def test_rows_are_asked_for_behind_a_key() -> None:
-    """A copy that goes on reads what is behind the last row that came, in the order of the key."""
+    """A resumed transfer reads rows after the last one, in the order of the key."""
     table = Table(name="attempt", columns=("feed", "reason"), key=("feed", "url"))
     everything = "SELECT feed, reason, feed, url FROM attempt"
     assert rows_after(table, None) == (f"{everything} ORDER BY feed, url", [])
@@ -203,7 +203,7 @@ def test_rows_are_asked_for_behind_a_key() -> None:
 
 @given(KEYS)
 def test_a_key_survives_being_written(key: list[object]) -> None:
-    """Where a copy stands is kept as text of ASCII alone, whatever characters a URL has."""
+    """The position is stored as ASCII text, with any characters in a URL."""
     written = write_key(key)
     assert written.isascii()
     assert "\0" not in written
@@ -223,7 +223,7 @@ ODD_ROWS = st.lists(st.tuples(VALUES, VALUES), max_size=20)
 
 @given(ODD_ROWS, st.randoms(use_true_random=False))
 def test_the_order_of_rows_does_not_count(rows: list[tuple[object, object]], chance: random.Random) -> None:
-    """The engines sort texts each in their own way."""
+    """The engines sort texts differently."""
     shuffled = chance.sample(rows, len(rows))
     assert digest_of(rows) == digest_of(shuffled)
 
@@ -243,5 +243,5 @@ def test_the_order_of_rows_does_not_count(rows: list[tuple[object, object]], cha
     ],
 )
 def test_what_differs_differs(one: list[tuple[object, ...]], other: list[tuple[object, ...]]) -> None:
-    """Kinds, limits between values, number of rows and the last digit of a time all count."""
+    """Types, limits between values, number of rows and the last digit of a time all count."""
     assert digest_of(one) != digest_of(other)

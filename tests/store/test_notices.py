@@ -1,4 +1,4 @@
-"""What replicas on one PostgreSQL tell each other, and what becomes of a connection that is lost."""
+"""Notices between replicas on one PostgreSQL, and lost connections."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ ENDED = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE applicatio
 
 
 class Told(list[str]):
-    """What a listener was told; it can be waited for."""
+    """Records a listener's notices, and lets a test wait for them."""
 
     def __init__(self) -> None:
         self._more = asyncio.Event()
@@ -37,7 +37,7 @@ class Told(list[str]):
         self._more.set()
 
     async def are(self, count: int) -> list[str]:
-        """Return what was told once it is so much."""
+        """Return the notices once there are this many."""
         async with asyncio.timeout(20):
             while len(self) < count:
                 self._more.clear()
@@ -53,7 +53,6 @@ async def sent(url: str, *payloads: str) -> None:
 
 
 async def asked_again_and_again(notices: Notices) -> None:
-    """Ask until that fails."""
     while True:
         await notices.ask("SELECT 1")
 
@@ -76,8 +75,8 @@ async def test_all_are_told_what_one_sends(empty_postgres_url: str) -> None:
 async def test_notices_that_make_no_sense_are_passed_over(
     postgres_url: str, tmp_path: Path, origin: Origin
 ) -> None:
-    """docs/faults.md row 100: whoever may connect to the database may send any; nothing is logged of them,
-    and what comes with them is answered and heard."""
+    """docs/faults.md row 100: any client of the database may send notices. Senseless ones are not logged, and
+    queries and good notices beside them work."""
     publish_chain(origin, archives=1)
     failures: list[str] = []
     asyncio.get_running_loop().set_exception_handler(lambda _, context: failures.append(context["message"]))
@@ -98,7 +97,7 @@ async def test_notices_that_make_no_sense_are_passed_over(
 
 
 async def test_queries_of_many_at_once_get_their_own_answers(empty_postgres_url: str) -> None:
-    """Who asks while another query is under way waits for its turn, and who leaves disturbs nobody."""
+    """Queries wait for the one under way, and a leaving client disturbs nobody."""
     async with Notices.open(empty_postgres_url) as notices:
         one = "SELECT CAST(:n AS bigint)"
         asked = [asyncio.create_task(notices.ask(one, {"n": each})) for each in range(20)]
@@ -112,7 +111,7 @@ async def test_queries_of_many_at_once_get_their_own_answers(empty_postgres_url:
 
 
 async def test_a_statement_that_fails_is_its_own_failure(empty_postgres_url: str) -> None:
-    """The connection goes on, and so do those who asked after it."""
+    """The connection and later queries go on."""
     async with Notices.open(empty_postgres_url) as notices:
         failing = asyncio.create_task(notices.ask("SELECT 1 / 0"))
         fine = asyncio.create_task(notices.ask("SELECT NULL, 7"))
@@ -125,7 +124,7 @@ async def test_a_statement_that_fails_is_its_own_failure(empty_postgres_url: str
 
 @pytest.mark.fault("108")
 async def test_a_lost_connection_is_made_again(empty_postgres_url: str, shared_postgres: Cluster) -> None:
-    """Who listens is told of the gap before anything that comes after it, and queries fail meanwhile."""
+    """Listeners learn of the gap before later notices, and queries fail meanwhile."""
     with capture_logs() as logs:
         async with Notices.open(empty_postgres_url) as notices:
             told = Told()
@@ -145,7 +144,7 @@ async def test_a_lost_connection_is_made_again(empty_postgres_url: str, shared_p
 
 @asynccontextmanager
 async def a_wire(url: str) -> AsyncIterator[tuple[str, asyncio.Event]]:
-    """Give a URL that leads to the database as long as the event is set; then nothing comes through."""
+    """A URL that reaches the database while the event is set, and then nothing."""
     is_open = asyncio.Event()
     is_open.set()
     parts = urlsplit(url)
@@ -178,7 +177,7 @@ async def a_wire(url: str) -> AsyncIterator[tuple[str, asyncio.Event]]:
 
 @pytest.mark.fault("108")
 async def test_a_server_that_falls_silent_is_given_up(empty_postgres_url: str) -> None:
-    """Nothing comes, no error either: within seconds it counts as lost, and is looked for again."""
+    """Silence without an error counts as a loss within seconds, and the engine connects again."""
     async with a_wire(empty_postgres_url) as (url, is_open), Notices.open(url) as notices:
         told = Told()
         notices.on_lost(told)
@@ -194,7 +193,7 @@ async def test_a_server_that_falls_silent_is_given_up(empty_postgres_url: str) -
 
 
 async def test_the_end_does_not_wait_for_the_next_look(postgres_url: str) -> None:
-    """Whoever stops listening does so at once, and not when the server was to be asked again."""
+    """A listener stops at once, without waiting for the next check of the server."""
     async with Notices.open(postgres_url):
         await asyncio.sleep(0.1)
         began = time.monotonic()

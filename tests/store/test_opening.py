@@ -1,4 +1,4 @@
-"""Which store is opened, and what stands in the way of it."""
+"""Which store is opened, and the errors of opening."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ async def test_a_file_is_opened_where_no_database_is_named(tmp_path: Path) -> No
 
 
 async def test_a_database_is_opened_where_one_is_named(tmp_path: Path, empty_postgres_url: str) -> None:
-    """`store.url` goes over `store.path`, of which nothing is made."""
+    """`store.url` takes precedence over `store.path`, whose file is not made."""
     settings = StoreConfig(path=str(tmp_path / "store.db"), url=empty_postgres_url)
     with pytest.raises(StoreUnusableError):
         async with open_store(settings):
@@ -71,7 +71,7 @@ async def test_a_database_is_opened_where_one_is_named(tmp_path: Path, empty_pos
 
 
 async def test_a_database_that_cannot_be_reached_is_told_without_its_password(tmp_path: Path) -> None:
-    """At the start: the process ends with one line that says where it looked."""
+    """The process ends at the start with one line that names the server."""
     pytest.importorskip("psycopg")
     url = "postgresql://me:hidden@127.0.0.1:1/feeds?connect_timeout=2"
     for attempt in (migrate_store(StoreConfig(url=url)), open_store(StoreConfig(url=url)).__aenter__()):
@@ -82,7 +82,7 @@ async def test_a_database_that_cannot_be_reached_is_told_without_its_password(tm
 
 
 def test_a_driver_that_is_not_installed_is_named() -> None:
-    """PostgreSQL's driver is an extra: who names such a database is told how to get it."""
+    """PostgreSQL's driver is an extra: the error says how to install it."""
     done = subprocess.run(
         [sys.executable, "-c", NO_DRIVER], capture_output=True, text=True, check=True, timeout=60
     )
@@ -91,7 +91,7 @@ def test_a_driver_that_is_not_installed_is_named() -> None:
 
 
 def test_who_keeps_a_file_needs_no_driver(tmp_path: Path) -> None:
-    """Nothing of PostgreSQL is imported for a SQLite store."""
+    """A SQLite store imports nothing of PostgreSQL."""
     command = [sys.executable, "-c", OPEN_A_FILE, str(tmp_path / "store.db")]
     done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
     assert done.stdout.strip() == "[]"

@@ -1,4 +1,4 @@
-"""The migration that says where each stored document comes from, on databases of the schema before."""
+"""The migration that adds each document's origin, on databases of the schema before."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ _PUT = """
     )
     ON CONFLICT (feed, url, role) DO UPDATE SET memento = excluded.memento, found_by = excluded.found_by
 """
-"""As a version that does not know the column puts a document."""
+"""The statement of a version without the column."""
 _ORIGINS = "SELECT url, role, origin FROM document"
 
 
@@ -53,7 +53,7 @@ def expected(stored: Sequence[tuple[str, ...]] = STORED) -> list[tuple[str, ...]
 
 
 async def test_a_file_of_the_schema_before_is_told_its_origins(tmp_path: Path) -> None:
-    """Schema 26: what URLs, roles and two columns said stands in one column."""
+    """Schema 26: one column replaces URLs, roles and two columns."""
     path = tmp_path / "wholefeed.db"
     await migrate_file(path)
     with closing(sqlite3.connect(path, isolation_level=None)) as db:
@@ -65,7 +65,7 @@ async def test_a_file_of_the_schema_before_is_told_its_origins(tmp_path: Path) -
 
 
 def test_so_is_a_postgresql(url: str, shared_postgres: Cluster) -> None:
-    """The same where replicas are."""
+    """The same with replicas."""
     migrate_before(url, shared_postgres)
     for each in STORED:
         shared_postgres.run(_PUT.format(*each, digest="'d'"), url)
@@ -74,7 +74,7 @@ def test_so_is_a_postgresql(url: str, shared_postgres: Cluster) -> None:
 
 
 def test_a_replica_of_the_version_before_may_run_on(url: str, shared_postgres: Cluster) -> None:
-    """docs/operations.md, "A new version": what it puts and replaces meanwhile is told its origin."""
+    """docs/operations.md, "A new version": documents it stores or replaces meanwhile get their origin."""
     migrate_before(url, shared_postgres)
     asyncio.run(migrate_database(url))
     for each in STORED:
@@ -96,7 +96,7 @@ def test_a_replica_of_the_version_before_may_run_on(url: str, shared_postgres: C
 
 
 def test_what_a_writer_says_of_an_origin_counts(url: str, shared_postgres: Cluster) -> None:
-    """A source that comes later has an origin which its other columns do not tell."""
+    """A later source's origin does not follow from its other columns."""
     migrate_before(url, shared_postgres)
     asyncio.run(migrate_database(url))
     told = "memento, found_by, origin"

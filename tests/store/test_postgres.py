@@ -1,4 +1,4 @@
-"""PostgreSQL as the store's engine: what is repeated, who waits for whom, and a database that goes away."""
+"""PostgreSQL as the store's engine: repetition, waiting, and a database that goes away."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def create(db: Database, url: str = URL) -> FeedRow:
 
 
 def count_up(db: Database, feed: int) -> int:
-    """Read a number, and write what follows it: wrong when another does it in between."""
+    """Read a number, and write its successor: wrong when another does so in between."""
     revision = int(fetch_value(db, "SELECT revision FROM feed WHERE id = :feed", {"feed": feed}))
     time.sleep(0.001)
     run(db, "UPDATE feed SET revision = :next WHERE id = :feed", {"next": revision + 1, "feed": feed})
@@ -49,7 +49,7 @@ def count_up(db: Database, feed: int) -> int:
 
 
 async def test_changes_of_a_feed_by_several_replicas_follow_each_other(another: OpenEngine) -> None:
-    """Each begins with the lock on the feed's row: what two read and write is never lost."""
+    """Each change locks the feed's row first, so that no read and write is lost."""
     async with AsyncExitStack() as stack:
         replicas = [await stack.enter_async_context(another()) for _ in range(3)]
         feed = await replicas[0].write(create)
@@ -61,7 +61,7 @@ async def test_changes_of_a_feed_by_several_replicas_follow_each_other(another: 
 
 
 async def test_transactions_that_wait_for_each_other_are_repeated(another: OpenEngine) -> None:
-    """PostgreSQL ends one of two that hold what the other wants."""
+    """PostgreSQL ends one of two deadlocked transactions."""
     async with another() as one, another() as other:
         first = (await one.write(lambda db: create(db, "https://example.org/1"))).id
         second = (await one.write(lambda db: create(db, "https://example.org/2"))).id
@@ -84,7 +84,7 @@ async def test_transactions_that_wait_for_each_other_are_repeated(another: OpenE
 
 
 async def test_a_failed_statement_that_work_goes_on_after_is_no_commit(engine: PostgresEngine) -> None:
-    """PostgreSQL answers such a COMMIT with ROLLBACK, which is no error by itself."""
+    """PostgreSQL answers such a COMMIT with ROLLBACK, without an error."""
 
     def work(db: Database) -> None:
         create(db)
@@ -99,7 +99,7 @@ async def test_a_failed_statement_that_work_goes_on_after_is_no_commit(engine: P
 
 
 async def test_writes_leave_a_connection_to_readers(engine: PostgresEngine) -> None:
-    """However many there are, and however long they take."""
+    """Any number of writes, of any duration, leaves readers a connection."""
     go_on = threading.Event()
     writes = [asyncio.create_task(engine.write(lambda _: go_on.wait(10))) for _ in range(20)]
     try:
@@ -110,7 +110,7 @@ async def test_writes_leave_a_connection_to_readers(engine: PostgresEngine) -> N
 
 
 async def test_writes_of_one_feed_hold_one_connection(engine: PostgresEngine) -> None:
-    """They wait for each other here, so that others' writes go on."""
+    """They wait in the process, so that other feeds' writes go on."""
     feed = (await engine.write(create)).id
     go_on = threading.Event()
     writes = [asyncio.create_task(engine.write(lambda _: go_on.wait(10), feed=feed)) for _ in range(20)]
@@ -123,7 +123,7 @@ async def test_writes_of_one_feed_hold_one_connection(engine: PostgresEngine) ->
 
 @pytest.mark.fault("104a")
 async def test_what_was_begun_waits_for_few_of_those_who_have_only_come(another: OpenEngine) -> None:
-    """A refresh that was begun comes to its end, and an answer too, however many readers ask meanwhile."""
+    """A begun refresh or answer ends, however many readers ask meanwhile."""
     async with another(connections=2) as engine:
         go_on, order = threading.Event(), list[str]()
 
@@ -150,7 +150,7 @@ async def test_what_was_begun_waits_for_few_of_those_who_have_only_come(another:
 async def test_who_has_only_come_does_not_wait_for_ever(
     another: OpenEngine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Told to come again, and nothing is left of it."""
+    """The reader is asked to come again, and nothing is left behind."""
     async with another(connections=1) as engine:
         go_on = threading.Event()
         busy = asyncio.create_task(engine.read(lambda _: go_on.wait(10), is_first=True))
@@ -166,7 +166,7 @@ async def test_who_has_only_come_does_not_wait_for_ever(
 
 
 async def test_what_need_not_last_does_not_wait_for_the_disk(engine: PostgresEngine) -> None:
-    """Who does what is lost with the server anyway; what a publisher has sent is not."""
+    """A lease is lost with the server anyway; a publisher's document is not."""
     loosely = partial(engine.write, is_lasting=False)
     shown = [
         await write(lambda db: fetch_value(db, "SHOW synchronous_commit"))
@@ -179,8 +179,8 @@ async def test_what_need_not_last_does_not_wait_for_the_disk(engine: PostgresEng
 async def test_a_database_that_is_too_slow_is_told_in_time(
     engine: PostgresEngine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The reader gets 503 with Retry-After, the statement is ended, and the connection is used again. What
-    measures the whole store goes on."""
+    """The reader gets 503 with Retry-After, the statement ends, and the connection is reused. Measurement of
+    the whole store goes on."""
     set_constant(monkeypatch, "PATIENCE_SECONDS", 0.3)
     with pytest.raises(OverloadedError) as caught:
         await engine.read(lambda db: run(db, SLOW))
@@ -198,7 +198,7 @@ async def test_a_database_that_is_too_slow_is_told_in_time(
 async def test_work_that_finds_no_connection_is_told_in_time(
     another: OpenEngine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """All connections stay taken: whoever waited long enough is sent away, and nothing runs late."""
+    """All connections stay busy: requests get an error after a limit, and nothing runs late."""
     async with another(connections=2) as engine:
         go_on, ran = threading.Event(), list[int]()
         busy = [asyncio.create_task(engine.read(lambda _: go_on.wait(10))) for _ in range(2)]
@@ -232,14 +232,14 @@ async def relay(postgres_url: str) -> AsyncIterator[Relay]:
 
 @pytest.fixture
 async def relayed(relay: Relay) -> AsyncIterator[PostgresEngine]:
-    """An engine whose connections go by way of the relay."""
+    """An engine with its connections through the relay."""
     async with open_engine(relay.url, connections=4) as engine:
         yield engine
 
 
 @pytest.mark.fault("71a")
 async def test_a_commit_whose_answer_is_lost_is_not_done_twice(relay: Relay, relayed: PostgresEngine) -> None:
-    """The server is asked what became of the transaction: it was committed."""
+    """The engine asks the server for the transaction's state: it was committed."""
     feed = (await relayed.write(create)).id
     told = list[int]()
     relayed.on_change = told.append
@@ -253,7 +253,7 @@ async def test_a_commit_whose_answer_is_lost_is_not_done_twice(relay: Relay, rel
 async def test_a_commit_that_never_reached_the_server_is_done_again(
     relay: Relay, relayed: PostgresEngine
 ) -> None:
-    """The server is asked what became of the transaction: it was undone."""
+    """The engine asks the server for the transaction's state: it was undone."""
     feed, runs = (await relayed.write(create)).id, list[int]()
 
     def work(db: Database) -> int:
@@ -270,7 +270,7 @@ async def test_a_commit_that_never_reached_the_server_is_done_again(
 async def test_a_commit_that_nobody_can_tell_about_is_an_error(
     relay: Relay, relayed: PostgresEngine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The server stays away: whoever asked is told to come again, and memory that the feed may be another."""
+    """The server stays away: the reader is asked to come again, and memory drops the feed."""
     feed = (await relayed.write(create)).id
     told = list[int]()
     relayed.on_change = told.append
@@ -290,7 +290,7 @@ async def test_a_commit_that_nobody_can_tell_about_is_an_error(
 async def test_another_server_knows_nothing_of_a_commit(
     relay: Relay, relayed: PostgresEngine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Numbers of transactions mean others on a standby that was promoted: its word is not taken."""
+    """Transaction numbers mean others on a promoted standby, so its state is not trusted."""
     feed = (await relayed.write(create)).id
     set_constant(monkeypatch, "HISTORY", "SELECT CAST(clock_timestamp() AS text)")
     relay.cut_at_commit(reaches_server=True)
@@ -300,7 +300,7 @@ async def test_another_server_knows_nothing_of_a_commit(
 
 @pytest.mark.fault("71a")
 async def test_a_restart_is_waited_for_by_who_writes_and_told_to_who_reads(own_postgres: Cluster) -> None:
-    """A walk goes on behind it; a reader is answered from memory, or told to come again, at once."""
+    """A walk goes on after the restart; a reader gets an answer from memory, or 503, at once."""
     await migrate_store(StoreConfig(url=own_postgres.url()))
     async with open_engine(own_postgres.url(), connections=4) as engine:
         feed = (await engine.write(create)).id
@@ -330,7 +330,7 @@ async def test_a_restart_is_waited_for_by_who_writes_and_told_to_who_reads(own_p
 async def test_a_server_that_stays_away_fails_writes_in_time(
     relay: Relay, relayed: PostgresEngine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Memory is not told: the feed is what it was. And the next one after it is back goes through."""
+    """Memory keeps the unchanged feed. A write after the server's return succeeds."""
     feed = (await relayed.write(create)).id
     told = list[int]()
     relayed.on_change = told.append
@@ -349,7 +349,7 @@ async def test_a_server_that_stays_away_fails_writes_in_time(
 async def test_a_server_that_answers_nothing_fails_reads_in_time(
     relay: Relay, relayed: PostgresEngine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As when packets are dropped on the way; the same connections serve when they come again."""
+    """Dropped packets fail reads; the same connections serve when packets come again."""
     assert await relayed.read(lambda db: fetch_value(db, COUNT)) == 0
     set_constant(monkeypatch, "PATIENCE_SECONDS", 0.3)
     relay.is_silent = True
@@ -364,7 +364,7 @@ async def test_a_server_that_answers_nothing_fails_reads_in_time(
 async def test_what_a_silent_server_was_writing_is_done_on_another_connection(
     relay: Relay, relayed: PostgresEngine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A primary may be halted for good: its connections are not for ever those that write."""
+    """A primary may be halted for good: writes leave its connections."""
     feed, runs = (await relayed.write(create)).id, list[int]()
     set_constant(monkeypatch, "WRITE_SECONDS", 0.5)
 
@@ -387,7 +387,7 @@ async def test_what_a_silent_server_was_writing_is_done_on_another_connection(
 async def test_who_finds_no_connection_takes_turns_on_those_that_there_are(
     relay: Relay, relayed: PostgresEngine
 ) -> None:
-    """The server takes no more of them: nobody is refused as long as it answers on one."""
+    """The server accepts no further connection: nobody is refused while one answers."""
     assert await relayed.read(lambda db: fetch_value(db, COUNT)) == 0
     relay.is_open = False
     asked = [relayed.read(lambda db: fetch_value(db, "SELECT 7 FROM pg_sleep(0.1)")) for _ in range(8)]
@@ -399,7 +399,7 @@ async def test_who_finds_no_connection_takes_turns_on_those_that_there_are(
 async def test_a_silent_server_does_not_keep_an_engine_from_closing(
     relay: Relay, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Reads and writes that are under way are told that it closes; what was not committed is not there."""
+    """Reads and writes under way learn that the engine closes; uncommitted changes are absent."""
     set_constant(monkeypatch, "CLOSE_SECONDS", 0.3)
     async with open_engine(relay.url, connections=4) as engine:
         feed = (await engine.write(create)).id
@@ -436,7 +436,7 @@ async def test_a_silent_server_does_not_keep_an_engine_from_closing(
 async def test_what_the_server_says_is_told_as_what_it_means(
     engine: PostgresEngine, state: str, error: type[StoreError]
 ) -> None:
-    """Full and read-only, damaged, busy: the same errors as SQLite's, which readers know what to do about."""
+    """Full, read-only, damaged, busy: the same errors as SQLite's."""
     code = f"DO $$ BEGIN RAISE EXCEPTION 'no' USING ERRCODE = '{state}', DETAIL = 'secret'; END $$"
     with pytest.raises(error) as caught:
         await engine.write(lambda db: run(db, code))
@@ -446,7 +446,7 @@ async def test_what_the_server_says_is_told_as_what_it_means(
 
 @pytest.mark.fault("71a")
 async def test_a_full_disk_is_noticed_and_so_is_room(engine: PostgresEngine) -> None:
-    """What is stored is still read; `check` tries to write, and finds that it can be again."""
+    """Stored feeds are still read; `check` tries to write, and notices the room."""
     fail = "CREATE FUNCTION fail() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE disk_full; END $$"
     await engine.write(lambda db: run(db, fail))
     trigger = "CREATE TRIGGER full_disk BEFORE INSERT ON {} EXECUTE FUNCTION fail()"
@@ -469,7 +469,7 @@ async def test_a_full_disk_is_noticed_and_so_is_room(engine: PostgresEngine) -> 
 async def test_a_database_that_was_made_read_only_is_told_and_recovers(
     engine: PostgresEngine, postgres_url: str
 ) -> None:
-    """By an administrator, or by a server that is a standby now: each try is on a connection of its own."""
+    """By an administrator, or on a standby: each try uses a new connection."""
     feed = (await engine.write(create)).id
     name = await engine.read(lambda db: fetch_value(db, "SELECT current_database()"))
 
@@ -492,7 +492,7 @@ async def test_a_database_that_was_made_read_only_is_told_and_recovers(
 
 
 async def test_a_table_that_another_replica_has_changed_is_read_on(engine: PostgresEngine) -> None:
-    """A statement that was prepared before is refused by the server: it is prepared anew."""
+    """The server refuses an old prepared statement: it is prepared anew."""
     feed = (await engine.write(create)).id
 
     def read(db: Database) -> list[str]:
@@ -515,7 +515,7 @@ def nap(db: Database) -> object:
 
 
 async def test_who_works_and_who_waits_is_counted(engine: PostgresEngine) -> None:
-    """Four connections are busy at the most; what is asked beyond that waits, and nothing does in the end."""
+    """At most four connections are busy; further requests wait, and none in the end."""
     asked = [asyncio.create_task(engine.read(nap)) for _ in range(6)]
     async with asyncio.timeout(20):
         while engine.traffic.busy < 4:
@@ -530,7 +530,7 @@ async def test_who_works_and_who_waits_is_counted(engine: PostgresEngine) -> Non
 async def test_what_breaks_off_is_counted(
     engine: PostgresEngine, shared_postgres: Cluster, postgres_url: str
 ) -> None:
-    """A server that ends its connections: each that was open counts once, so does the one that listens."""
+    """A server ends its connections: each open one counts once, the listener's included."""
     await engine.read(nap)
     before = engine.traffic.connections
     await asyncio.to_thread(shared_postgres.run, f"{OTHERS} AND datname = current_database()", postgres_url)
@@ -549,7 +549,7 @@ LATER = NOW + KEEP_DETACHED_SECONDS + 1
 
 
 async def test_a_document_that_is_attached_meanwhile_is_not_purged(postgres_url: str) -> None:
-    """R8: whoever cleans up takes nothing that another replica is putting back, and does not wait for it."""
+    """R8: the clean-up takes no document that another replica reattaches, and does not wait for it."""
     async with open_shared(postgres_url, connections=2) as opened:
         store = NamedStore(opened)
         feed = (await a_feed(store)).id
@@ -567,7 +567,7 @@ async def test_a_document_that_is_attached_meanwhile_is_not_purged(postgres_url:
 
 
 async def test_a_row_that_another_replica_makes_meanwhile_is_found(another: OpenEngine) -> None:
-    """Both have found none: whoever is second is begun again, and finds what the first has made."""
+    """Both find no row: the second starts again, and finds the first's."""
     meeting, made = threading.Barrier(2), list[bool]()
 
     def work(db: Database) -> None:
@@ -583,7 +583,7 @@ async def test_a_row_that_another_replica_makes_meanwhile_is_found(another: Open
 
 
 async def test_two_replicas_make_a_feed_once(postgres_url: str) -> None:
-    """R25: whoever is second is given what the first has made."""
+    """R25: the second gets the first's feed."""
     async with (
         open_shared(postgres_url, connections=8) as one,
         open_shared(postgres_url, connections=8) as two,

@@ -1,4 +1,4 @@
-"""SQLite's statements and texts, made into PostgreSQL's."""
+"""SQLite's statements and texts, translated for PostgreSQL."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ from wholefeed.store.postgres_connection import encode_text, escape_text, transl
     ],
 )
 def test_spells_a_statement_as_psycopg_takes_it(sql: str, text: str) -> None:
-    """Parameters, percent signs, joins; literals stay as they are."""
+    """Parameters, percent signs, joins; literals stay unchanged."""
     assert translate(sql) == text
 
 
 def test_a_list_of_numbers_becomes_an_array() -> None:
-    """An array is looked up by an index where a set of rows would be joined."""
+    """An array is looked up by an index, a set of rows would be joined."""
     array = (
         "ARRAY(SELECT CAST(numbers.value AS bigint)"
         " FROM json_array_elements_text(CAST(%(ids)s AS json)) AS numbers (value))"
@@ -48,14 +48,14 @@ def test_a_list_of_numbers_becomes_an_array() -> None:
 
 
 def test_a_twin_is_taken_in_place_of_the_statement() -> None:
-    """The text that is PostgreSQL's own stands for the other one; its parameters are rewritten, too."""
+    """PostgreSQL's own text replaces the statement; its parameters are rewritten, too."""
     both = either(sqlite="SELECT 'whole'", postgres="SELECT :a FROM b WHERE ? = '%'")
     assert both == "SELECT 'whole'"
     assert translate(both) == "SELECT %(a)s FROM b WHERE %s = '%%'"
 
 
 def test_a_twin_is_no_part_of_another_statement() -> None:
-    """What it was put into would be SQLite's on both engines."""
+    """A statement around it would be SQLite's on both engines."""
     both = either(sqlite="SELECT 'a part'", postgres="SELECT 'of PostgreSQL'")
     with pytest.raises(TypeError, match="expected a whole statement, got a part: \"SELECT 'a part'\""):
         translate(f"{both} LIMIT 1")
@@ -63,7 +63,7 @@ def test_a_twin_is_no_part_of_another_statement() -> None:
 
 @given(st.lists(st.sampled_from(["'", '"', "--", "/*", "*/", "\n", ":a", "?", "%", "::", "x'", "a", " "])))
 def test_placeholders_and_percent_signs_never_mix(parts: list[str]) -> None:
-    """Whatever a statement is made of, psycopg finds the placeholders that were meant, and no others."""
+    """In any statement psycopg finds the intended placeholders, and no others."""
     sql = "".join(parts)
     found = translate(sql)
     filled = re.sub(r"%\((\w+)\)s", r":\1", found.replace("%%", "\0")).replace("%s", "?")
@@ -80,7 +80,7 @@ ODD_TEXT = st.text(st.sampled_from("\0\x7f\ud800\udfff0d7faé\U0001f600"), max_s
 @example("\x7f\x7f007f")
 @example("\ud83d\ude00")
 def test_every_text_comes_back_as_it_was(text: str) -> None:
-    """NUL, lone surrogates, DEL, and what looks like an escape: nothing is lost and nothing is made up."""
+    """NUL, lone surrogates, DEL, and escape-like text survive unchanged."""
     assert unescape_text(encode_text(text).decode()) == text
 
 
@@ -94,17 +94,17 @@ def test_what_is_written_is_utf_8_without_nul(text: str) -> None:
 
 @given(st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0\x7f")))
 def test_usual_texts_are_written_as_they_are(text: str) -> None:
-    """Searching and ordering by PostgreSQL itself goes by the text."""
+    """PostgreSQL itself searches and sorts by the text."""
     assert encode_text(text) == text.encode()
 
 
 @given(ODD_TEXT)
 def test_json_stays_json(text: str) -> None:
-    """Columns that hold JSON are checked by the database."""
+    """The database checks JSON columns."""
     written = encode_text(json.dumps({"a": text}, ensure_ascii=False)).decode()
     assert unescape_text(json.loads(written)["a"]) == text
 
 
 def test_what_no_escape_has_written_stays() -> None:
-    """A text that another program put there is read, too."""
+    """Another program's text is read, too."""
     assert unescape_text("a\x7fzz \x7f12") == "a\x7fzz \x7f12"

@@ -29,7 +29,7 @@ def tables(cluster: Cluster, url: str) -> list[str]:
 
 
 async def test_a_new_database_has_the_newest_schema(url: str) -> None:
-    """A first start makes all tables; a second one changes nothing."""
+    """The first start makes all tables; the second changes nothing."""
     names = [migration.name for migration in await asyncio.to_thread(read_migrations, "postgres")]
 
     assert await migrate_database(url) == names
@@ -38,7 +38,7 @@ async def test_a_new_database_has_the_newest_schema(url: str) -> None:
 
 
 async def test_only_what_is_missing_is_applied(url: str, shared_postgres: Cluster) -> None:
-    """docs/faults.md row 72: a newer program applies what has come since, and keeps what is stored."""
+    """docs/faults.md row 72: a newer program applies newer migrations, and keeps the stored rows."""
     assert await migrate_database(url, [FIRST]) == ["0013_first"]
     assert await migrate_database(url, [FIRST, SECOND]) == ["0014_second"]
 
@@ -59,8 +59,8 @@ async def test_a_failed_migration_leaves_the_old_schema(url: str, shared_postgre
 
 
 async def test_a_role_that_may_not_migrate_is_told_who_may(url: str, shared_postgres: Cluster) -> None:
-    """A start as the role that reads and writes rows: which role changes the tables, and the command, without
-    the password; of a database without tables, the owner of the schema. Nothing is changed."""
+    """A start as the role for rows names the role that owns the tables, or the schema if there are none, and
+    the command without the password. Nothing changes."""
     owner, role = f"an owner {os.getpid()}", f"reader_{os.getpid()}"
     shared_postgres.run(f'CREATE ROLE "{owner}" LOGIN', url)
     shared_postgres.run(f"CREATE ROLE {role} LOGIN", url)
@@ -91,14 +91,14 @@ async def test_a_role_that_may_not_migrate_is_told_who_may(url: str, shared_post
 
 
 async def test_replicas_that_start_together_migrate_once(url: str) -> None:
-    """Each migration is applied by one of them; the others wait for it, and find it done."""
+    """One replica applies each migration; the others wait and find it done."""
     applied = await asyncio.gather(*(migrate_database(url, [SLOW, SECOND]) for _ in range(5)))
 
     assert sorted(name for names in applied for name in names) == ["0013_slow", "0014_second"]
 
 
 async def test_a_database_of_another_program_is_refused(url: str, shared_postgres: Cluster) -> None:
-    """Row 70: what is not wholefeed's stays as it is."""
+    """Row 70: another program's tables stay unchanged."""
     shared_postgres.run("CREATE TABLE invoice (a bigint)", url)
 
     for attempt in (migrate_database(url), asyncio.to_thread(check_current, url)):
@@ -110,7 +110,7 @@ async def test_a_database_of_another_program_is_refused(url: str, shared_postgre
 async def test_a_schema_of_its_own_in_another_programs_database_is_used(
     url: str, shared_postgres: Cluster
 ) -> None:
-    """`search_path` names the schema: what stands in others is not looked at."""
+    """`search_path` names the schema; other schemas are not looked at."""
     shared_postgres.run("CREATE TABLE invoice (a bigint)", url)
     shared_postgres.run("CREATE SCHEMA feeds", url)
     own = f"{url}?options=-csearch_path%3Dfeeds"
@@ -120,7 +120,7 @@ async def test_a_schema_of_its_own_in_another_programs_database_is_used(
 
 
 async def test_a_newer_schema_is_refused(url: str) -> None:
-    """Row 70: an older program does not touch what a newer one has made."""
+    """Row 70: an older program does not touch a newer schema."""
     await migrate_database(url, [FIRST, SECOND])
 
     with pytest.raises(StoreUnusableError, match=r"schema 14, newer than this program's 13"):
@@ -128,8 +128,7 @@ async def test_a_newer_schema_is_refused(url: str) -> None:
 
 
 async def test_an_older_schema_is_not_current(url: str, shared_postgres: Cluster) -> None:
-    """Row 70: a check says which schema was expected where a database has an older one or none, and writes
-    nothing."""
+    """Row 70: a check names the expected schema for an older one or none, and writes nothing."""
     with pytest.raises(StoreUnusableError, match=r"expected schema \d+ .*, got none"):
         await asyncio.to_thread(check_current, url)
     assert tables(shared_postgres, url) == []
@@ -140,7 +139,7 @@ async def test_an_older_schema_is_not_current(url: str, shared_postgres: Cluster
 
 
 async def test_a_database_in_another_encoding_is_refused(shared_postgres: Cluster) -> None:
-    """What publishers write is Unicode: it is said how to make a database that takes it."""
+    """Publishers write Unicode: the error says how to make a suitable database."""
     options = "ENCODING 'LATIN1' LOCALE_PROVIDER libc LOCALE 'C'"
     with (
         shared_postgres.database("template0", options) as url,

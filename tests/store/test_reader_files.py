@@ -49,7 +49,7 @@ def test_a_file_is_read_as_its_bytes_are_and_stays_as_it_was(program: str, tmp_p
 
 
 def test_a_database_with_a_write_ahead_log_is_read(tmp_path: Path) -> None:
-    """I4: lemon24/reader and Liferea keep one; what it has not written into the file is not there."""
+    """I4: lemon24/reader and Liferea use one; content not yet in the file is absent."""
     path = tmp_path / "db"
     path.write_bytes(newsboat(POSTS))
     with closing(sqlite3.connect(path)) as connection:
@@ -64,7 +64,7 @@ def test_a_database_with_a_write_ahead_log_is_read(tmp_path: Path) -> None:
 
 
 def test_versions_of_newsboat_differ_in_columns() -> None:
-    """I4: it is read without those that came later; one that is needed is named."""
+    """I4: missing newer columns are tolerated; a needed one is named."""
     older = changed(newsboat(POSTS), "ALTER TABLE rss_item DROP COLUMN base")
     assert [entry.base for entry in read_database(older, [FEED], LIMITS).entries] == ["", ""]
     error = refused(changed(newsboat(POSTS), "ALTER TABLE rss_item RENAME COLUMN guid TO uid"))
@@ -86,7 +86,7 @@ def test_netnewswire_had_a_table_of_authors() -> None:
 
 
 def test_feeds_of_a_service_have_numbers() -> None:
-    """I4: they are all given, for the entries in common to tell."""
+    """I4: all feeds are returned, for the entries in common to tell."""
     match = read_database(netnewswire([Post("a", 1, "17"), Post("b", 1, "18")]), [FEED], LIMITS)
     assert [(feed.url, feed.is_numbered, len(feed.entries)) for feed in match.unnamed] == [("", True, 1)] * 2
 
@@ -95,7 +95,7 @@ def test_feeds_of_a_service_have_numbers() -> None:
 @in_all_formats
 @pytest.mark.parametrize("keep", [0.3, 0.6, 0.9])
 def test_row_130a_a_damaged_database_is_refused(program: str, keep: float) -> None:
-    """Row 130a: it breaks off, or pages of it are overwritten."""
+    """Row 130a: cut, or with overwritten pages."""
     body = WRITERS[program]([Post(f"p{number}", number, FEED) for number in range(1, 300)])
     cut = body[: int(len(body) * keep)]
     noise = body[:4096] + b"\xa5" * (len(body) - 4096)
@@ -132,7 +132,7 @@ def test_row_130a_nothing_of_the_file_is_executed(script: str, why: str) -> None
 
 @pytest.mark.fault("130a")
 def test_row_130a_time_is_bounded() -> None:
-    """Row 130a: also where SQLite would go through the table once for each row of another."""
+    """Row 130a: also where SQLite would scan a table once for each row of another."""
     count = 20_000
     rows = [
         (str(n), FEED, str(n), "t", "", "", "", "", "", "", "", "", 1.0, 1.0, 0, None) for n in range(count)
@@ -158,7 +158,7 @@ def test_row_130a_entries_and_text_are_bounded(limits: ReadingLimits) -> None:
 
 @pytest.mark.fault("130a")
 def test_row_130a_values_of_any_type_are_read() -> None:
-    """Row 130a: SQLite's columns take any value, and what is no text or date is empty."""
+    """Row 130a: SQLite's columns take any value; other types than text or date count as empty."""
     body = changed(
         newsboat(POSTS), "UPDATE rss_item SET guid = 1.5, title = x'ff', author = '', pubDate = 'x'"
     )
@@ -167,6 +167,6 @@ def test_row_130a_values_of_any_type_are_read() -> None:
 
 
 def test_another_program_s_database_is_refused() -> None:
-    """I4: with the names of those that are read."""
+    """I4: with the names of the supported readers."""
     error = refused(a_database("CREATE TABLE moz_places (url TEXT)", {}))
     assert "expected a database of one of newsboat, NetNewsWire, lemon24/reader, Liferea" in str(error)

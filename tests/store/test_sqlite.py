@@ -1,4 +1,4 @@
-"""SQLite as the store's engine: the one connection that writes, and those that read."""
+"""SQLite as the store's engine: one connection that writes, and those that read."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Breakable(sqlite3.Connection):
 
 @pytest.fixture
 async def connection(database: Path, monkeypatch: pytest.MonkeyPatch) -> SqliteConnection:
-    """The one that the writer has."""
+    """The writer's connection."""
     monkeypatch.setattr(sqlite_file, "connect", partial(sqlite_file.connect, factory=Breakable))
     db = await open_writer(database, "CREATE TEMP TABLE unused (x INTEGER) STRICT;")
     await db.executescript("CREATE TABLE pair (a INTEGER, b INTEGER) STRICT;")
@@ -63,7 +63,7 @@ def fail(db: Database) -> None:
 async def test_a_transaction_that_could_not_be_rolled_back_is_left_before_the_next(
     writer: SqliteEngine, connection: SqliteConnection
 ) -> None:
-    """Row 68: when even the rollback fails, the half transaction is not committed with the next one."""
+    """Row 68: even after a failed rollback, the half transaction is not committed with the next one."""
     broken = await connection.hop(lambda db: db)
     assert isinstance(broken, Breakable)
 
@@ -83,7 +83,7 @@ async def test_a_transaction_that_could_not_be_rolled_back_is_left_before_the_ne
 async def test_what_waits_is_committed_together_unless_it_wants_to_be_alone(
     writer: SqliteEngine, connection: SqliteConnection
 ) -> None:
-    """In its order, each answered with its own result. Segments are removed alone, behind other commits."""
+    """In order, each with its own result. Removals of segments run alone, behind other commits."""
     statements: list[str] = []
     await connection.set_trace_callback(statements.append)
     numbers = await asyncio.gather(*(writer.write(partial(put_pair, number=n)) for n in range(10)))
@@ -99,7 +99,7 @@ async def test_what_waits_is_committed_together_unless_it_wants_to_be_alone(
 async def test_work_that_fails_takes_nothing_with_it_that_shares_its_commit(
     writer: SqliteEngine, statement: str | None
 ) -> None:
-    """Whether it is its own error or SQLite's: the others are written, the failed one leaves no trace."""
+    """After its own error or SQLite's, the others are written, and the failed one leaves no trace."""
 
     def fail_so(db: Database) -> None:
         if statement is not None:
@@ -116,7 +116,7 @@ async def test_work_that_fails_takes_nothing_with_it_that_shares_its_commit(
 
 @pytest.mark.fault("71b")
 async def test_a_commit_that_is_said_to_have_failed_is_told(writer: SqliteEngine) -> None:
-    """It may be done all the same; and so may one that several shared, whatever becomes of them apart."""
+    """The commit may be done all the same; so may a shared one, apart from its parts."""
     told: list[int] = []
     writer.on_change = told.append
     deferred = "CREATE TABLE child (pair INTEGER REFERENCES parent DEFERRABLE INITIALLY DEFERRED) STRICT"
@@ -145,7 +145,7 @@ async def test_a_commit_that_is_said_to_have_failed_is_told(writer: SqliteEngine
 
 
 async def test_a_stop_iteration_comes_back(connection: SqliteConnection) -> None:
-    """Set on a future it would never get to whoever waits; Python makes a RuntimeError of it."""
+    """On a future it would never reach the waiting task; Python turns it into a RuntimeError."""
     with pytest.raises(RuntimeError, match="StopIteration"):
         async with asyncio.timeout(5):
             await connection.hop(lambda _: next(iter(())))
@@ -153,7 +153,7 @@ async def test_a_stop_iteration_comes_back(connection: SqliteConnection) -> None
 
 
 async def test_random_cancellations_leave_no_half_transaction(writer: SqliteEngine) -> None:
-    """docs/design.md#the-store: the transaction goes on when whoever asked for it leaves."""
+    """docs/design.md#the-store: the transaction completes when its task is cancelled."""
     chance = random.Random(1)
     for number in range(CANCELLATIONS):
         task = asyncio.create_task(writer.write(partial(put_pair, number=number)))
@@ -169,7 +169,7 @@ async def test_random_cancellations_leave_no_half_transaction(writer: SqliteEngi
 
 
 async def test_closing_finishes_what_was_asked_for(connection: SqliteConnection) -> None:
-    """Row 74: also what still waits."""
+    """Row 74: waiting work included."""
     writer = SqliteEngine(connection)
     tasks = [asyncio.create_task(writer.write(partial(put_pair, number=n))) for n in range(20)]
     await asyncio.sleep(0)
@@ -178,7 +178,7 @@ async def test_closing_finishes_what_was_asked_for(connection: SqliteConnection)
 
 
 async def test_a_writer_that_is_killed_answers_whoever_waits(database: Path) -> None:
-    """When the writing task ends early, nobody waits for ever: all get OverloadedError."""
+    """When the writing task ends early, all waiting tasks get OverloadedError."""
     writer = SqliteEngine(await open_writer(database, ""))
     started, may_end = asyncio.Event(), threading.Event()
     loop = asyncio.get_running_loop()
@@ -229,8 +229,8 @@ async def test_a_busy_database_is_waited_for(
 async def test_a_full_volume_is_told_and_recovered_from(
     writer: SqliteEngine, connection: SqliteConnection
 ) -> None:
-    """docs/faults.md row 68: it goes on by itself when there is room. What has written nothing, or was
-    undone, is no sign of that."""
+    """docs/faults.md row 68: writing resumes when there is room. An empty or undone transaction is no sign of
+    room."""
 
     def fill(db: Database) -> None:
         run(db, "CREATE TABLE large (x BLOB) STRICT")
@@ -252,7 +252,7 @@ async def test_a_full_volume_is_told_and_recovered_from(
 
 
 async def test_nothing_is_written_beside_what_finds_the_file_damaged(writer: SqliteEngine) -> None:
-    """Row 70: neither what shared its transaction nor what comes later; it could spread the damage."""
+    """Row 70: neither in the same transaction nor later; writing could spread the damage."""
 
     def find_damage(_: Database) -> None:
         raise sqlite_error("SQLITE_CORRUPT")
@@ -264,8 +264,8 @@ async def test_nothing_is_written_beside_what_finds_the_file_damaged(writer: Sql
 
 @pytest.mark.parametrize("fails", [False, True])
 async def test_only_what_is_to_last_waits_for_the_disk(writer: SqliteEngine, *, fails: bool) -> None:
-    """A commit of what need not last by itself does not sync; the next that must does, and takes it along.
-    Pieces that are committed together last together."""
+    """A commit of temporary data does not sync; the next durable one includes it. Shared commits are durable
+    together."""
     found: list[int] = []
 
     def look(db: Database) -> None:
@@ -299,7 +299,7 @@ def endless(db: sqlite3.Connection) -> None:
 
 
 async def running(readers: Readers) -> asyncio.Task[None]:
-    """A task whose endless query has begun."""
+    """A task with a started endless query."""
     begun = asyncio.Event()
     loop = asyncio.get_running_loop()
 
@@ -319,8 +319,8 @@ async def cancelled(*tasks: asyncio.Task[None]) -> None:
 
 
 async def test_reads_cancelled_at_any_moment_leave_every_connection_usable(readers: Readers) -> None:
-    """Row 63: readers that leave in the middle of reads, or as they are handed a connection, cost none and
-    leave no transaction open."""
+    """Row 63: readers cancelled during reads, or while getting a connection, cost no connection and leave no
+    transaction open."""
     met = threading.Barrier(2)
 
     def both(db: sqlite3.Connection) -> object:
@@ -345,7 +345,7 @@ async def test_reads_cancelled_at_any_moment_leave_every_connection_usable(reade
 
 
 async def test_closing_stops_what_runs_and_whoever_waits(database: Path) -> None:
-    """docs/design.md#the-store: a connection that is not closed hangs the process at exit."""
+    """docs/design.md#the-store: an open connection hangs the process at exit."""
     before = set(threading.enumerate())
     pool = Readers(Condition())
     pool.add(await open_reader(database))
@@ -366,9 +366,9 @@ async def test_closing_stops_what_runs_and_whoever_waits(database: Path) -> None
 
 
 async def test_whoever_waits_is_not_overtaken(database: Path) -> None:
-    """First come, first served: a task that reads again and again does not keep those who wait from reading.
+    """First come, first served: a task in a read loop does not block waiting readers.
 
-    asyncio's queues let it, and under load an answer waited for a minute.
+    asyncio's queues allow that, and under load an answer waited for a minute.
     """
     pool = Readers(Condition())
     pool.add(await open_reader(database))

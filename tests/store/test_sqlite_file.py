@@ -1,4 +1,4 @@
-"""A database file: whose it is, what it is made of, and what SQLite's errors mean."""
+"""A database file: its owner, its structure, and the meaning of SQLite's errors."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ async def test_only_what_is_missing_is_applied_and_a_copy_is_made_before(path: P
 
 
 async def test_a_copy_holds_what_was_still_in_the_log(path: Path) -> None:
-    """Row 72: the copy made before a migration also has what stood in the write-ahead log only."""
+    """Row 72: the copy before a migration includes the content of the write-ahead log."""
     await migrate_file(path, [FIRST])
     with closing(sqlite3.connect(path, isolation_level=None)) as db:
         db.execute("PRAGMA journal_mode = WAL")
@@ -115,7 +115,7 @@ async def test_a_failed_migration_leaves_the_old_schema(path: Path) -> None:
 
 
 async def test_what_an_interrupted_creation_left_is_in_nobodys_way(path: Path) -> None:
-    """Row 67: a half-made file of a start that was killed is replaced."""
+    """Row 67: a half-made file of a killed start is replaced."""
     path.with_name("feeds.db.new").write_bytes(b"half")
     path.with_name("feeds.db.new-journal").write_bytes(b"half")
 
@@ -139,7 +139,7 @@ UNUSABLE: dict[str, tuple[str | bytes, str]] = {
     "cut short": (LARGE, "cut short"),
     "damaged": (OWN, "is damaged"),
 }
-"""What stands in a file, or what SQLite is to write into it; and what is said of it."""
+"""A file's bytes, or SQL to write into it; and the error message."""
 
 
 @pytest.mark.parametrize("kind", UNUSABLE)
@@ -179,7 +179,7 @@ async def test_a_newer_schema_is_seen_in_the_log_too(path: Path) -> None:
 
 
 def test_a_volume_that_cannot_be_written_needs_no_lock(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """docs/faults.md row 69: what is stored is served from a read-only volume."""
+    """docs/faults.md row 69: a read-only volume still serves stored feeds."""
     path.write_bytes(b"x")
     path.with_name("feeds.db.lock").mkdir()  # cannot be opened for writing
     with pytest.raises(StoreUnusableError, match="cannot use"), lock_database(path):
@@ -196,7 +196,7 @@ def test_a_volume_that_cannot_be_written_needs_no_lock(path: Path, monkeypatch: 
 
 @pytest.fixture(autouse=True)
 def generous() -> Iterator[None]:
-    """As on most machines, what is made may be read by everybody unless it is made otherwise."""
+    """A umask that lets everybody read new files, as on most machines."""
     before = os.umask(0o022)
     yield
     os.umask(before)
@@ -207,8 +207,8 @@ def modes(folder: Path) -> dict[str, int]:
 
 
 async def test_every_file_of_a_new_database_is_its_owner_s_alone(tmp_path: Path) -> None:
-    """Bodies of private feeds lie in the database, so nobody else may read it, its log, or the copy that is
-    made before a migration."""
+    """The database holds bodies of private feeds: nobody else may read it, its log, or the copy before a
+    migration."""
     path = tmp_path / "feeds.db"
     every = await asyncio.to_thread(read_migrations)
     await migrate_file(path, every[:-1])
@@ -219,8 +219,8 @@ async def test_every_file_of_a_new_database_is_its_owner_s_alone(tmp_path: Path)
 
 
 async def test_what_others_could_read_is_tightened_and_told(tmp_path: Path) -> None:
-    """Files of an earlier version were readable for everybody: the next start takes that back, each with a
-    log line, and does so once. The rights of the owner stay what they are."""
+    """Files of an earlier version were readable for everybody: the next start tightens them once, each with a
+    log line. The owner's rights stay."""
     path = tmp_path / "feeds.db"
     await migrate_file(path)
     old = [path, tmp_path / "feeds.db.before-0007"]
@@ -239,8 +239,8 @@ async def test_what_others_could_read_is_tightened_and_told(tmp_path: Path) -> N
 
 
 async def test_the_file_that_a_link_leads_to_is_tightened_and_no_other(tmp_path: Path) -> None:
-    """`store.path` may be a symbolic link: what SQLite keeps stands beside the file it leads to. A link that
-    bears the name of a copy is left alone, with what it leads to."""
+    """`store.path` may be a symbolic link: SQLite's files stand beside its target. A link with a copy's name
+    is left alone, with its target."""
     volume = tmp_path / "volume"
     volume.mkdir()
     path, other = tmp_path / "feeds.db", tmp_path / "other"
@@ -259,7 +259,7 @@ async def test_the_file_that_a_link_leads_to_is_tightened_and_no_other(tmp_path:
 WITHOUT_PRIVILEGES = (
     ["setpriv", "--bounding-set", "-dac_override,-dac_read_search"] if os.geteuid() == 0 else []
 )
-"""Root may write everything; without these capabilities it is one user of many."""
+"""Root may write everything; without these capabilities it is an ordinary user."""
 
 needs_setpriv = pytest.mark.skipif(
     os.geteuid() == 0 and shutil.which("setpriv") is None, reason="root needs setpriv to be an ordinary user"
@@ -267,7 +267,7 @@ needs_setpriv = pytest.mark.skipif(
 
 
 def serve(folder: Path, **environ: str) -> subprocess.CompletedProcess[str]:
-    """Run the server, which cannot start, as a user whom file modes bind."""
+    """Run the server as a user bound by file modes; it cannot start."""
     env = {name: value for name, value in os.environ.items() if not name.startswith("WHOLEFEED_")}
     env |= {"WHOLEFEED_STORE_PATH": str(folder / "feeds.db"), **environ}
     command = [*WITHOUT_PRIVILEGES, sys.executable, "-m", "wholefeed", "serve", "--port", "0"]
@@ -281,8 +281,8 @@ def serve(folder: Path, **environ: str) -> subprocess.CompletedProcess[str]:
 def test_a_folder_that_cannot_be_written_is_told_with_the_user_and_the_remedy(
     tmp_path: Path, host: str
 ) -> None:
-    """A volume of somebody else's is what a container often gets: the message says who cannot write what, and
-    what to do; where a token is to be made first as well."""
+    """The message names the user, the unwritable folder and the remedy, as a container's volume often needs;
+    also for the token's folder."""
     volume = tmp_path / "volume"
     volume.mkdir(mode=0o555)
     user, group, remedy = os.geteuid(), os.getegid(), "chmod u+rwX"
@@ -298,7 +298,7 @@ def test_a_folder_that_cannot_be_written_is_told_with_the_user_and_the_remedy(
 
 @needs_setpriv
 def test_a_database_that_cannot_be_read_is_told_by_its_own_name(tmp_path: Path) -> None:
-    """The file stands in the way then, and not its folder."""
+    """The error names the file, not its folder."""
     path = tmp_path / "feeds.db"
     path.write_bytes(b"x" * 100)
     path.chmod(0)
@@ -310,7 +310,7 @@ def test_a_database_that_cannot_be_read_is_told_by_its_own_name(tmp_path: Path) 
 
 
 def test_what_is_private_of_aiosqlite_is_used_in_one_method() -> None:
-    """It has no public way to run a function of many statements in the connection's thread."""
+    """aiosqlite has no public way to run a function of many statements in the connection's thread."""
     private = [name for name in vars(aiosqlite.Connection) if name.startswith("_") and name[1] != "_"]
     pattern = re.compile(rf"\.({'|'.join(private)}|_connection|_running|_tx|_thread)\b")
     folder = Path(sqlite_file.__file__).parent

@@ -29,12 +29,12 @@ LISTS_ALL = {
     "wholefeed.store.tables.feed_table._UNFINISHED",
     "wholefeed.store.tables.feed_table._COUNT_FEEDS",
 }
-"""What walks through a table because it returns or counts it."""
+"""Statements that scan a table because they return or count it."""
 
 SMALL_IN_SQLITE = re.compile(
     r"SCAN (c|changed|decided|json_each|probe|two|\(subquery-\d+\)|feed USING INDEX feed_walking)( |$)"
 )
-"""Temporary tables and arguments, as long as the change; an index of nothing but what is wanted; one row."""
+"""Temporary tables and arguments as long as the change; partial indexes; single rows."""
 
 
 def statements(*modules: ModuleType) -> dict[str, str]:
@@ -47,12 +47,12 @@ def statements(*modules: ModuleType) -> dict[str, str]:
 
 
 def named(sql: str) -> set[str]:
-    """The parameters of a statement, by name; a text in it has none."""
+    """A statement's parameters by name; texts in it have none."""
     return set(re.findall(r"(?<!:):(\w+)", re.sub(r"'[^']*'", "''", sql)))
 
 
 def test_no_statement_walks_through_a_table_of_sqlite(database: Path) -> None:
-    """What returns or counts a whole table is named."""
+    """Statements that return or count a whole table are listed."""
     found = statements(copies, document_table, feed_table, live, segment_table)
     assert len(found) > 40
     walking = dict[str, list[str]]()
@@ -89,12 +89,12 @@ OTHERS: dict[str, dict[str, object]] = {
     "wholefeed.store.tables.segment_table._INSERT": {"position": 1},
     "wholefeed.store.tables.segment_table._PUBLISH": {"documents": 1},
 }
-"""Where a name means something else than in other statements."""
+"""Names with another meaning than in other statements."""
 
 SMALL = {"concerned", "changed", "contested", "decided", "forgotten", "probe", "lease", "replica"}
-"""As long as the change, of one row, or as many as there are replicas and what they are doing."""
+"""Tables as long as the change, of one row, or as many as replicas and their leases."""
 PARTIAL = {"feed_unfinished", "segment_retired"}
-"""Indexes of nothing but what is wanted."""
+"""Indexes of wanted rows alone."""
 WALKED = LISTS_ALL | {
     "wholefeed.store.tables.failures._OPEN_SEARCHES",  # of all that is missing in any feed
     "wholefeed.store.tables.failures._NEXT_SEARCH_AT",
@@ -143,7 +143,7 @@ FILLED = """
     ANALYZE text_plan, feed, alias, segment, block, block_rest, outline, member, document, body, entry,
         entry_key, ambiguous_key, settled, tombstone, attempt, memento_search, trait, other_id
 """
-"""Enough of everything, so that an index is the shorter way; and what one change brings."""
+"""Enough rows that an index is the shorter way; and the rows of one change."""
 
 
 def every_statement() -> dict[str, str]:
@@ -155,7 +155,7 @@ def every_statement() -> dict[str, str]:
 
 
 def values(name: str, sql: str) -> Any:
-    """Arguments of the types that the program gives."""
+    """Arguments of the program's types."""
     names = named(sql)
     if not names:
         return [None] * sql.count("?")

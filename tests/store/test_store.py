@@ -1,4 +1,4 @@
-"""The store: what it keeps whatever happens, what is written a moment later, and how large it is."""
+"""The store: durability, delayed writes, and size."""
 
 from __future__ import annotations
 
@@ -52,8 +52,7 @@ def files(database: Path) -> set[str]:
 
 
 async def test_what_was_stored_is_there_after_a_restart(place: Place) -> None:
-    """Row 67: feed, body and live entries are there after closing and opening; of SQLite in one file, without
-    a log beside it."""
+    """Row 67: feed, body and live entries survive a restart; SQLite's in one file without a log."""
     async with place.opened() as store:
         feed = (await a_feed(store)).id
         (number,) = await store.put_documents(feed, [a_document(URL, an_entry("a"), body=b"x")], now=NOW)
@@ -121,7 +120,7 @@ async def test_a_killed_process_leaves_whole_documents(place: Place) -> None:
 
 @pytest.mark.fault("68")
 async def test_a_full_volume_is_told_until_there_is_room(connections: Connections, database: Path) -> None:
-    """docs/faults.md row 68: readers get what is stored; readiness fails, and recovers by itself."""
+    """docs/faults.md row 68: readers get stored feeds; readiness fails, and recovers by itself."""
     async with NamedStore.open(database) as store:
         feed = (await a_feed(store)).id
         await store.put_documents(feed, [a_document(URL, an_entry("a"))], now=NOW)
@@ -189,7 +188,7 @@ async def test_random_cancellations_leave_whole_documents(store: NamedStore) -> 
 
 
 async def test_a_store_that_is_closed_while_cancelled_leaves_no_thread(database: Path) -> None:
-    """docs/design.md#the-store: a connection that is not closed hangs the process at exit."""
+    """docs/design.md#the-store: an open connection hangs the process at exit."""
     is_open = asyncio.Event()
 
     async def serve() -> None:
@@ -218,11 +217,11 @@ FRESH_UNTIL = "SELECT checked_at, fresh_until FROM feed"
 
 
 def nobody(*_: object) -> None:
-    """Nothing is done with what is told."""
+    """A listener that ignores notices."""
 
 
 async def a_checked_feed(store: NamedStore) -> tuple[FeedRow, int]:
-    """A feed of one document, with the row that says that it was looked at, and the document."""
+    """A feed of one document, with the row of its check, and the document."""
     feed = await a_feed(store)
     document, *_ = await store.put_documents(feed.id, [a_document(URL, an_entry("a"))], now=NOW)
     found = await store.feed(feed.id)
@@ -233,7 +232,7 @@ async def a_checked_feed(store: NamedStore) -> tuple[FeedRow, int]:
 async def test_it_is_read_at_once_and_written_a_moment_later(
     database: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """R13: whoever asks the store has it; the file has it without anybody asking."""
+    """R13: a read returns it at once; the file gets it without a request."""
     monkeypatch.setattr(store_module, "WRITE_SECONDS", 0.05)
     async with NamedStore.open(database) as store:
         row, document = await a_checked_feed(store)
@@ -250,7 +249,7 @@ async def test_it_is_read_at_once_and_written_a_moment_later(
 
 
 async def test_what_is_written_after_it_is_not_undone(database: Path) -> None:
-    """What is remarked later is newer: it may be that the publisher could not be reached."""
+    """A later note is newer: for example that the publisher could not be reached."""
     async with NamedStore.open(database) as store:
         row, document = await a_checked_feed(store)
         store.store.note_unchanged(row, document)
@@ -263,7 +262,7 @@ async def test_what_is_written_after_it_is_not_undone(database: Path) -> None:
 
 @pytest.mark.fault("73")
 async def test_it_counts_for_more_than_what_a_wrong_clock_wrote(database: Path) -> None:
-    """docs/faults.md row 73: later than what has just been said can only be what was of the future."""
+    """docs/faults.md row 73: a later stored time can only come from a wrong clock."""
     async with NamedStore.open(database) as store:
         row, document = await a_checked_feed(store)
         await store.update_feed(row.id, checked_at=NOW + 3600, fresh_until=NOW + 7200)
@@ -275,7 +274,7 @@ async def test_it_counts_for_more_than_what_a_wrong_clock_wrote(database: Path) 
 async def test_who_reads_does_not_wait_behind_a_long_transaction(
     database: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Other feeds are read meanwhile as ever; who held this one as it was lets go of it afterwards."""
+    """Other feeds are read meanwhile; holders of the changed feed drop it afterwards."""
     monkeypatch.setattr(store_module, "READ_SECONDS", 0.05)
     async with NamedStore.open(database) as store:
         row, document = await a_checked_feed(store)
@@ -298,7 +297,7 @@ async def test_who_reads_does_not_wait_behind_a_long_transaction(
 
 
 async def test_answers_do_not_wait_for_it(database: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """They have it, as has whoever asks by a URL; one of another feed leaves at once, too."""
+    """Answers and look-ups by URL include it; another feed's answer leaves at once."""
     monkeypatch.setattr(store_module, "READ_SECONDS", 30)
     async with NamedStore.open(database) as store:
         row, document = await a_checked_feed(store)
@@ -323,7 +322,7 @@ async def test_answers_do_not_wait_for_it(database: Path, monkeypatch: pytest.Mo
 async def test_what_cannot_be_written_is_told_to_have_changed(
     database: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Rows 68, 70: whoever holds the feed lets go of it; the next one is written at once, and fails."""
+    """Rows 68, 70: holders drop the feed; the next write runs at once, and fails."""
     faults = SqliteFaults()
     monkeypatch.setattr(sqlite_file, "connect", faults.connect)
     async with NamedStore.open(database) as store:
@@ -343,7 +342,7 @@ async def test_what_cannot_be_written_is_told_to_have_changed(
 
 
 class Measuring:
-    """An engine that takes as long as a test says to look at all that is stored."""
+    """An engine that measures the store for as long as a test says."""
 
     is_shared = True
 
@@ -358,11 +357,11 @@ class Measuring:
 
 
 BODY = random.Random(1).randbytes(1 << 20)
-"""Nothing makes it smaller."""
+"""Incompressible."""
 
 
 async def test_what_is_stored_counts_until_it_is_forgotten(store: NamedStore) -> None:
-    """Row 68: feeds are evicted until the rest fits, so what is deleted must count no more, at once."""
+    """Row 68: eviction continues until the rest fits, so deleted feeds must stop counting at once."""
     before = await store.upkeep.used_bytes()
     feed = (await a_feed(store)).id
     await store.put_documents(feed, [a_document(URL, an_entry("a"), body=BODY)], now=NOW)
@@ -376,7 +375,7 @@ async def test_what_is_stored_counts_until_it_is_forgotten(store: NamedStore) ->
 
 
 async def test_without_a_feed_as_much_less_is_stored_as_it_takes(postgres_url: str) -> None:
-    """Evicting many feeds looks at the rows of each, and at all rows once: that comes to the same."""
+    """Evicting many feeds sums the rows of each, and all rows once: both agree."""
     async with open_shared(postgres_url, connections=2) as opened:
         store = NamedStore(opened)
         for number, name in enumerate("abc"):
@@ -398,7 +397,7 @@ async def test_without_a_feed_as_much_less_is_stored_as_it_takes(postgres_url: s
 
 
 async def test_the_summary_says_how_large_it_is(store: NamedStore, place: Place) -> None:
-    """What a database has on a volume that is not here is not known."""
+    """The free space of an absent volume is unknown."""
     await a_feed(store)
     summary = await store.upkeep.summary()
 
@@ -410,7 +409,7 @@ async def test_the_summary_says_how_large_it_is(store: NamedStore, place: Place)
 
 
 async def test_a_long_measurement_keeps_nobody_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Row 107: the other figures come in time, and it ends though whoever wanted it has left."""
+    """Row 107: the other figures come in time, and the measurement ends though its client has left."""
     monkeypatch.setattr(store, "SUM_UP_SECONDS", 0.02)
     engine = Measuring()
     measured = Upkeep(cast(Engine, engine), Pins())
@@ -424,7 +423,7 @@ async def test_a_long_measurement_keeps_nobody_waiting(monkeypatch: pytest.Monke
 
 
 async def test_a_store_that_does_not_answer_is_told_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Row 107: its summary, which may be an old one, says nothing of that."""
+    """Row 107: its summary may be old and does not show that."""
     monkeypatch.setattr(store, "ANSWER_SECONDS", 0.02)
     silent = Upkeep(cast(Engine, Measuring()), Pins())
     with pytest.raises(OverloadedError):

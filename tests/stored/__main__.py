@@ -1,4 +1,4 @@
-"""Make databases, and record what is answered from them.
+"""Make databases, and record the answers from them.
 
     python -m tests.stored make schema-14
     python -m tests.stored make release-0.1 --program ../wholefeed-0.1/.venv/bin/wholefeed
@@ -6,10 +6,10 @@
     python -m tests.stored answered release-0.1 --program ../wholefeed-0.1/.venv/bin/wholefeed
 
 `make` lets a program store the feeds of `tests.stored.publishers`; without `--program` it is this version.
-`--memento` lets it ask a web archive too, where it knows how to. What an earlier version has made stays as it
-is for good, and so does that of the newest schema once there is a later one; `tests/data/stored/README.md`
-says what made which. `record` is for answers that are meant to change: look at the difference. `answered`
-keeps what the program that made a database answers from it itself, which no later version changes.
+`--memento` lets it ask a web archive too, where it knows how to. An earlier version's database stays as is
+for good, and so does that of the newest schema once there is a later one; `tests/data/stored/README.md`
+names the maker of each. `record` is for intended changes of answers: look at the difference. `answered`
+stores the answers of the program that made a database; no later version changes them.
 """
 
 from __future__ import annotations
@@ -39,11 +39,11 @@ from tests.stored.publishers import ARCHIVED_HOST, Named, World
 from tests.web_archive import WebArchive
 
 QUIET_SECONDS = 2.0
-"""How long nobody may have been asked before a program is taken to be done."""
+"""Silence at the publishers after which a program counts as done."""
 ARCHIVE_QUIET_SECONDS = 15.0
-"""The same where a web archive is asked, which gets no more than five requests a minute."""
+"""The same with a web archive, which gets at most five requests a minute."""
 LATER_SECONDS = 60
-"""After the last thing that a database knows of, it is opened."""
+"""Time between the newest instant of a database and its opening."""
 _ENTRY = re.compile(rb"<(entry|item)\b.*?</\1>", re.DOTALL)
 
 
@@ -118,7 +118,7 @@ async def make(name: str, program: Path, *, asks_archive: bool) -> None:
 
 @asynccontextmanager
 async def serving(program: Path, folder: Path, settings: dict[str, str]) -> AsyncIterator[str]:
-    """Run the server of a version; yield its URL once it answers."""
+    """Run a version's server; yield its URL once it answers."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]
     kept = {key: value for key, value in os.environ.items() if not key.startswith(("WHOLEFEED_", "PYTHON"))}
@@ -149,7 +149,7 @@ async def _answers(port: int) -> bool:
 
 
 async def told(reader: aiohttp.ClientSession, method: str, url: str, **query: str) -> None:
-    """Ask for a feed, or for a refresh of it. What is no feed to a version is refused by it."""
+    """Ask for a feed or its refresh. A version may refuse formats unknown to it."""
     path = "/feed" if method == "GET" else "/refresh"
     async with reader.request(method, path, params={"url": url, **query}) as reply:
         await reply.read()
@@ -166,10 +166,10 @@ async def done(gateway: Origin, quiet_seconds: float) -> None:
 
 
 async def answered(name: str, program: Path) -> dict[str, dict[str, str]]:
-    """Let a program serve a copy of a database while no publisher can be reached.
+    """Serve a copy of a database with a program while no publisher is reachable.
 
-    Returns of each feed its state and its counts, a digest of its entries, without the one that tells what is
-    missing, whose words differ from version to version, and its ETag.
+    Returns each feed's state, counts, ETag, and a digest of its entries. The entry about gaps is left out:
+    its words differ between versions.
     """
     found = {}
     async with _unreachable(name, program) as (reader, urls):
@@ -186,11 +186,11 @@ async def answered(name: str, program: Path) -> dict[str, dict[str, str]]:
 
 
 _AS_ASKED = {"Host": "127.0.0.1:8080", "Accept-Encoding": "identity"}
-"""An answer has its own URL in it, which is made of the Host."""
+"""An answer contains its own URL, made from the Host."""
 
 
 async def known(name: str, program: Path, tags: dict[str, str]) -> list[str]:
-    """Let a program serve a copy of a database likewise, and return which of these ETags it says 304 to.
+    """Serve a copy of a database likewise; return the ETags that get a 304.
 
     `tags` are by the URL of their feed.
     """
@@ -216,7 +216,7 @@ async def _unreachable(name: str, program: Path) -> AsyncIterator[tuple[aiohttp.
 
 
 async def record(name: str) -> None:
-    """Write down what is answered from a database, in place of what was."""
+    """Replace the recorded answers of a database."""
     with TemporaryDirectory() as folder:
         database = unpacked(name, Path(folder))
         with closing(sqlite3.connect(database)) as db:

@@ -1,4 +1,4 @@
-"""What is asked of a proxy on a stored database, and what of its answers is compared.
+"""Requests to a proxy on a stored database, and the compared parts of its answers.
 
     unpacked("schema-14", tmp_path)
     async with opened(tmp_path, at=recorded["opened_at"]) as (proxy, publishers):
@@ -30,7 +30,7 @@ from tests.running import Clock, Proxy, Reply, a_config, running
 
 FOLDER: Final = Path(__file__).parents[1] / "data" / "stored"
 PUBLIC_URL: Final = "https://reader.example"
-"""Of the proxy, in what links to itself."""
+"""Public URL of the proxy, in links to itself."""
 
 HEADERS: Final = (
     "Content-Type", "Content-Encoding", "Content-Length", "Feed-Reconstruction", "ETag", "Last-Modified",
@@ -46,7 +46,7 @@ VIEWS: Final[tuple[Mapping[str, str], ...]] = (
     {"limit": "2", "since": "2023-11-15T01:00:00Z"},
     {"limit": "3", "since": "2019-01-20T00:00:00Z", "answer_bytes": "1800"},
 )
-"""Parts of a feed; some of them hold all of a short one."""
+"""Parts of a feed; some hold all of a short one."""
 
 IDENTITY: Final = {"Accept-Encoding": "identity"}
 GZIP: Final = {"Accept-Encoding": "gzip"}
@@ -59,8 +59,6 @@ _ARTICLE: Final = re.compile(r"<article\b.*?</article>", re.DOTALL)
 
 
 class StoppedClock(Clock):
-    """A clock that shows one instant."""
-
     def __init__(self, at: float) -> None:
         super().__init__()
         self.at = at
@@ -78,9 +76,9 @@ def unpacked(name: str, folder: Path) -> Path:
 
 @asynccontextmanager
 async def opened(folder: Path, *, at: float) -> AsyncIterator[tuple[Proxy, Origin]]:
-    """Start a proxy on the database of a folder at an instant that does not go by.
+    """Start a proxy on a folder's database at a stopped instant.
 
-    Yields it, and what knows of every request that it makes: it answers 502 where it is told nothing else.
+    Yields the proxy and a recorder of its requests, which answers 502 by default.
     """
     async with Origin() as publishers:
         publishers.answer_below("", Status(502))
@@ -95,7 +93,7 @@ async def opened(folder: Path, *, at: float) -> AsyncIterator[tuple[Proxy, Origi
 
 
 async def everything(proxy: Proxy, aliases: Iterable[str] = ()) -> tuple[dict[str, Answer], dict[str, bytes]]:
-    """Return what is compared of each answer by what was asked, and the whole feeds by the names of files.
+    """Return the compared parts of each answer by request, and the whole feeds by file name.
 
     Args:
         proxy: It is asked for all the feeds that it lists.
@@ -125,7 +123,7 @@ async def everything(proxy: Proxy, aliases: Iterable[str] = ()) -> tuple[dict[st
 
 
 def written(value: object, indent: str = "") -> str:
-    """Return JSON with what is short on one line, so that a difference can be read."""
+    """Return JSON with short values on one line, for readable differences."""
     flat = json.dumps(value, ensure_ascii=False)
     if not isinstance(value, dict | list) or len(flat) <= _LINE:
         return flat
@@ -137,14 +135,13 @@ def written(value: object, indent: str = "") -> str:
 
 
 def file_name(url: str, content_type: str) -> str:
-    """Return what the file of a feed is called."""
     parts = urlsplit(url)
     place = re.sub(r"\W+", "-", f"{parts.hostname} {parts.path} {parts.query}").strip("-")
     return place + _SUFFIXES.get(content_type, ".xml")
 
 
 def requested(publishers: Origin) -> list[str]:
-    """Return what publishers were asked for, and whether what is stored was offered; in no order."""
+    """Return the requests to publishers, and whether they offered validators; unordered."""
     return sorted(
         f"{request.method} {request.target}{' if changed' if 'if-none-match' in request.headers else ''}"
         for request in publishers.requests
@@ -152,10 +149,9 @@ def requested(publishers: Origin) -> list[str]:
 
 
 async def refreshed(proxy: Proxy) -> tuple[dict[str, Answer], dict[str, bytes]]:
-    """Let each feed be refreshed; return what is answered of them then, as `everything` does.
+    """Refresh each feed; return the answers then, as `everything` does.
 
-    When a document came is told by the machine's own clock, so that neither `/status` is compared, nor what
-    says how fresh an answer is.
+    The machine's own clock sets a document's receipt, so `/status` and freshness fields are not compared.
     """
     answers: dict[str, Answer] = {}
     bodies: dict[str, bytes] = {}
@@ -168,7 +164,7 @@ async def refreshed(proxy: Proxy) -> tuple[dict[str, Answer], dict[str, bytes]]:
 
 
 def differences(recorded: Mapping[str, Answer], answers: Mapping[str, Answer]) -> list[str]:
-    """Return what differs in words: what was asked, where in the answer, what was recorded and what came."""
+    """Return the differences in words: request, place in the answer, recorded and new value."""
     found = [f"{asked}: not asked any more" for asked in recorded.keys() - answers.keys()]
     for asked, answer in answers.items():
         if asked not in recorded:
@@ -188,7 +184,7 @@ async def _ask(
     coding: Mapping[str, str] = IDENTITY,
     fields: Mapping[str, str] | None = None,
 ) -> Reply:
-    """Ask for a feed and note what came, the body by its digest."""
+    """Ask for a feed and note the answer, its body by digest."""
     target = f"/feed?{urlencode({'url': url, **(view or {})})}"
     reply = await proxy.ask(method, target, headers={**coding, **(fields or {})})
     noted = "".join(f" {name}" for name in (*(["gzip"] if coding is GZIP else []), *(fields or {})))
@@ -197,7 +193,7 @@ async def _ask(
 
 
 async def _ask_otherwise(proxy: Proxy, answers: dict[str, Answer], url: str, whole: Reply) -> None:
-    """Ask for the same once more: compressed, by other forms of the URL, as one who has it."""
+    """Ask for the same again: compressed, by other forms of the URL, with the ETag."""
     packed = await _ask(proxy, answers, "GET", url, coding=GZIP)
     if packed.headers.get("Content-Encoding") == "gzip":
         assert gzip.decompress(packed.body) == whole.body, url
@@ -210,7 +206,7 @@ async def _ask_otherwise(proxy: Proxy, answers: dict[str, Answer], url: str, who
 
 
 async def _ask_about(proxy: Proxy, answers: dict[str, Answer], url: str) -> None:
-    """Ask what is known of a feed, and for its entries as people see them."""
+    """Ask for a feed's status, and its entries as people see them."""
     status = await proxy.ask("GET", f"/status?url={quote(url, safe='')}", headers=IDENTITY)
     told = json.loads(status.body)
     told.pop("bytes", None)
@@ -221,7 +217,7 @@ async def _ask_about(proxy: Proxy, answers: dict[str, Answer], url: str) -> None
 
 
 def _told(reply: Reply, body: object = None) -> Answer:
-    """Return what is compared of an answer; of a body that is not given its digest."""
+    """Return the compared parts of an answer; other bodies by digest."""
     headers = {name: reply.headers[name] for name in HEADERS if name in reply.headers}
     content = reply.body
     if headers.get("Content-Encoding") == "gzip":

@@ -21,13 +21,13 @@ from tests.publishers.wordpress import WordPress
 from wholefeed.core.model import ATOM_NS
 
 ARCHIVED_HOST: Final = "lossy.example"
-"""Whose URLs a web archive may learn of: it has what is missing there."""
+"""A web archive may learn this host's URLs: it has the missing documents."""
 _FRESH: Final = (("Cache-Control", "max-age=3600"),)
 _TOMBSTONES: Final = 'xmlns:at="http://purl.org/atompub/tombstones/1.0"'
 
 
 class Named(Origin):
-    """A publisher that does not listen: its requests come through a gateway that stands for all of them."""
+    """A publisher that does not listen: a gateway passes it requests for all publishers."""
 
     def __init__(self, name: str, gateway: Origin) -> None:
         super().__init__()
@@ -44,17 +44,17 @@ class Named(Origin):
         return f"http://{self.name}{path}"
 
     async def send(self, request: Request, wire: Wire) -> None:
-        """Answer what has come through the gateway, with the target that the publisher itself would see."""
+        """Answer the gateway's request, with the target as the publisher itself would see it."""
         own = replace(request, target=request.target.removeprefix(self.url("")))
         self.requests.append(own)
         await self._answer_to(own.target).send(own, wire)
 
 
 class World:
-    """All of them."""
+    """All publishers."""
 
     TIMES: Final = range(STAGES)
-    """The story of the items without ids is as long as this one."""
+    """The number of times in the story of the items without ids."""
 
     def __init__(self, gateway: Origin) -> None:
         self.feeds = Named("feeds.example", gateway)
@@ -68,17 +68,16 @@ class World:
             self.lossy.url("/feed"),
             *(self.wordpress.feed_url(form) for form in ("rss2", "atom")),
         ]
-        """Of the feeds that are asked for, at each time."""
+        """URLs of the feeds at each time."""
         self.lost: dict[str, bytes] = {}
-        """What a web archive has of what is not there, by URL."""
+        """The web archive's documents that publishers lost, by URL."""
 
     def publish_all(self) -> None:
-        """Publish what there is at one time after the other."""
         for number in self.TIMES:
             self.publish(number)
 
     def publish(self, number: int) -> None:
-        """Publish what there is at one time."""
+        """Publish the documents of one time."""
         for each in (_archived, _paged, _plain, _complete, _deleted, _failing, _relative, _formats, _other):
             each(self.feeds, number)
         for name, make in MAKES.items():
@@ -95,11 +94,11 @@ class World:
             self.wordpress.edit(self.wordpress.posts[3])
 
     def is_asked_fully(self, url: str) -> bool:
-        """Whether archive documents of a feed are asked for again at each time: of the items without ids."""
+        """Whether a feed's archive documents are asked for again at each time: of the items without ids."""
         return "/nameless" in url
 
     def _publish_lossy(self) -> None:
-        """A chain whose middle is in the web archive alone."""
+        """A chain with its middle in the web archive alone."""
         for path, numbers, older in (("/feed", (6, 5), "/2"), ("/2", (4, 3), "/1"), ("/1", (2, 1), None)):
             held = [an_item(f"m{n}", n) for n in numbers]
             body = atom(*held, updated=numbers[0], archive=path != "/feed", prev_archive=older)
@@ -147,7 +146,7 @@ def _paged(feeds: Origin, number: int) -> None:
 
 
 def _plain(feeds: Origin, number: int) -> None:
-    """No history at all: what leaves is remembered, in the version that was seen last."""
+    """No history: departed entries are remembered in their last version."""
     window = [an_item(f"r{n}", n, f"text of r{n} &lt;br/>") for n in range(6 + number, 2, -1)]
     if number:
         window[2] = an_item("r5", 9, "edited")
@@ -155,14 +154,14 @@ def _plain(feeds: Origin, number: int) -> None:
 
 
 def _complete(feeds: Origin, number: int) -> None:
-    """RFC 5005, section 2: what leaves is gone."""
+    """RFC 5005, section 2: departed entries are gone."""
     items = [an_item(f"c{n}", n) for n in range(5 + number, number, -1)]
     _put(feeds, "/complete", atom(*items, updated=5 + number, complete=True))
     _put(feeds, "/complete-rss", rss(*items, updated=5 + number, complete=True))
 
 
 def _deleted(feeds: Origin, number: int) -> None:
-    """RFC 6721: one entry of an archive document is deleted, and one that has been remembered."""
+    """RFC 6721: one entry of an archive document is deleted, and one that is remembered."""
     gone = "".join(
         f'<at:deleted-entry {_TOMBSTONES} ref="urn:{name}" when="{stamp(50)}"><at:comment>Spam</at:comment>'
         "</at:deleted-entry>"
@@ -175,7 +174,7 @@ def _deleted(feeds: Origin, number: int) -> None:
 
 
 def _failing(feeds: Origin, number: int) -> None:
-    """Archive documents that are not there: for good, or until the last time."""
+    """Archive documents that are missing: for good, or until the last time."""
     for name in ("partial", "healed"):
         feed_id = f"urn:{name}"
         front = [an_item("f6", 6), an_item("f5", 5)]
@@ -189,7 +188,7 @@ def _failing(feeds: Origin, number: int) -> None:
 
 
 def _relative(feeds: Origin, number: int) -> None:
-    """Addresses that mean something else elsewhere: below xml:base, in markup, in another folder."""
+    """Relative addresses: below xml:base, in markup, in another folder."""
 
     def document(name: str, head: str) -> str:
         return (

@@ -1,4 +1,4 @@
-"""Documents for workers: of every family, whole and in need of repair, and one that takes long."""
+"""Documents for workers: of every family, whole and in need of repair, and a slow one."""
 
 from __future__ import annotations
 

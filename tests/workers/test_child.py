@@ -1,4 +1,4 @@
-"""wholefeed.workers.child: the process itself, as a program starts it; and what goes through its pipes."""
+"""wholefeed.workers.child: the process as a program starts it, and the messages in its pipes."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def running(folder: Path, then: str = "", path: Path = PROXY) -> Iterator[subpro
 
 
 def said_by(process: subprocess.Popen[str]) -> list[str]:
-    """The words that a program has printed, once it has ended well."""
+    """The words printed by a program that ended well."""
     out, err = process.communicate(timeout=40)
     assert (process.returncode, err) == (0, "")
     return out.split()
@@ -94,7 +94,7 @@ async def test_a_worker_loads_no_more_than_the_core() -> None:
 
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 async def test_a_worker_takes_little_memory_and_prints_to_its_errors() -> None:
-    """25 MB of which half are shared; what it prints gets between no results, and blocks nothing."""
+    """25 MB, half of them shared; its prints neither mix with results nor block."""
     async with opened() as workers:
         await read(workers)
         own = Path(f"/proc/{workers.pids[0]}")
@@ -105,12 +105,13 @@ async def test_a_worker_takes_little_memory_and_prints_to_its_errors() -> None:
 
 
 def test_every_job_is_known_by_its_name() -> None:
-    """The name is what goes through the pipe."""
+    """The pipe carries the name."""
     assert {name: job.__name__ for name, job in JOBS.items()} == {name: name for name in JOBS}
 
 
 def test_a_program_needs_no_main_guard(tmp_path: Path) -> None:
-    """Nothing of it is run again, and what it prints is its own; its folder has no say in the worker."""
+    """The program does not run again and prints only its own output; its folder has no influence on the
+    worker."""
     (tmp_path / "defusedxml.py").write_text("raise SystemExit('never imported')", "utf-8")
     marker = tmp_path / "started"
     (tmp_path / "site").mkdir()
@@ -125,7 +126,7 @@ def test_a_program_needs_no_main_guard(tmp_path: Path) -> None:
 
 
 def test_wholefeed_may_lie_in_an_archive(tmp_path: Path) -> None:
-    """As zipapp makes one: the worker imports from where the program does."""
+    """An archive of zipapp: the worker imports from the program's archive."""
     archive = tmp_path / "all.zip"
     with ZipFile(archive, "w") as packed:
         for path in (PROXY / "wholefeed").rglob("*.py"):
@@ -149,7 +150,7 @@ def test_a_folder_that_is_gone_is_no_hindrance(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("then", ["await asyncio.sleep(60)", LONG], ids=["at rest", "at work"])
 async def test_a_worker_ends_with_its_server_however_that_ends(tmp_path: Path, then: str) -> None:
-    """SIGKILL leaves it no time for goodbyes; nothing may go on for nobody, in the middle of a job either."""
+    """Even after SIGKILL no worker goes on for nobody, in the middle of a job either."""
     with running(tmp_path, then) as process:
         assert process.stdout is not None
         pid = int(await asyncio.to_thread(process.stdout.readline))
@@ -173,7 +174,7 @@ PLAIN = st.recursive(
 
 
 def through(*messages: object) -> list[Any]:
-    """What comes out at the other end."""
+    """The objects at the other end."""
     stream = io.BytesIO()
     for message in messages:
         write_frame(stream, message)
@@ -183,23 +184,23 @@ def through(*messages: object) -> list[Any]:
 
 @given(st.lists(PLAIN, max_size=3))
 def test_objects_come_out_as_they_went_in(messages: list[object]) -> None:
-    """One frame after the other, and no frame takes of the next."""
+    """One frame after the other, and no frame reads into the next."""
     assert through(*messages) == messages
 
 
 def test_classes_and_large_bytes_come_out_as_they_went_in() -> None:
-    """Dataclasses, enumerations, named tuples of the core; bytes wherever in a message they stand."""
+    """Dataclasses, enumerations, named tuples of the core; bytes anywhere in a message."""
     message = (a_sender(), Family.ATOM, {"a": [bytes(LARGE_BYTES), (os.urandom(3_000_000), b"x")]})
     assert through(message) == [message]
 
 
 class Foreign:
-    """A class that is none of the core's."""
+    """A class outside the core."""
 
 
 @pytest.mark.parametrize("message", [os.system, Foreign(), Foreign, print])
 def test_nothing_but_the_core_is_made_of_what_comes(message: object) -> None:
-    """A worker that was taken over by a document cannot make its server run anything."""
+    """A worker taken over by a document cannot make its server run anything."""
     with pytest.raises(EOFError, match="expected a class of the core"):
         through(message)
 
@@ -212,14 +213,14 @@ def test_nothing_but_the_core_is_made_of_what_comes(message: object) -> None:
     ],
 )
 def test_what_is_no_frame_ends_the_conversation(pickled: bytes) -> None:
-    """It is told as the end, never as an error of another kind; so is a function of the core, or what one of
-    its modules has imported."""
+    """It counts as the end, never as another kind of error; so does a function of the core, or a name
+    imported by its modules."""
     with pytest.raises(EOFError):
         read_frame(io.BytesIO(pickled))
 
 
 def test_a_frame_that_breaks_off_is_the_end() -> None:
-    """At whichever byte."""
+    """At any byte."""
     stream = io.BytesIO()
     write_frame(stream, ("name", b"x" * LARGE_BYTES))
     whole = stream.getvalue()

@@ -1,4 +1,4 @@
-"""wholefeed.workers.machine: what a container may use; and how many workers that makes."""
+"""wholefeed.workers.machine: a container's resources, and the resulting number of workers."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def eight_cores(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def put(root: Path, line: str, files: dict[str, str]) -> Path:
-    """A machine whose process is in the cgroups of a line, and these files below `sys/fs/cgroup`."""
+    """A machine with this cgroup line of the process, and these files below `sys/fs/cgroup`."""
     lines = {"proc/self/cgroup": line, **{f"{GROUPS}/{place}": text for place, text in files.items()}}
     for place, text in lines.items():
         (root / place).parent.mkdir(parents=True, exist_ok=True)
@@ -54,7 +54,7 @@ V1_CPU = "5:memory:/x\n4:cpu,cpuacct:/a"
     ],
 )
 def test_the_narrowest_quota_counts(tmp_path: Path, line: str, files: dict[str, str], cores: float) -> None:
-    """Of the group itself and of those around it, in cgroups of both versions; else all cores."""
+    """Quotas of the group itself and of those around it, in cgroups of both versions; else all cores."""
     assert usable_cores(put(tmp_path, line, files)) == cores
 
 
@@ -62,7 +62,8 @@ def test_the_narrowest_quota_counts(tmp_path: Path, line: str, files: dict[str, 
     ("quota", "workers"), [("max", 4), ("100000", 1), ("50000", 1), ("299999", 1), ("300000", 2)]
 )
 def test_auto_is_one_less_than_there_are_whole_cores(tmp_path: Path, quota: str, workers: int) -> None:
-    """At least one, since a document must not stop the answers; at most four. A number is taken as it is."""
+    """At least one, since a document must not stop the answers; at most four. A given number counts
+    unchanged."""
     assert worker_count("auto", put(tmp_path, "0::/a", {"a/cpu.max": f"{quota} 100000"})) == workers
     assert [worker_count(each, tmp_path) for each in (0, 1, 64)] == [0, 1, 64]
 
@@ -113,7 +114,7 @@ OF_VERSION_1 = {
 def test_the_memory_of_a_container_counts(
     tmp_path: Path, line: str, files: dict[str, str], free_bytes: int, most_bytes: int
 ) -> None:
-    """Its limit without what is in use, but for what the kernel keeps of files; else what nobody has."""
+    """Its limit minus used memory, without the file cache; else the machine's free memory."""
     put(tmp_path, line, files)
     assert memory_bytes(tmp_path) == most_bytes
     if most_bytes == WHOLE:

@@ -1,4 +1,4 @@
-"""wholefeed.workers.pool: workers come when they are needed, and go; what they do is what is done here."""
+"""wholefeed.workers.pool: workers start on demand, end, and return the same results as threads."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ PATIENCE_SECONDS = 20
 
 
 def is_running(pid: int) -> bool:
-    """Whether a process is there, and not only waited for."""
+    """Whether a process runs and is not a zombie."""
     try:
         return Path(f"/proc/{pid}/stat").read_text("ascii").rpartition(")")[2].split()[0] != "Z"
     except (FileNotFoundError, ProcessLookupError):
@@ -45,7 +45,7 @@ def exists(pid: int) -> bool:
 
 
 def open_files() -> set[str]:
-    """What this process has open: pipes by their numbers."""
+    """This process's open pipes, by number."""
     found = set()
     for each in Path("/proc/self/fd").iterdir():
         with suppress(OSError):
@@ -80,7 +80,7 @@ async def read(workers: Workers, body: bytes = BODY, *, size: int = LARGE) -> Re
 
 
 async def stopped(workers: Workers) -> int:
-    """The one worker there is, stopped: what it is given next it does not do."""
+    """The only worker, stopped: it does not do its next job."""
     await read(workers)
     (pid,) = workers.pids
     os.kill(pid, signal.SIGSTOP)
@@ -88,7 +88,7 @@ async def stopped(workers: Workers) -> int:
 
 
 async def test_a_job_does_the_same_in_a_worker() -> None:
-    """Whatever the document: whether a worker did it cannot be seen from what comes back."""
+    """For any document the result does not show whether a worker did it."""
     async with opened() as workers:
         for name, body in BODIES.items():
             sender = a_sender(name)
@@ -114,7 +114,7 @@ ENTRY = EntryText(
 
 @pytest.mark.parametrize("limit", [0, 1])
 async def test_what_is_shown_to_people_is_made_in_a_process_however_small(limit: int) -> None:
-    """docs/faults.md row 119: its time is bounded there; without processes a thread does it."""
+    """docs/faults.md row 119: the process bounds its time; without processes a thread does it."""
     shown = partial(show_entries, [ENTRY], Family.ATOM, namespace=ATOM_NS, base="http://a.test/")
     async with opened(limit, start_bytes=START_BYTES) as workers:
         there = await workers.run_briefly(1.0, shown.func, *shown.args, **shown.keywords)
@@ -125,7 +125,7 @@ async def test_what_is_shown_to_people_is_made_in_a_process_however_small(limit:
 
 @pytest.mark.fault("109")
 async def test_a_worker_is_given_no_secret_of_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    """docs/faults.md row 109: of the environment a worker has what the C library and its loader look at."""
+    """docs/faults.md row 109: a worker's environment has only the C library's and loader's variables."""
     for name in ("WHOLEFEED_SERVER_ACCESS_TOKEN", "WHOLEFEED_STORE_URL", "PGPASSWORD", "HTTPS_PROXY"):
         monkeypatch.setenv(name, "a-secret")
     monkeypatch.setenv("MALLOC_ARENA_MAX", "2")
@@ -138,7 +138,7 @@ async def test_a_worker_is_given_no_secret_of_the_environment(monkeypatch: pytes
 
 
 async def test_what_is_no_feed_is_refused_as_the_parser_does() -> None:
-    """The same error as here; the worker goes on."""
+    """The same error as in a thread; the worker goes on."""
     async with opened() as workers:
         for _ in range(2):
             with pytest.raises(ParseError, match="expected a feed, got HTML") as caught:
@@ -160,8 +160,8 @@ async def test_what_is_no_feed_is_refused_as_the_parser_does() -> None:
 async def test_a_worker_is_started_for_enough_work_only(
     settings: dict[str, Any], sizes: list[int], started: list[int]
 ) -> None:
-    """Small documents are read here; those of middle size are worth a start where they come in a row, within
-    the time that a worker would have stayed."""
+    """Threads read small documents. Middle-sized ones start a worker only in a row, within a worker's idle
+    time."""
     async with opened(**({"limit": 4} | settings)) as workers:
         for size, count in zip(sizes, started, strict=True):
             assert (await read(workers, size=size)).facts.entries
@@ -169,7 +169,7 @@ async def test_a_worker_is_started_for_enough_work_only(
 
 
 async def test_what_is_little_larger_waits_for_one_thread_while_little_waits_there() -> None:
-    """A trip to a worker costs more, even one that is there; where much waits, it takes a share."""
+    """A trip to a running worker costs more than a short wait; in a long queue, it takes a share."""
     async with opened(1, start_bytes=3 * NEARBY) as workers:
         await read(workers, size=LARGE)
         for count, at_work in ((2, 0), (3, 1)):
@@ -194,7 +194,7 @@ async def test_a_worker_that_has_nothing_to_do_is_ended() -> None:
 
 
 async def test_there_are_never_more_workers_than_allowed_and_none_waits_for_ever() -> None:
-    """Whoever finds none free waits, and they are served in the order in which they came."""
+    """Without a free worker, callers wait and are served in order of arrival."""
     done: list[int] = []
     most = 0
 
@@ -214,7 +214,7 @@ async def test_there_are_never_more_workers_than_allowed_and_none_waits_for_ever
 
 
 async def test_one_more_worker_is_started_for_more_work_at_hand_only() -> None:
-    """A few small documents at once share the worker that there is; two large ones have one each."""
+    """A few small documents at once share a worker; two large ones have one each."""
     async with opened(2, start_bytes=10 * MIDDLE) as workers:
         await read(workers, size=10 * MIDDLE)
         await asyncio.gather(*(read(workers, size=MIDDLE) for _ in range(4)))
@@ -224,7 +224,7 @@ async def test_one_more_worker_is_started_for_more_work_at_hand_only() -> None:
 
 
 async def test_a_long_job_does_not_keep_smaller_documents_waiting() -> None:
-    """Where all workers are at something long, a thread reads what is of middle size."""
+    """With all workers at long jobs, a thread reads middle-sized documents."""
     async with opened(1, start_bytes=LARGE) as workers:
         pid = await stopped(workers)
         long = asyncio.create_task(read(workers))
@@ -237,7 +237,7 @@ async def test_a_long_job_does_not_keep_smaller_documents_waiting() -> None:
 
 @pytest.mark.parametrize("body", [BODY, long_work(1)], ids=["sent", "being sent"])
 async def test_a_caller_who_gives_up_takes_the_worker_with_it(body: bytes) -> None:
-    """Nothing works on what nobody waits for; whoever waits behind gets a new one."""
+    """No worker goes on for a caller who left; the next caller gets a new one."""
     async with opened() as workers:
         pid = await stopped(workers)
         first = asyncio.create_task(read(workers, body))
@@ -252,7 +252,7 @@ async def test_a_caller_who_gives_up_takes_the_worker_with_it(body: bytes) -> No
 
 
 async def test_a_caller_who_gives_up_waiting_leaves_the_worker_to_others() -> None:
-    """It had not had its turn."""
+    """The caller's turn had not come."""
     async with opened() as workers:
         pid = await stopped(workers)
         first, second, third = (asyncio.create_task(read(workers)) for _ in range(3))
@@ -267,7 +267,7 @@ async def test_a_caller_who_gives_up_waiting_leaves_the_worker_to_others() -> No
 
 
 async def test_a_caller_may_give_up_at_any_moment() -> None:
-    """Whichever it is, the workers work on, and are as many as before."""
+    """At any moment, the workers work on, and are as many as before."""
     async with opened(2) as workers:
         for rounds in range(30):
             tasks = [asyncio.create_task(read(workers)) for _ in range(4)]
@@ -283,13 +283,13 @@ async def test_a_caller_may_give_up_at_any_moment() -> None:
 
 
 def cpu_ticks(pid: int) -> int:
-    """What a process has computed."""
+    """Ticks of a process's CPU time."""
     fields = Path(f"/proc/{pid}/stat").read_text("ascii").rpartition(")")[2].split()
     return int(fields[11]) + int(fields[12])
 
 
 async def at_work(workers: Workers) -> tuple[asyncio.Task[ReadDocument], int]:
-    """A document in the middle of being read, and the process that does it."""
+    """A document in the middle of being read, and its process."""
     await read(workers)
     (pid,) = workers.pids
     before = cpu_ticks(pid)
@@ -299,7 +299,7 @@ async def at_work(workers: Workers) -> tuple[asyncio.Task[ReadDocument], int]:
 
 
 async def test_a_worker_that_dies_costs_its_own_document_alone() -> None:
-    """The error tells how it ended, and what it said: a crash in C leaves a traceback."""
+    """The error tells the worker's end and its output: a crash in C leaves a traceback."""
     async with opened() as workers:
         doing, pid = await at_work(workers)
         os.kill(pid, signal.SIGSEGV)
@@ -310,7 +310,7 @@ async def test_a_worker_that_dies_costs_its_own_document_alone() -> None:
 
 
 async def test_a_reply_that_cannot_be_taken_is_nobody_else_s(monkeypatch: pytest.MonkeyPatch) -> None:
-    """There is no memory for it, say: what is left in the pipe is not read as the reply to another job."""
+    """After an error such as lack of memory, the pipe's rest is not read as another job's reply."""
     real = child.read_frame
     left = 1
 
@@ -333,7 +333,7 @@ async def test_a_reply_that_cannot_be_taken_is_nobody_else_s(monkeypatch: pytest
 
 
 async def test_a_worker_that_died_while_it_had_nothing_to_do_costs_nothing() -> None:
-    """The next document gets a new one, and nobody notices."""
+    """The next document gets a new worker, and nobody notices."""
     async with opened() as workers:
         await read(workers)
         (pid,) = workers.pids
@@ -343,7 +343,7 @@ async def test_a_worker_that_died_while_it_had_nothing_to_do_costs_nothing() -> 
 
 
 async def test_a_worker_that_dies_before_it_begins_costs_nothing() -> None:
-    """It was killed at rest, and that it has ended is seen a moment later than it was given the job."""
+    """A worker killed at rest may get a job before its end is noticed."""
     async with opened() as workers:
         pid = await stopped(workers)
         doing = asyncio.create_task(read(workers))
@@ -353,7 +353,7 @@ async def test_a_worker_that_dies_before_it_begins_costs_nothing() -> None:
 
 
 async def test_a_worker_is_not_interrupted_with_its_server() -> None:
-    """Ctrl-C in a terminal goes to every process there; the server decides what ends when."""
+    """Ctrl-C in a terminal goes to every process there; the server decides the order of ends."""
     async with opened() as workers:
         await read(workers)
         (pid,) = workers.pids
@@ -365,7 +365,7 @@ async def test_a_worker_is_not_interrupted_with_its_server() -> None:
 
 @pytest.mark.fault("84")
 async def test_a_document_may_take_so_much_work_and_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is broken off wherever it is, by what it computed rather than by the clock; the next one is read."""
+    """The limit counts CPU time instead of the clock; the next document is read."""
     body = long_work(4)
     async with opened() as workers:
         await read(workers)
@@ -381,7 +381,7 @@ async def test_a_document_may_take_so_much_work_and_no_more(monkeypatch: pytest.
 async def test_a_large_document_waits_for_memory_and_ends_who_has_nothing_to_do(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Row 122: a worker that is idle gives its memory back; one that is there takes the document then."""
+    """Row 122: an idle worker gives its memory back; an existing one then takes the document."""
     free_bytes = [1 << 30]
     monkeypatch.setattr(pool, "free_memory_bytes", lambda: free_bytes[0])
     async with opened() as workers:
@@ -400,7 +400,7 @@ async def test_a_large_document_waits_for_memory_and_ends_who_has_nothing_to_do(
 async def test_a_large_document_does_not_wait_for_memory_for_ever(
     monkeypatch: pytest.MonkeyPatch, limit: int
 ) -> None:
-    """Row 122: it is refused, in a thread as well; those that are smaller are read meanwhile."""
+    """Row 122: it is refused, in a thread as well; smaller ones are read meanwhile."""
     set_constant(monkeypatch, "ROOM_SECONDS", 0.1)
     monkeypatch.setattr(pool, "free_memory_bytes", lambda: 5 * LARGE)
     async with opened(limit) as workers:
@@ -411,7 +411,7 @@ async def test_a_large_document_does_not_wait_for_memory_for_ever(
 
 
 async def test_closing_waits_for_no_work() -> None:
-    """SIGTERM of the server must not wait for a document; those who wait are told why."""
+    """SIGTERM of the server must not wait for a document; waiting callers get the reason."""
     async with opened(1) as workers:
         pid = await stopped(workers)
         tasks = [asyncio.create_task(read(workers)) for _ in range(3)]
@@ -427,7 +427,7 @@ async def test_closing_waits_for_no_work() -> None:
 
 
 async def test_closing_while_a_worker_starts_leaves_none_behind() -> None:
-    """At whichever moment of its start."""
+    """At any moment of its start."""
     for rounds in range(12):
         async with opened(2) as workers:
             tasks = [asyncio.create_task(read(workers)) for _ in range(2)]
@@ -448,8 +448,8 @@ async def test_closing_while_a_worker_starts_leaves_none_behind() -> None:
 async def test_where_no_worker_can_be_started_threads_do_the_work(
     monkeypatch: pytest.MonkeyPatch, target: str, value: str, reason: str
 ) -> None:
-    """A broken installation, an upgrade that has removed this Python, or a limit on processes makes documents
-    slower, not unreadable; it is told."""
+    """A broken installation, an upgrade that removed this Python, or a limit on processes makes documents
+    slower, not unreadable; the log says so."""
     monkeypatch.setattr(target, value)
     with capture_logs() as told:
         async with opened(1) as workers:
@@ -471,7 +471,7 @@ async def test_a_program_that_has_no_python_of_its_own_gets_no_workers(
 
 
 async def test_an_error_of_a_job_is_told_with_its_place() -> None:
-    """A fault of ours is seen in the log, not only that there was one."""
+    """The log shows the place of our own fault."""
     async with opened() as workers:
         with pytest.raises(WorkError, match=r"(?s)expected a worker to do read_document.*TypeError"):
             await workers.run(LARGE, read_document, 1, a_sender(), max_depth=256)  # type: ignore[arg-type]

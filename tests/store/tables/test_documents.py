@@ -1,4 +1,4 @@
-"""The documents of a feed: put, arranged, detached, purged; their bodies and entries."""
+"""The documents of a feed: stored, arranged, detached, purged; their bodies and entries."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ NO_COLUMNS = {
     *("body", "coded", "entries", "tombstones", "keys", "ambiguous", "detached_at", "is_doubtful"),
     *("own", "traits", "pairs", "in_memory"),
 }
-"""What a document brings that goes into other tables, or follows from its rank where it is not given."""
+"""Fields of a document for other tables, or derived from its rank by default."""
 
 
 async def test_a_document_comes_back_as_it_was_put(store: NamedStore) -> None:
-    """Every column of a document, non-ASCII text included, reads back as it was written."""
+    """Every column reads back as written, non-ASCII text included."""
     feed = (await a_feed(store)).id
     document = a_document(
         URL,
@@ -138,7 +138,7 @@ async def test_what_changes_nothing_counts_as_no_change(store: NamedStore) -> No
 
 
 async def test_documents_of_another_feed_are_refused(store: NamedStore) -> None:
-    """A document can be detached or ranked by its own feed alone, and not both at once."""
+    """A feed can detach or rank only its own documents, and not do both to one."""
     feed, other = (await a_feed(store)).id, (await a_feed(store, "http://o.test/other")).id
     (first,) = await store.put_documents(feed, [a_document()], now=NOW)
 
@@ -155,7 +155,7 @@ PLACES = st.dictionaries(
 
 @given(PLACES)
 def test_pairs_that_compare_differently_have_moved(places: dict[int, tuple[tuple[int, int], int]]) -> None:
-    """The choice of R10 looks at ranks only to compare them, ties included."""
+    """R10 only compares ranks, so only a changed comparison counts, ties included."""
     before = {document: place for document, (place, _) in places.items()}
     after = {document: (place[0], rank) for document, (place, rank) in places.items()}
 
@@ -171,7 +171,7 @@ def _order(places: dict[int, tuple[int, int]], a: int, b: int) -> int:
 
 
 def test_a_shift_that_keeps_the_order_moves_nothing() -> None:
-    """New ranks in the same order cost no judging of entries; two that trade places are both judged again."""
+    """New ranks in the same order judge no entries; two that trade places are both judged again."""
     before = {number: (2, number) for number in range(10)}
 
     assert moved_documents(before, {number: (2, rank + 5) for number, (_, rank) in before.items()}) == []
@@ -210,7 +210,7 @@ GATHERED = {
 
 
 async def stored(store: NamedStore, feed: int) -> list[Any]:
-    """What is known of each document, without numbers."""
+    """The stored documents, without numbers."""
     rows = await store.documents(feed)
     live = await store.live_ordinals([row.id for row in rows])
     return [
@@ -221,7 +221,7 @@ async def stored(store: NamedStore, feed: int) -> list[Any]:
 
 @pytest.mark.parametrize("gathered", GATHERED.values(), ids=GATHERED)
 async def test_put_together_or_one_by_one_is_the_same(store: NamedStore, gathered: list[NewDocument]) -> None:
-    """R10, R19: what is live does not depend on how many documents share a transaction, nor on statements."""
+    """R10, R19: live copies do not depend on how documents are grouped into transactions or statements."""
     before = archive(0, "old", "other", updated_at=5.0)
     together, apart = [(await a_feed(store, url)).id for url in (f"{URL}/1", f"{URL}/2")]
     for feed in (together, apart):
@@ -249,7 +249,7 @@ LARGE = bytes(range(256)) * 2048
 
 @given(st.lists(st.binary(max_size=300), max_size=8))
 def test_each_body_is_a_frame_of_its_own(texts: list[bytes]) -> None:
-    """A compressor that is used again and again makes of a body what it made before: nothing of others."""
+    """A reused compressor makes the same frame of a body, without a trace of others."""
     alone = [encode_body(text) for text in texts]
     assert [zstd.decompress(each) for each in alone] == texts
     assert [encode_body(text) for text in reversed(texts)] == alone[::-1]
@@ -257,7 +257,7 @@ def test_each_body_is_a_frame_of_its_own(texts: list[bytes]) -> None:
 
 @pytest.mark.parametrize("body", [b"", SMALL, LARGE], ids=["empty", "small", "large"])
 def test_a_body_tells_its_length_and_is_checked(body: bytes) -> None:
-    """The frame names how long the text is, so that it is decompressed at once, and ends with a checksum."""
+    """The frame states the text's length, for decompression at once, and ends with a checksum."""
     coded = encode_body(body)
     assert zstd.get_frame_info(coded).decompressed_size == len(body)
     assert zstd.decompress(coded) == body
@@ -265,7 +265,7 @@ def test_a_body_tells_its_length_and_is_checked(body: bytes) -> None:
 
 
 def test_threads_do_not_share_a_compressor() -> None:
-    """Bodies that are compressed at the same moment do not mix."""
+    """Bodies compressed at the same moment do not mix."""
     texts = [bytes([number]) * (1000 + number) for number in range(200)]
     with ThreadPoolExecutor(8) as threads:
         coded = list(threads.map(encode_body, texts * 10))
@@ -274,7 +274,7 @@ def test_threads_do_not_share_a_compressor() -> None:
 
 @pytest.mark.parametrize("count", [0, 1, 3, 100, 256, 700])
 async def test_entries_come_back_as_they_were_put(store: NamedStore, count: int) -> None:
-    """However many there are, in their order; what has no instant has none, and is no other number."""
+    """Any number of entries reads back in order; an entry without instant has none, not another number."""
     feed = (await a_feed(store)).id
     dates = [(None, None, None), (1.5, 2.5, 3.5), (None, 0.0, -1.0), (1e300, None, 5e-324)]
     entries = [

@@ -1,4 +1,4 @@
-"""What is missing of a feed, and what a web archive is to be asked for (R33)."""
+"""Missing documents of a feed, and requests to a web archive (R33)."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ async def found(store: NamedStore, now: float = NOW, feed: int | None = None) ->
 
 
 async def test_what_is_missing_is_to_be_looked_for(store: NamedStore) -> None:
-    """R33: each document once, and the subscription document of a feed that could not be had."""
+    """R33: each document once, and the subscription document of an unavailable feed."""
     feed = await lacking(store, an_attempt("http://o.test/1"))
     gone = an_attempt(SUBSCRIPTION_ATTEMPT)
     await store.write(lambda db: failures.note_refetch(db, feed.id, gone, {}))
@@ -58,7 +58,7 @@ async def test_what_a_copy_stands_in_for_is_not_looked_for_again(store: NamedSto
 
 
 async def test_how_far_a_search_has_come_is_kept(store: NamedStore) -> None:
-    """R33: it goes on in its time, those that wait longest first."""
+    """R33: a search resumes at its time, the longest waiting first."""
     await lacking(store, an_attempt("http://o.test/1"), an_attempt("http://o.test/2"))
     first, _ = await found(store)
     later = replace(first, position="resumeKey=k", taken_at=NOW - 5)
@@ -83,7 +83,7 @@ async def test_an_instant_that_a_wrong_clock_has_written_does_not_count(store: N
 
 
 async def test_a_feed_whose_subscription_document_is_a_copy_has_begun(store: NamedStore) -> None:
-    """R33: its publisher was asked when it was opened, and need not be silent for longer."""
+    """R33: its publisher was asked at the opening, and need not be silent for longer."""
     feed = await lacking(store)
     gone = an_attempt(SUBSCRIPTION_ATTEMPT)
     await store.write(lambda db: failures.note_refetch(db, feed.id, gone, {}))
@@ -106,7 +106,7 @@ async def test_nothing_is_kept_of_a_feed_that_was_forgotten(store: NamedStore) -
 
 
 async def test_a_document_whose_url_has_any_length_is_looked_for(store: NamedStore) -> None:
-    """R33: what could not be had may have a URL that is longer than any that is fetched."""
+    """R33: an unavailable document's URL may be longer than the limit for fetches."""
     long = "http://o.test/" + "".join(hashlib.sha256(b"%d" % n).hexdigest() for n in range(200))
     await lacking(store, an_attempt(long))
     (search,) = await found(store)
@@ -120,7 +120,7 @@ async def test_a_document_whose_url_has_any_length_is_looked_for(store: NamedSto
 
 @pytest.mark.parametrize("rank", [0, None])
 async def test_a_copy_settles_nothing(store: NamedStore, rank: int | None) -> None:
-    """R33, R8: what else is held of its entries in memory stays, attached or not, and when it is replaced."""
+    """R33, R8: remembered entries stay, with the copy attached or not, and after its replacement."""
     feed = await a_feed(store)
     copy = a_document("http://o.test/1", an_entry("x"), rank=rank, memento=COPY)
     held = a_document("urn:wholefeed:memory:1", an_entry("x"), role=Role.MEMORY, rank=-1)

@@ -1,4 +1,4 @@
-"""Feeds: found, made, changed, forgotten; what tells whether one is still what it was, and which are due."""
+"""Feeds: found, made, changed, forgotten; their versions, and the due ones."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def an_attempt(url: str, *, first_at: float = NOW, attempts: int = 1) -> Attempt
 
 
 async def test_a_feed_is_made_once(store: NamedStore) -> None:
-    """Row 27: making a feed that is there gives the stored one, unchanged; unknown ones are None."""
+    """Row 27: making a feed that exists returns it unchanged; unknown feeds are None."""
     feed = await a_feed(store)
 
     assert (feed.url, feed.family, feed.kind, feed.state) == (URL, Family.ATOM, Kind.ARCHIVED, State.LOADING)
@@ -52,7 +52,7 @@ async def test_a_feed_is_made_once(store: NamedStore) -> None:
 
 
 async def test_an_alias_leads_to_its_feed_and_the_key_wins(store: NamedStore) -> None:
-    """Rule R3; a permanent move keeps the history and the old key."""
+    """Rule R3: a permanent move keeps the history and the old key."""
     feed = await a_feed(store)
     other = await a_feed(store, "http://o.test/other")
     await store.add_alias(ALIAS, other.id)
@@ -65,7 +65,8 @@ async def test_an_alias_leads_to_its_feed_and_the_key_wins(store: NamedStore) ->
 
 
 async def test_a_walk_is_unfinished_until_its_last_publication(store: NamedStore) -> None:
-    """R16: the state is `loading` from its beginning to the publication at its end, whatever stops it."""
+    """R16: the state is `loading` from a walk's beginning to its last publication, even after an
+    interruption."""
     feed = (await a_feed(store)).id
     await store.put_documents(feed, [a_document(URL, an_entry("a"))], now=NOW)
     first = await publish(store, feed, ending='{"code": "oldest"}')
@@ -93,7 +94,7 @@ async def test_a_walk_is_unfinished_until_its_last_publication(store: NamedStore
 
 @pytest.mark.fault("117")
 async def test_titles_that_were_not_kept_are_kept_later(store: NamedStore) -> None:
-    """Row 117: of feeds that were published before that was done; what was published since stays."""
+    """Row 117: feeds published by an earlier version get titles; newer publications stay."""
     ids = [(await a_feed(store, f"http://o.test/{name}")).id for name in "ab"]
     for feed in ids:
         await publish(store, feed, now=NOW)
@@ -111,7 +112,7 @@ async def test_titles_that_were_not_kept_are_kept_later(store: NamedStore) -> No
 async def test_a_forgotten_feed_leaves_nothing_behind(store: NamedStore, place: Place) -> None:
     """R25: forgetting a feed deletes its rows in every table, aliases, bodies and attempts included.
 
-    Segments that replicas share are retired, and deleted with the others when their hour is over.
+    Segments shared by replicas are retired, and deleted after an hour.
     """
     feed = (await a_feed(store)).id
     await store.add_alias(ALIAS, feed)
@@ -153,7 +154,7 @@ async def test_a_walk_that_outlives_its_feed_is_told(store: NamedStore) -> None:
 
 
 async def test_what_is_missing_is_part_of_a_publication_and_of_its_snapshot(store: NamedStore) -> None:
-    """R14, R16: a gap is published with the rest, oldest first; None leaves it as it was."""
+    """R14, R16: gaps are published with the rest, oldest first; None leaves them unchanged."""
     feed = (await a_feed(store)).id
     other = (await a_feed(store, "http://o.test/other")).id
     await store.put_documents(feed, [a_document(URL, an_entry("a"))], now=NOW)
@@ -175,7 +176,7 @@ async def test_what_is_missing_is_part_of_a_publication_and_of_its_snapshot(stor
 
 
 async def test_the_failure_of_the_subscription_document_is_no_missing_document(store: NamedStore) -> None:
-    """R14: the feed is stale; publications have nothing to do with it."""
+    """R14: the feed is stale; publications do not change that."""
     feed = (await a_feed(store)).id
     await store.put_documents(feed, [a_document(URL, an_entry("a"))], now=NOW)
     failure = an_attempt(SUBSCRIPTION_ATTEMPT, attempts=3)
@@ -191,7 +192,7 @@ async def test_the_failure_of_the_subscription_document_is_no_missing_document(s
 
 
 async def listed(store: NamedStore, name: str, **changes: Any) -> None:
-    """Let the store know a feed, asked for after those before, with such columns."""
+    """Add a feed with these columns, asked for after the earlier ones."""
     before = await store.read(partial(feed_table.list_feeds, limit=9, offset=0))
     url, now = f"http://o.test/{name}", NOW + len(before)
     feed = await store.create_feed(url, fetch_url=url, family=Family.ATOM, kind=Kind.PLAIN, now=now)
@@ -199,14 +200,15 @@ async def listed(store: NamedStore, name: str, **changes: Any) -> None:
 
 
 async def found(store: NamedStore, *search: str, limit: int = 9, offset: int = 0) -> tuple[str, int]:
-    """The last words of the URLs of what is looked for, and how many there are."""
+    """The last words of the found feeds' URLs, and the count."""
     wanted = feed_table.FeedSearch(*search)
     rows, total = await store.read(partial(feed_table.search, search=wanted, limit=limit, offset=offset))
     return " ".join(row.url.rpartition("/")[2] for row in rows), total
 
 
 async def test_feeds_are_searched_by_what_their_url_or_title_holds(store: NamedStore) -> None:
-    """In any case of ASCII's letters, taken literally, in the part that is wanted; the count is of all."""
+    """Search ignores the case of ASCII letters and takes the text literally. The count covers all result
+    pages."""
     for name, title in (("b", "Été"), ("A%", None), ("c", "A Walk"), ("a_", "")):
         await listed(store, name, title=title)
 
@@ -220,8 +222,8 @@ async def test_feeds_are_searched_by_what_their_url_or_title_holds(store: NamedS
 
 
 async def test_feeds_are_sorted_and_chosen_by_what_is_shown_of_them(store: NamedStore) -> None:
-    """By title, where there is none by URL; by size and state, of equals the last asked for first. A feed
-    whose walk goes on is loading, whatever it was; one that is stale is found as that, too."""
+    """Feeds sort by title, or URL without a title; by size; by state, the last asked for first. A feed with a
+    walk counts as loading in any state; a stale one is found as stale, too."""
     await listed(store, "1", title="beta", state=State.COMPLETE, entries=5)
     await listed(store, "2", title="Alpha", state=State.PARTIAL, entries=50, is_stale=True)
     await listed(store, "3", state=State.COMPLETE, entries=7, is_walking=1)
@@ -252,7 +254,7 @@ async def a_row(store: NamedStore, feed: int) -> FeedRow:
 
 
 async def test_they_are_those_of_the_rows(store: NamedStore) -> None:
-    """By the cheapest way of the engine as by the row: instants, bytes, truth values, nothing, odd texts."""
+    """The engine's cheapest digest equals the row's: instants, bytes, truth values, NULL, odd texts."""
     new, other = (await a_feed(store)).id, (await a_feed(store, "http://o.test/other")).id
     (document,) = await store.put_documents(other, [a_document(URL, an_entry("a"))], now=NOW)
     publication = a_publication([a_segment(document)], state=State.PARTIAL, via_url="http://o.test/é,{}")
@@ -283,7 +285,7 @@ async def test_they_are_those_of_the_rows(store: NamedStore) -> None:
 async def test_times_alone_make_no_other_one(
     store: NamedStore, changes: FeedChanges, is_another: bool
 ) -> None:
-    """What nothing depends on that is made of a feed is told beside its version."""
+    """Changed times alone keep the version; values independent of it are told beside it."""
     feed = (await a_feed(store)).id
     before = (await store.versions([feed]))[feed]
     await store.write(partial(feed_table.update, feed=feed, changes=changes), feed=feed)
@@ -298,7 +300,7 @@ TIMES = Times(NOW, 3600.0, DAY)
 
 
 async def test_a_publication_and_a_document_make_another_one(store: NamedStore) -> None:
-    """What is published is sent; a document that is not yet makes that the feed is due."""
+    """A publication changes the answer; an unpublished document makes the feed due."""
     feed = (await a_feed(store)).id
     seen = [(await store.versions([feed]))[feed]]
     await store.put_documents(feed, [a_document(URL, an_entry("a"))], now=NOW)

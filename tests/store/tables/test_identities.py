@@ -50,7 +50,7 @@ def of_sqlite() -> Iterator[Any]:
 
 @pytest.fixture(scope="module")
 def of_postgres(shared_postgres: Cluster, postgres_template: str) -> Iterator[Databases]:
-    """Two databases in turn, whose transactions are undone at the end."""
+    """Two databases in turn; their transactions are undone at the end."""
     with ExitStack() as stack:
         urls = [stack.enter_context(shared_postgres.database(postgres_template)) for _ in range(2)]
         free = [connected(url) for url in urls]
@@ -138,7 +138,7 @@ def live(db: Database, feed: int) -> set[tuple[str, int]]:
 
 
 def expected(new: Sequence[NewDocument]) -> dict[tuple[str, int], EntryId]:
-    """What identifies each entry when all documents are looked at together, as the rule has it."""
+    """Identities by the rule, with all documents looked at together."""
     keyed: dict[tuple[str, int], EntryKeys] = {
         (document.url, ordinal): keys for document in new for ordinal, keys in document.keys
     }
@@ -156,8 +156,8 @@ def expected(new: Sequence[NewDocument]) -> dict[tuple[str, int], EntryId]:
 def test_the_order_of_arrival_does_not_matter(
     a_database: Databases, found: list[list[Item]], chance: object
 ) -> None:
-    """R9: entries are identified as if all documents had been looked at together, whatever order they came
-    in, and the same ones are live."""
+    """R9: identities and live copies equal those of all documents looked at together, in any order of
+    arrival."""
     new = [a_document(number, body, "/a" if number == 1 else "") for number, body in enumerate(found)]
     shuffled = list(new)
     chance.shuffle(shuffled)  # type: ignore[attr-defined]
@@ -170,7 +170,7 @@ def test_the_order_of_arrival_does_not_matter(
 
 @given(bodies)
 def test_items_only_ever_split(a_database: Databases, found: list[list[Item]]) -> None:
-    """R9: what was two entries once is never one again, as long as both stand in the feed."""
+    """R9: two distinct entries never merge again, as long as both stand in the feed."""
     apart: set[tuple[tuple[str, int], tuple[str, int]]] = set()
     with a_database() as db:
         feed = a_feed(db)
@@ -183,7 +183,7 @@ def test_items_only_ever_split(a_database: Databases, found: list[list[Item]]) -
 
 
 def test_what_is_settled_or_deleted_stays_so_when_it_splits(a_database: Databases) -> None:
-    """R8, R19: the marks of an identity are those of each entry that had it."""
+    """R8, R19: the marks of an identity pass to each of its entries."""
     one = a_document(0, [("/a", "/1.mp3", "x")])
     other = replace(a_document(0, [("/a", "/2.mp3", "x")]), url="http://o.test/1", role=Role.PAGE)
     with a_database() as db:
@@ -203,7 +203,7 @@ def test_what_is_settled_or_deleted_stays_so_when_it_splits(a_database: Database
 
 
 def test_a_document_that_goes_takes_its_keys_with_it(a_database: Databases) -> None:
-    """R9: what is ambiguous stays known, for good; what stands nowhere any more clashes with nothing."""
+    """R9: ambiguity is remembered for good; an item in no document clashes with nothing."""
     with a_database() as db:
         page = replace(a_document(0, [("/a", "/1.mp3", "x")]), role=Role.PAGE)
         feed = put(db, [page])
@@ -214,7 +214,7 @@ def test_a_document_that_goes_takes_its_keys_with_it(a_database: Databases) -> N
 
 @pytest.mark.fault("89")
 def test_items_of_one_link_and_enclosure_are_not_compared_with_each_other() -> None:
-    """Row 89: twice the items that share their keys with all stored ones are twice the work."""
+    """Row 89: twice the items with the same keys as all stored ones are twice the work."""
 
     def steps(number: int) -> int:
         first, second = (

@@ -1,4 +1,4 @@
-"""Which replica does what, as it is stored: on PostgreSQL alone."""
+"""Stored leases of replicas, on PostgreSQL alone."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ async def take(store: Store, replica: str, name: str = NAME, **how: Any) -> Leas
 
 
 def is_anothers(looked: LeaseResult) -> bool:
-    """Whether somebody is at it."""
+    """Whether another replica holds the lease."""
     return not looked.token and looked.before is not None and looked.before.is_live
 
 
@@ -72,7 +72,7 @@ async def a_feed(store: Store) -> int:
 
 
 async def test_one_of_many_that_want_a_lease_at_once_has_it(store: Store) -> None:
-    """And the others see who: a row that is not there yet is locked by its name."""
+    """The others see its holder; a missing row is locked by its name."""
     names = [f"replica{number}" for number in range(8)]
     await beat(store, *names)
     found = await asyncio.gather(*(take(store, name) for name in names))
@@ -83,7 +83,7 @@ async def test_one_of_many_that_want_a_lease_at_once_has_it(store: Store) -> Non
 
 @pytest.mark.fault("104a")
 async def test_a_lease_is_held_until_it_ends_or_its_replica_is_dead(store: Store) -> None:
-    """A sign of life brings nothing back that another has taken."""
+    """A late sign of life does not win back a lease."""
     await beat(store, "one", "other")
     first = await take(store, "one")
     assert is_anothers(await take(store, "other"))
@@ -105,7 +105,7 @@ async def test_a_lease_is_held_until_it_ends_or_its_replica_is_dead(store: Store
 
 
 async def test_what_a_replica_has_itself_is_begun_anew_or_left_alone(store: Store) -> None:
-    """As whoever asks wants it: a refresh begins what was claimed for it; nobody claims what is begun."""
+    """A refresh begins its claimed lease; nobody claims a begun one."""
     feed = await a_feed(store)
     await beat(store, "one")
     for name, on in ((NAME, None), (feed_lease(feed), feed)):
@@ -118,7 +118,8 @@ async def test_what_a_replica_has_itself_is_begun_anew_or_left_alone(store: Stor
 
 
 async def test_what_a_dead_replica_has_left_and_nobody_wants_is_done(store: Store) -> None:
-    """Else it would be found again and again; how something failed is kept for those who have waited."""
+    """A dead replica's unwanted lease ends, or it would be found repeatedly. Its failure stays for those who
+    waited."""
     await beat(store, "one", "other")
     await take(store, "one")
     failed = await take(store, "one", "open:2")
@@ -130,7 +131,7 @@ async def test_what_a_dead_replica_has_left_and_nobody_wants_is_done(store: Stor
 
 
 async def test_who_takes_a_lease_is_alive_before_its_next_sign_of_life(store: Store) -> None:
-    """After a crash of the server nobody is known: what one has taken then is not taken by the next one."""
+    """After a crash of the server no replica is known: a lease taken then survives the next taker."""
     token = (await take(store, "one")).token
     assert is_anothers(await take(store, "other"))
     for was_known in (False, True):
@@ -139,7 +140,7 @@ async def test_who_takes_a_lease_is_alive_before_its_next_sign_of_life(store: St
 
 
 async def test_how_it_failed_and_how_far_it_is_stands_in_a_lease(store: Store) -> None:
-    """Each with the time that has passed by the database's clock."""
+    """Each with the seconds passed by the database's clock."""
     await beat(store, "one")
     token = (await take(store, "one")).token
     telling = partial(leases.beat, replica="one", progress=[("half", NAME, token), ("no", NAME, "earlier")])
@@ -156,7 +157,7 @@ async def test_how_it_failed_and_how_far_it_is_stands_in_a_lease(store: Store) -
 
 
 async def test_the_lease_on_a_feed_waits_for_who_is_changing_it(store: Store) -> None:
-    """So what was begun while it was one's own is committed before it is another's; a claim does not wait."""
+    """Writes begun under a lease commit before another replica has it; a claim does not wait."""
     feed = await a_feed(store)
     await beat(store, "one", "other")
     name = feed_lease(feed)
@@ -186,7 +187,7 @@ async def test_the_lease_on_a_feed_waits_for_who_is_changing_it(store: Store) ->
 
 
 async def test_what_a_dead_replica_has_left_is_found(store: Store) -> None:
-    """Of feeds: what waits for a URL sees to it itself. And of walks what nobody is at."""
+    """Leases of feeds and abandoned walks are found. A reader waiting for a URL takes that lease itself."""
     feed = await a_feed(store)
     await beat(store, "one", "other")
     await take(store, "one", feed_lease(feed), feed=feed)
@@ -203,7 +204,7 @@ async def test_what_a_dead_replica_has_left_is_found(store: Store) -> None:
 
 
 async def test_what_nobody_asks_for_any_more_is_deleted(store: Store) -> None:
-    """How something failed long ago, and replicas that are dead for long with what they were at."""
+    """Old failures go, and long-dead replicas with their leases."""
     await beat(store, "one", "other")
     failed, _, _ = [
         await take(store, replica, name)
@@ -221,7 +222,7 @@ async def test_what_nobody_asks_for_any_more_is_deleted(store: Store) -> None:
 
 
 async def test_a_replica_that_has_left_stays_gone(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its last sign of life may be cancelled and is written all the same: before it leaves."""
+    """A cancelled sign of life may still be written, but before the replica leaves."""
     member, may_beat, has_begun = Replica(store), threading.Event(), threading.Event()
     beat_at_once = leases.beat
 

@@ -1,4 +1,4 @@
-"""Which copies of entries are live: what is kept true step by step is what a choice from nothing comes to."""
+"""Live copies of entries: stepwise updates equal a choice from nothing."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def subscription(*entries: NewEntry, updated_at: float | None = None) -> NewDocu
 async def test_remembered_copies_leave_with_the_archive_that_its_publisher_takes_out(
     store: NamedStore,
 ) -> None:
-    """R8: what no archive held, and the publisher cannot have taken out, stays."""
+    """R8: remembered entries outside the archive stay, since the publisher cannot have deleted them."""
     feed = (await a_feed(store)).id
     await put(store, feed, subscription(), memory(an_entry("a", 9.0), an_entry("never")))
     (archive,) = await put(store, feed, a_document(ARCHIVE, an_entry("a", 1.0)))
@@ -69,7 +69,7 @@ async def test_remembered_copies_leave_with_the_archive_that_its_publisher_takes
 
 @pytest.mark.parametrize("role", [Role.SUBSCRIPTION, Role.PAGE])
 async def test_what_a_document_has_held_since_is_settled_no_more(store: NamedStore, role: Role) -> None:
-    """R8: whoever publishes an entry again has not deleted it, nor has who goes on publishing it."""
+    """R8: a republished entry is not deleted, nor is one still published."""
     feed = (await a_feed(store)).id
     await put(store, feed, memory(an_entry("a"), an_entry("b")))
     document = a_document(URL, an_entry("a"), role=role)
@@ -150,7 +150,7 @@ async def test_no_deletion_lies_in_the_future(store: NamedStore) -> None:
 
 
 async def test_a_mark_of_unknown_cause_counts_while_an_archive_is_attached(store: NamedStore) -> None:
-    """R8: it was made when nobody kept why an archive had left."""
+    """R8: the mark comes from versions that did not store why an archive left."""
     feed = (await a_feed(store)).id
     await put(store, feed, memory(an_entry("a")))
 
@@ -167,7 +167,7 @@ async def test_a_mark_of_unknown_cause_counts_while_an_archive_is_attached(store
 
 
 async def test_what_stays_in_an_archive_gives_nothing_way(store: NamedStore) -> None:
-    """R10, R35: of an archive that loses an entry the others stay, and are no reason to prefer its copies."""
+    """R10, R35: an archive's loss of one entry does not lower its other copies."""
     feed = (await a_feed(store)).id
     await put(store, feed, memory(an_entry("a"), an_entry("b")))
     await put(store, feed, a_document(ARCHIVE, an_entry("a"), an_entry("b")))
@@ -187,7 +187,7 @@ async def test_feeds_do_not_share_identities(store: NamedStore) -> None:
 
 
 async def test_many_copies_of_one_identity_are_decided_in_chunks(store: NamedStore) -> None:
-    """docs/faults.md row 57: duplicate ids in one document and across documents, more than a chunk holds."""
+    """docs/faults.md row 57: duplicate ids in one document and across documents, more than one chunk."""
     feed = (await a_feed(store)).id
     same = [an_entry("same", float(at % 997)) for at in range(1500)]
     await put(store, feed, a_document(ARCHIVE, *same, an_entry("z", 1.0)))
@@ -252,7 +252,7 @@ def named(document: NewDocument) -> set[bytes]:
 
 
 def full(document: NewDocument) -> set[bytes]:
-    """The identities of which a document has full content (R10)."""
+    """The identities with full content in a document (R10)."""
     return {entry.identity for entry in document.entries if entry.fullness == Fullness.FULL}
 
 
@@ -263,13 +263,13 @@ class Expected:
     documents: dict[int, NewDocument] = field(default_factory=dict)
     ranks: dict[int, int | None] = field(default_factory=dict)
     settled: set[bytes] = field(default_factory=set)
-    """What was taken out of the chain, and no document has held since."""
+    """Removed from the chain, and in no document since."""
     doubtful: set[bytes] = field(default_factory=set)
-    """What an archive has lost for nobody knows where (R35)."""
+    """Entries lost by an archive for an unknown reason (R35)."""
     fallen: dict[bytes, float] = field(default_factory=dict)
-    """Tombstones that no document bears any more."""
+    """Tombstones that no document contains any more."""
     fullness: dict[tuple[int, int], int] = field(default_factory=dict)
-    """Of remembered copies, by document and ordinal, where an archive has said something else since."""
+    """By document and ordinal, for remembered copies contradicted by an archive since."""
 
     def put(self, number: int, document: NewDocument) -> None:
         old, were_doubtful = self.documents.get(number), set(self.doubtful)
@@ -289,7 +289,7 @@ class Expected:
         self.hold()
 
     def give_way(self, number: int, doubtful: set[bytes]) -> None:
-        """Prefer an archive that holds what was doubtful to what is remembered of it (R35)."""
+        """Prefer an archive with the doubtful entry to its remembered copy (R35)."""
         document = self.documents[number]
         if document.role is not Role.ARCHIVE or document.memento or self.ranks[number] is None:
             return
@@ -395,7 +395,7 @@ class Expected:
 async def test_choosing_step_by_step_equals_choosing_from_nothing(
     store: NamedStore, steps: Sequence[tuple[object, ...]]
 ) -> None:
-    """R8, R10, R19, I1: the result depends on what the copies are, not on how they came; so do segments."""
+    """R8, R10, R19, I1: the result depends on the copies, not on their order of arrival; segments too."""
     feed = (await a_feed(store, f"{URL}/{next(_numbers)}")).id
     expected = Expected()
     for step in steps:

@@ -1,4 +1,4 @@
-"""What the statements do with documents of each origin: as the table of `wholefeed.core.origins` says."""
+"""Statements treat documents by origin as the table of `wholefeed.core.origins` says."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def a_document_of(origin: Origin) -> NewDocument:
 
 
 async def a_feed_with(store: NamedStore, origin: Origin) -> tuple[int, int]:
-    """A feed with a subscription document, and one of that origin that has an entry of its own."""
+    """A feed with a subscription document, and one of that origin with an entry of its own."""
     feed = (await a_feed(store)).id
     own = a_document(URL, an_entry("b"), role=Role.SUBSCRIPTION)
     _, number = await store.put_documents(feed, [own, a_document_of(origin)], now=NOW)
@@ -38,7 +38,7 @@ def count_settled(db: Database, feed: int) -> int:
 
 @pytest.mark.parametrize("origin", Origin)
 async def test_its_entries_count_as_its_row_says(store: NamedStore, origin: Origin) -> None:
-    """R8, R10, I1, H7: whether they are known, whether they are there, and what they are compared by."""
+    """R8, R10, I1, H7: whether its entries are known, present, and how they are compared."""
     policy = origin.policy
     feed, number = await a_feed_with(store, origin)
     (row,) = [each for each in await store.documents(feed) if each.id == number]
@@ -50,7 +50,7 @@ async def test_its_entries_count_as_its_row_says(store: NamedStore, origin: Orig
 
 @pytest.mark.parametrize("origin", find_origins(lambda policy: policy.holds))
 async def test_it_settles_what_its_row_says(store: NamedStore, origin: Origin) -> None:
-    """R8: what leaves a chain with its document is gone only if that was its publisher's."""
+    """R8: entries that leave with a document are gone only if it was the publisher's."""
     feed, number = await a_feed_with(store, origin)
     await store.detach(feed, [number], now=NOW, is_withdrawn=True)
     assert await store.read(partial(count_settled, feed=feed)) == origin.policy.settles
@@ -58,7 +58,7 @@ async def test_it_settles_what_its_row_says(store: NamedStore, origin: Origin) -
 
 @pytest.mark.parametrize("origin", Origin)
 async def test_it_takes_a_mark_away_as_its_row_says(store: NamedStore, origin: Origin) -> None:
-    """R8: what was taken out of the chain is back when its publisher has it, not when another one does."""
+    """R8: a removed entry returns with its publisher's document, not with another's."""
     feed, number = await a_feed_with(store, Origin.PUBLISHER)
     await store.detach(feed, [number], now=NOW, is_withdrawn=True)
     await store.put_documents(feed, [a_document_of(origin)], now=NOW)
@@ -67,7 +67,7 @@ async def test_it_takes_a_mark_away_as_its_row_says(store: NamedStore, origin: O
 
 @pytest.mark.parametrize("origin", Origin)
 async def test_it_expires_as_its_row_says(store: NamedStore, origin: Origin) -> None:
-    """I1: what somebody has imported stays until it is taken back."""
+    """I1: imported documents stay until the import is withdrawn."""
     feed, number = await a_feed_with(store, origin)
     await store.detach(feed, [number], now=NOW)
     later = NOW + KEEP_DETACHED_SECONDS + 1

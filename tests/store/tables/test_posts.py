@@ -1,4 +1,4 @@
-"""Posts that have had more than one id (R36), on both engines."""
+"""Posts with several ids over time (R36), on both engines."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def traits(*titles: int, ids: Sequence[int] = ()) -> Traits:
 
 
 def under(posts_by_id: dict[str, str], *, new: Sequence[str] = (), **changes: Any) -> NewDocument:
-    """The subscription document, of entries by their own ids and those of their posts."""
+    """The subscription document, with entries under these ids and their posts' ids."""
     own = {at: id_of(each) for at, (each, post) in enumerate(posts_by_id.items()) if each != post}
     pairs = {id_of(each): id_of(posts_by_id[each]) for each in new}
     entries = [an_entry(post) for post in posts_by_id.values()]
@@ -44,13 +44,13 @@ async def put(store: NamedStore, feed: int, document: NewDocument, *, at: float 
 
 
 async def live_id(store: NamedStore) -> EntryId:
-    """What identifies the copy by itself that is served."""
+    """The identity of the served copy."""
     ((own,),) = await ids_in(store, "SELECT coalesce(own, identity) FROM entry WHERE is_live = 1")
     return EntryId(own)
 
 
 async def test_an_id_that_is_used_for_a_day_is_served(store: NamedStore) -> None:
-    """R36, R10: until then the one that was known first; a look that finds another one begins anew."""
+    """R36, R10: until then the first known id counts; another id starts the day anew."""
     feed = (await a_feed(store)).id
     first = a_document("urn:first", an_entry("a"), role=Role.MEMORY, rank=-1)
     await put(store, feed, under({"a": "a"}))
@@ -74,7 +74,7 @@ async def test_an_id_that_is_used_for_a_day_is_served(store: NamedStore) -> None
 
 
 async def test_an_archive_can_bring_other_ids(store: NamedStore) -> None:
-    """R36: the feed knows that some of its posts have several, and they stay so when it is read again."""
+    """R36: the feed marks such posts as having several ids, also after another reading."""
     feed = (await a_feed(store)).id
     await put(store, feed, under({"a": "a"}))
     other: dict[str, Any] = {"own": {0: id_of("b")}, "pairs": {id_of("b"): id_of("a")}}
@@ -89,7 +89,7 @@ async def test_an_archive_can_bring_other_ids(store: NamedStore) -> None:
 
 
 async def test_ids_that_stand_together_are_parted(store: NamedStore) -> None:
-    """R36: wherever entries stand under them."""
+    """R36: in any kind of document."""
     feed = (await a_feed(store)).id
     await put(store, feed, under({"a": "a"}))
     await put(store, feed, under({"b": "a"}, new=["b"]))
@@ -101,7 +101,7 @@ async def test_ids_that_stand_together_are_parted(store: NamedStore) -> None:
 
 
 async def test_a_post_has_no_more_than_some_ids(store: NamedStore) -> None:
-    """R36: those that are not seen any more go, but for the one that it is served under."""
+    """R36: unseen ids go, except the served one."""
     feed = (await a_feed(store)).id
     await put(store, feed, under({"a": "a"}))
     for look in range(20):
@@ -115,7 +115,7 @@ async def test_a_post_has_no_more_than_some_ids(store: NamedStore) -> None:
 
 
 async def test_owners_of_traits_are_posts_that_are_there(store: NamedStore) -> None:
-    """R36, R19: neither what was deleted nor what has gone; of a trait that all have, nobody is told."""
+    """R36, R19: not deleted or departed posts; a trait of all posts has no owner."""
     feed = (await a_feed(store)).id
     names = [f"e{n}" for n in range(12)]
     document = a_document(
@@ -140,7 +140,7 @@ async def test_owners_of_traits_are_posts_that_are_there(store: NamedStore) -> N
 @pytest.mark.parametrize("spelt_otherwise", [True, False])
 @pytest.mark.parametrize("count", [1, 3])
 async def test_doubled_posts_are_found(store: NamedStore, spelt_otherwise: bool, count: int) -> None:
-    """R36: one by its id, or three that were published alike; none that a document holds both of."""
+    """R36: one by its id, or three published alike; none with both in one document."""
     feed = (await a_feed(store)).id
     shared = [traits(ids=[2 * n + 1]) if spelt_otherwise else traits(2 * n) for n in range(count)]
     old = a_document(
@@ -165,7 +165,7 @@ async def test_doubled_posts_are_found(store: NamedStore, spelt_otherwise: bool,
 
 
 async def test_what_many_have_in_common_is_not_compared_pair_by_pair(store: NamedStore) -> None:
-    """R36: one row for each entry of one title and instant is looked at."""
+    """R36: one row is read for each entry of one title and instant."""
     feed = (await a_feed(store)).id
     for number in range(300):
         names = [f"{number} {at}" for at in range(2)]

@@ -1,4 +1,4 @@
-"""Segments and publications: what is sealed, kept, retired, and held while it is sent."""
+"""Segments and publications: sealed, stored, retired, and held during sending."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def stored_segments(place: Place) -> int:
 
 
 def an_hour_passes(place: Place) -> None:
-    """For what was retired; on PostgreSQL, which other processes may use, it stays so long."""
+    """PostgreSQL keeps retired segments for an hour, for other processes."""
     if place.url:
         place.rows("UPDATE segment SET retired_at = retired_at - 3601")
 
@@ -54,7 +54,7 @@ async def segment_ids(store: NamedStore, feed: int) -> list[int]:
 
 
 async def test_what_was_published_is_read_back(store: NamedStore) -> None:
-    """Segments, head, state and notes of a publication come back in one snapshot, and the block decodes."""
+    """Segments, head, state and notes come back in one snapshot, and the block decodes."""
     feed = (await a_feed(store)).id
     (document,) = await store.put_documents(feed, [a_document(URL, an_entry("a"))], now=NOW)
     revision, placed = await store.placed(feed)
@@ -89,7 +89,7 @@ async def test_what_was_published_is_read_back(store: NamedStore) -> None:
 
 
 async def test_a_refresh_keeps_the_segments_that_did_not_change(store: NamedStore) -> None:
-    """docs/design.md#segments: a superseded entry makes only its own segment be rebuilt."""
+    """docs/design.md#segments: a superseded entry rebuilds only its own segment."""
     feed = await a_published_feed(store)
     before = await segment_ids(store, feed)
 
@@ -105,7 +105,7 @@ async def test_a_refresh_keeps_the_segments_that_did_not_change(store: NamedStor
 
 
 async def test_a_plan_made_before_a_change_is_refused(store: NamedStore) -> None:
-    """A publication planned before another document came is not written, or its entries would be missing."""
+    """A document that arrived after the plan would be missing."""
     feed = await a_published_feed(store)
     revision, _ = await store.placed(feed)
     await store.put_documents(feed, [a_document(OTHER, an_entry("new"), rank=9)], now=NOW)
@@ -116,7 +116,7 @@ async def test_a_plan_made_before_a_change_is_refused(store: NamedStore) -> None
 
 
 async def test_a_plan_that_keeps_a_retired_segment_is_refused(store: NamedStore) -> None:
-    """A segment that was replaced meanwhile cannot come back into the answer with its old entries."""
+    """A replaced segment would bring back old entries."""
     feed = await a_published_feed(store)
     revision, placed = await store.placed(feed)
     old = await segment_ids(store, feed)
@@ -127,7 +127,7 @@ async def test_a_plan_that_keeps_a_retired_segment_is_refused(store: NamedStore)
 
 
 async def test_a_publication_that_leaves_entries_out_is_an_error(store: NamedStore) -> None:
-    """No feed is published without all documents that have live entries, or with one that is not its own."""
+    """A publication needs all documents with live entries, and only its own feed's."""
     feed = await a_published_feed(store)
     revision, _ = await store.placed(feed)
     before = await segment_ids(store, feed)
@@ -140,8 +140,8 @@ async def test_a_publication_that_leaves_entries_out_is_an_error(store: NamedSto
 
 
 async def test_segments_of_entries_say_which_they_are(store: NamedStore) -> None:
-    """R20: of a collected feed no document has a segment; that every live entry is in one is told by their
-    number."""
+    """R20: segments of a collected feed belong to no document; their count shows that every live entry is in
+    one."""
     feed = (await a_feed(store)).id
     page = a_document(URL, an_entry("a"), an_entry("b"))
     await store.put_documents(feed, [page], now=NOW)
@@ -160,8 +160,7 @@ async def test_segments_of_entries_say_which_they_are(store: NamedStore) -> None
 
 
 async def test_last_modified_moves_forward_only_with_the_digest(store: NamedStore) -> None:
-    """docs/design.md#segments: and by a whole second, which is what HTTP can tell (RFC 9110, section
-    8.8.2)."""
+    """docs/design.md#segments: and by a whole second, HTTP's resolution (RFC 9110, section 8.8.2)."""
     feed = (await a_feed(store)).id
 
     instants = []
@@ -175,7 +174,7 @@ async def test_last_modified_moves_forward_only_with_the_digest(store: NamedStor
 
 @pytest.mark.fault("66a")
 async def test_a_retired_segment_stays_readable_while_it_is_held(store: NamedStore, place: Place) -> None:
-    """docs/faults.md row 66a: the answer is what its ETag and Content-Length said."""
+    """docs/faults.md row 66a: the answer matches its ETag and Content-Length."""
     feed = await a_published_feed(store, 1)
     async with store.snapshot(feed) as snapshot:
         (held,) = snapshot.segments
@@ -197,7 +196,7 @@ async def test_a_retired_segment_stays_readable_while_it_is_held(store: NamedSto
 async def test_a_forgotten_feeds_segments_stay_readable_while_they_are_held(
     store: NamedStore, place: Place
 ) -> None:
-    """Row 66a: an answer that is being sent ends whole though its feed is deleted; then the segments go."""
+    """Row 66a: an answer in transmission ends whole though its feed is deleted; then the segments go."""
     feed = await a_published_feed(store, 2)
     async with store.snapshot(feed) as snapshot:
         blocks = [await store.block(segment.id) for segment in snapshot.segments]
@@ -214,7 +213,7 @@ async def test_a_forgotten_feeds_segments_stay_readable_while_they_are_held(
 
 
 class Overtaking(Pins):
-    """A reader that goes on from finding out its segments to holding them as soon as anything is asked."""
+    """A reader that holds its segments as soon as any statement runs."""
 
     def __init__(self, feed: int, segment: int) -> None:
         super().__init__()
@@ -243,7 +242,7 @@ class Overtaking(Pins):
 
 @pytest.mark.fault("66a")
 async def test_a_reader_that_goes_on_during_a_removal_keeps_its_segments(store: NamedStore) -> None:
-    """The removal runs in a thread of its own: meanwhile a reader may hold what it has found."""
+    """A removal runs in its own thread: meanwhile a reader may hold the segments it found."""
     feed = await a_published_feed(store, 1)
     (old,) = await segment_ids(store, feed)
     await store.put_documents(feed, [a_document(f"{URL}/0", an_entry("n"))], now=NOW)
@@ -256,7 +255,7 @@ async def test_a_reader_that_goes_on_during_a_removal_keeps_its_segments(store: 
 
 @pytest.mark.fault("66a")
 async def test_two_publications_of_a_feed_that_wait_share_no_commit(store: NamedStore) -> None:
-    """The second removes what the first has retired, which readers see until both are committed."""
+    """The second removes segments retired by the first, which readers see until both are committed."""
     feed = (await a_feed(store)).id
     (document,) = await store.put_documents(feed, [a_document(URL, an_entry("a"))], now=NOW)
     await publish(store, feed)
@@ -292,7 +291,7 @@ async def test_two_publications_of_a_feed_that_wait_share_no_commit(store: Named
 
 
 async def test_retired_segments_are_removed_at_start(place: Place) -> None:
-    """What an earlier run had replaced but not removed goes at the next start."""
+    """Segments replaced but not removed by an earlier run go at the next start."""
     async with place.opened() as store:
         feed = await a_published_feed(store, 1)
         await store.put_documents(feed, [a_document(f"{URL}/0", an_entry("n"))], now=NOW)
@@ -305,7 +304,7 @@ async def test_retired_segments_are_removed_at_start(place: Place) -> None:
 
 
 async def test_documents_that_trade_places_within_a_segment_taint_it(store: NamedStore) -> None:
-    """R20: documents in a new order make their segment be built anew; the same order does not."""
+    """R20: documents in a new order rebuild their segment; the same order does not."""
     feed = (await a_feed(store)).id
     new = [a_document(f"{URL}/{n}", an_entry(f"e{n}"), rank=n, is_settled=True) for n in range(3)]
     first, second, third = await store.put_documents(feed, new, now=NOW)
@@ -319,7 +318,7 @@ async def test_documents_that_trade_places_within_a_segment_taint_it(store: Name
 
 
 async def test_segments_are_held_from_the_moment_they_are_looked_for(store: NamedStore, place: Place) -> None:
-    """Whoever is reading a feed's segments is not overtaken by their removal."""
+    """A removal does not overtake a reader of the feed's segments."""
     feed = await a_published_feed(store, 1)
     (old,) = await segment_ids(store, feed)
     with store.upkeep.pins.reading(feed):
@@ -336,7 +335,7 @@ async def test_segments_are_held_from_the_moment_they_are_looked_for(store: Name
 
 
 async def test_retired_segments_are_removed_by_the_next_publication(store: NamedStore, place: Place) -> None:
-    """Replaced segments do not pile up: a feed that changes daily keeps its size in the database."""
+    """A feed with daily changes keeps its size in the database."""
     feed = await a_published_feed(store, 1)
     for n in range(4):
         await store.put_documents(feed, [a_document(f"{URL}/0", an_entry(f"n{n}"))], now=NOW)
@@ -347,7 +346,7 @@ async def test_retired_segments_are_removed_by_the_next_publication(store: Named
 
 
 async def test_a_document_without_live_entries_is_clean_and_in_no_segment(store: NamedStore) -> None:
-    """A document that won no entry does not cause a rebuild with each refresh."""
+    """A document without live entries causes no rebuild at each refresh."""
     feed = await a_published_feed(store, 2)
     new = [a_document(f"{URL}/new", an_entry("e1", 9.0), rank=-1)]
     await store.put_documents(feed, new, now=NOW)
@@ -358,7 +357,7 @@ async def test_a_document_without_live_entries_is_clean_and_in_no_segment(store:
 
 
 async def test_readers_see_only_whole_publications(store: NamedStore) -> None:
-    """Each publication holds as many segments as its `documents` says, all of one generation."""
+    """Each publication has as many segments as its `documents` says, all of one generation."""
     feed = (await a_feed(store)).id
     is_done = asyncio.Event()
     seen: set[int] = set()
@@ -395,7 +394,7 @@ async def test_readers_see_only_whole_publications(store: NamedStore) -> None:
 async def test_a_document_that_leaves_taints_who_shared_its_segment(
     store: NamedStore, by_putting: bool
 ) -> None:
-    """When a document leaves, those that share its segment are built anew, without its entries."""
+    """The segment of a departed document is rebuilt without its entries."""
     feed = (await a_feed(store)).id
     new = [a_document(f"{URL}/{n}", an_entry(f"e{n}"), rank=n, is_settled=True) for n in range(3)]
     numbers = await store.put_documents(feed, new, now=NOW)
@@ -415,7 +414,7 @@ async def test_a_document_that_leaves_taints_who_shared_its_segment(
 
 @given(st.lists(st.none() | st.integers(-50, 50), max_size=30))
 def test_positions_ascend(positions: list[int | None]) -> None:
-    """R20: whatever positions are kept or missing, the segments' new ones follow the order of the answer."""
+    """R20: new positions follow the order of the answer, whichever are stored or missing."""
     found = spread(positions)
 
     assert len(found) == len(positions)
@@ -435,7 +434,7 @@ def test_positions_stay_where_there_is_room(given_positions: list[int], data: st
 
 
 def test_positions_are_given_anew_where_there_is_no_room() -> None:
-    """R20: between two adjacent positions a new segment finds its place by numbering all of them anew."""
+    """R20: without room between two positions, all segments are numbered anew."""
     assert spread([1, None, 2]) == [0, 1 << 20, 2 << 20]
     assert spread([5, 4]) == [0, 1 << 20]
     assert spread([]) == []
@@ -457,7 +456,7 @@ async def told(store: NamedStore, feed: int) -> list[dict[str | None, int]]:
 
 
 async def test_live_entries_are_counted_by_month_and_document(store: NamedStore) -> None:
-    """What another copy stands for is not counted twice, and the undated are told apart."""
+    """Only live copies count; undated entries count apart."""
     feed = (await a_feed(store)).id
     newer = a_document(
         "http://o.test/2",
@@ -473,7 +472,7 @@ async def test_live_entries_are_counted_by_month_and_document(store: NamedStore)
 
 
 async def test_any_date_has_its_month(store: NamedStore) -> None:
-    """Before the epoch, and at both ends of what a date can be; a day begins at midnight on either side."""
+    """Before the epoch, and at both ends of dates; a day begins at midnight on either side."""
     feed = (await a_feed(store)).id
     days = ("0001-01-01", "1969-12-31T23:59:59", "1970-01-01", "9999-12-31T23:59:59")
     document = a_document("http://o.test/1", *(an_entry(day, at(day)) for day in days))
