@@ -41,7 +41,7 @@ from wholefeed.core.refresh.basis import RefreshRequest
 from wholefeed.fetch.base import site_of
 from wholefeed.service.context import RefreshContext, WalkTurns
 from wholefeed.service.memory import Memory
-from wholefeed.service.new_documents import Leaving, documents_to_remember, new_document
+from wholefeed.service.new_documents import DepartingEntries, documents_to_remember, new_document
 from wholefeed.service.pending import MOST_TOGETHER
 from wholefeed.service.publishing import assemble
 from wholefeed.service.refresh import Refresh
@@ -122,7 +122,7 @@ async def one_added(store: Store, source: Source, feed: FeedRow) -> tuple[FeedRo
     obtained = await obtain(source, URL)
     rows = await store.read(partial(documents_table.list_all, feed=feed.id))
     documents = [new_document(obtained, Placement(url=URL, role=Role.SUBSCRIPTION, rank=0))]
-    leaving = Leaving(rows, rows[0], obtained, time.time())
+    leaving = DepartingEntries(rows, rows[0], obtained, time.time())
     documents += await documents_to_remember(store, source.work, leaving)
     storage = FeedStorage(store, source.work, feed.id, now=time.time, memory=Memory(0))
     await put(store, storage, documents)

@@ -13,11 +13,11 @@ from wholefeed.core.merge import (
     MAX_PASSED_ON,
     OTHER,
     Burial,
+    ComparedEntry,
     Copy,
     CopyPlace,
     CopyStanding,
     Fullness,
-    StatedDeletion,
     choose,
     forgotten_at,
     is_buried,
@@ -268,8 +268,8 @@ CUT, UNKNOWN, FULL = Fullness
 
 def said(
     name: str, fullness: int | None = FULL, *, at: float | None = None, size: int = 100
-) -> StatedDeletion:
-    return StatedDeletion(entry_id(name), at, size, fullness)
+) -> ComparedEntry:
+    return ComparedEntry(entry_id(name), at, size, fullness)
 
 
 def names(identities: Sequence[bytes]) -> list[str]:
@@ -326,7 +326,7 @@ def test_texts_are_compared_where_some_were_cut_before() -> None:
         max_size=4,
     )
 )
-def test_where_an_identity_repeats_the_latest_and_fullest_stands(new: list[StatedDeletion]) -> None:
+def test_where_an_identity_repeats_the_latest_and_fullest_stands(new: list[ComparedEntry]) -> None:
     """R10: in any order."""
     old = [said(name, at=1.0) for name in "abcd"]
     found = {str(replacement(old, order).present) for order in itertools.permutations(new)}

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from math import isnan, nan
 from typing import Final, NamedTuple, Self, cast
 
-from wholefeed.core.merge import Fullness, StatedDeletion, fullness_of
+from wholefeed.core.merge import ComparedEntry, Fullness, fullness_of
 from wholefeed.core.model import ENTRY_ID_BYTES, EntryId, EntryKeys, Family, FeedDocument, Tombstone, Traits
 from wholefeed.core.notes import Note
 from wholefeed.core.parse.documents import parse
@@ -183,9 +183,9 @@ class PackedEntries:
         """Yield unpacked records without an object for each; NaN means no instant."""
         return cast("Iterator[_Record]", _RECORD.iter_unpack(self.data))
 
-    def said(self) -> Iterator[StatedDeletion]:
+    def said(self) -> Iterator[ComparedEntry]:
         for identity, updated_at, _, _, _, size, fullness in self.records():
-            yield StatedDeletion(EntryId(identity), _instant(updated_at), size, fullness)
+            yield ComparedEntry(EntryId(identity), _instant(updated_at), size, fullness)
 
     @property
     def fullness(self) -> bytes:

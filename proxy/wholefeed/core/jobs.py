@@ -36,7 +36,7 @@ from wholefeed.core.links import Navigation, api_url, classify
 from wholefeed.core.listing.page_reading import read_page
 from wholefeed.core.listing.search_indexes import read_index
 from wholefeed.core.listing.sitemaps import read_sitemap
-from wholefeed.core.merge import counted_instant
+from wholefeed.core.merge import believable_instant
 from wholefeed.core.model import (
     SEPARATOR,
     Family,
@@ -132,8 +132,8 @@ def describe(document: FeedDocument, body: bytes, sender: Sender) -> ReadDocumen
 
 def _span(document: FeedDocument, fetched_at: float) -> DateSpan | None:
     dates = [entry.order_at for entry in document.entries if entry.order_at is not None]
-    if dates and counted_instant(max(dates), fetched_at) is None:
-        dates = [at for at in dates if counted_instant(at, fetched_at) is not None]
+    if dates and believable_instant(max(dates), fetched_at) is None:
+        dates = [at for at in dates if believable_instant(at, fetched_at) is not None]
     return DateSpan(min(dates), max(dates)) if dates else None
 
 

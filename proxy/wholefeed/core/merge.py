@@ -110,7 +110,7 @@ def rank_of(copy: Copy, *, subscription_updated_at: float | None) -> Rank:
         document = min(document, copy.fetched_at)
     elif document is not None and copy.role in _CLAMPED and subscription_updated_at is not None:
         document = min(document, subscription_updated_at)
-    instant = counted_instant(copy.updated_at, copy.fetched_at)
+    instant = believable_instant(copy.updated_at, copy.fetched_at)
     return rank_copy(
         instant,
         copy.fullness,
@@ -149,7 +149,7 @@ def rank_copy(
 _UNDATED: Final = float("-inf")
 
 
-def counted_instant(updated_at: float | None, fetched_at: float) -> float | None:
+def believable_instant(updated_at: float | None, fetched_at: float) -> float | None:
     """Return the update instant; None if it is over a day after the fetch (R10)."""
     return None if updated_at is None or updated_at > fetched_at + DAY_SECONDS else updated_at
 
@@ -157,7 +157,7 @@ def counted_instant(updated_at: float | None, fetched_at: float) -> float | None
 # Entries of a document that replaces another one (R7, R8, R10)
 
 
-class StatedDeletion(NamedTuple):
+class ComparedEntry(NamedTuple):
     """An entry of a document, for comparison with its replacement."""
 
     identity: EntryId
@@ -184,9 +184,9 @@ OTHER: Final = Fullness.FULL + 1
 """Above every `Fullness`."""
 
 
-def replacement(old: Iterable[StatedDeletion], new: Iterable[StatedDeletion]) -> Replacement:
+def replacement(old: Iterable[ComparedEntry], new: Iterable[ComparedEntry]) -> Replacement:
     """Compare the old and the new entries of a document (R7, R8, R10)."""
-    latest: dict[EntryId, StatedDeletion] = {}
+    latest: dict[EntryId, ComparedEntry] = {}
     for each in new:
         if each.identity not in latest or _revision(each) > _revision(latest[each.identity]):
             latest[each.identity] = each
@@ -216,7 +216,7 @@ def replacement(old: Iterable[StatedDeletion], new: Iterable[StatedDeletion]) ->
     return found
 
 
-def _revision(said: StatedDeletion) -> tuple[float, int]:
+def _revision(said: ComparedEntry) -> tuple[float, int]:
     instant = _UNDATED if said.updated_at is None else said.updated_at
     return instant, Fullness.UNKNOWN if said.fullness is None else said.fullness
 
@@ -242,7 +242,7 @@ def is_buried(instant: float | None, place: CopyPlace, burials: Sequence[Burial]
 
 
 def _is_buried(copy: Copy, burials: Sequence[Burial]) -> bool:
-    instant = counted_instant(copy.updated_at, copy.fetched_at)
+    instant = believable_instant(copy.updated_at, copy.fetched_at)
     return is_buried(instant, place_of(copy.role, copy.position), burials)
 
 
@@ -277,7 +277,7 @@ def forgotten_at(copies: Iterable[tuple[float | None, float]], *, now: float) ->
     It is the latest update instant that counts, else `now`. `copies` are pairs of update instant and time of
     fetch.
     """
-    instants = (counted_instant(updated_at, fetched_at) for updated_at, fetched_at in copies)
+    instants = (believable_instant(updated_at, fetched_at) for updated_at, fetched_at in copies)
     return max((each for each in instants if each is not None), default=now)
 
 

@@ -22,7 +22,7 @@ from wholefeed.core.compose.remembering import (
 )
 from wholefeed.core.facts import CopyDates, Stored
 from wholefeed.core.jobs import DocumentInMemory, read_again
-from wholefeed.core.merge import OTHER, Fullness, Replacement, counted_instant, replacement
+from wholefeed.core.merge import OTHER, Fullness, Replacement, believable_instant, replacement
 from wholefeed.core.model import MEMORY_URL, EntryId, Family, FeedDocument, Role
 from wholefeed.core.notes import KINDS, TextsShortened
 from wholefeed.core.origins import Origin
@@ -223,10 +223,10 @@ def _parsed_size(document: FeedDocument) -> int:
 # Entries that leave
 
 
-async def documents_to_remember(store: Store, work: Workers, leaving: Leaving) -> list[NewDocument]:
+async def documents_to_remember(store: Store, work: Workers, leaving: DepartingEntries) -> list[NewDocument]:
     """Return memory documents to store with a replacement.
 
-    If `Leaving.is_at_hand`, the transaction makes them (`Leaving.documents`).
+    If `DepartingEntries.is_at_hand`, the transaction makes them (`DepartingEntries.documents`).
     """
     if leaving.is_at_hand:
         return []
@@ -238,7 +238,7 @@ async def documents_to_remember(store: Store, work: Workers, leaving: Leaving) -
     return leaving.puts(found)
 
 
-class Leaving:
+class DepartingEntries:
     """Entries that leave a replaced document for memory documents (R7, R8, R10, R35).
 
     A copy fuller than its replacement is remembered too, except from an archive. A page's entries mostly move
@@ -377,7 +377,7 @@ def _is_set_back(old: DocumentRow, new: Obtained) -> bool:
     # Another version is no old copy: the publisher has changed its software.
     if old.version != new.read.facts.version:
         return False
-    was = counted_instant(old.updated_at, old.fetched_at)
+    was = believable_instant(old.updated_at, old.fetched_at)
     now = new.read.facts.updated_at
     return was is not None and now is not None and now < was
 

@@ -21,8 +21,8 @@ from wholefeed.logs import get_logger
 from wholefeed.service.entry_order import Order, StoredOrder, read_order
 from wholefeed.service.memory import Beginning, Memory
 from wholefeed.service.new_documents import (
+    DepartingEntries,
     FreshDocuments,
-    Leaving,
     compress_bodies,
     documents_to_remember,
     new_document,
@@ -192,7 +192,7 @@ class FeedStorage:
         Entries that leave it are remembered unless another document holds them.
         """
         now, rows = self._now(), await self.documents()
-        leaving = Leaving(rows, _row_of(old, rows), obtained, now)
+        leaving = DepartingEntries(rows, _row_of(old, rows), obtained, now)
         return (await self._put([new], now, leaving=leaving))[0]
 
     async def put_subscription(self, obtained: Obtained, placement: SubscriptionPlacement) -> None:
@@ -205,7 +205,7 @@ class FeedStorage:
         place = Placement(url=obtained.fetched.url, role=Role.SUBSCRIPTION, rank=0)
         leaving = None
         if remembers is not None:
-            leaving = Leaving(rows, _row_of(remembers, rows), obtained, now, self.parsed)
+            leaving = DepartingEntries(rows, _row_of(remembers, rows), obtained, now, self.parsed)
         await self._put(
             [new_document(obtained, place)],
             now,
@@ -224,7 +224,7 @@ class FeedStorage:
         ranks: Mapping[int, int] = MappingProxyType({}),
         detached: Sequence[int] = (),
         changes: FeedChanges | None = None,
-        leaving: Leaving | None = None,
+        leaving: DepartingEntries | None = None,
         looks: bool = False,
     ) -> list[int]:
         """Store documents and changes to the chain and the feed in one transaction.

@@ -372,7 +372,7 @@ class Mastodon:
         assert isinstance(answer, AdapterPage)
         if not (_goes_further(answer, job.page.identities) or (yield from _is_limit_counted(job))):
             return job.report_unproven("the publisher gives fewer entries than requested")
-        return _with_statuses(job, answer, replace(job.known, pages=1, retry_at=None, reason=""))
+        return _note_mastodon_page(job, answer, replace(job.known, pages=1, retry_at=None, reason=""))
 
     def look(self, job: AdapterJob) -> Asking[AdapterOutcome]:
         """Ask for the largest page, if there is a gap, and once a day."""
@@ -386,7 +386,7 @@ class Mastodon:
         is_further = job.is_linked or _goes_further(answer, job.page.identities)
         if not (is_further or (yield from _is_limit_counted(job))):
             return job.report_look("the publisher gives fewer entries than requested any more")
-        return _with_statuses(job, answer, job.known)
+        return _note_mastodon_page(job, answer, job.known)
 
 
 _MASTODON_GENERATOR: Final = re.compile(r"Mastodon v\d")
@@ -420,7 +420,7 @@ def _is_limit_counted(job: AdapterJob) -> Asking[bool]:
     return isinstance(answer, AdapterPage) and len(answer.identities) == 1
 
 
-def _with_statuses(job: AdapterJob, page: AdapterPage, known: Collection) -> AdapterOutcome:
+def _note_mastodon_page(job: AdapterJob, page: AdapterPage, known: Collection) -> AdapterOutcome:
     is_cut = _is_cut(job, page)
     entries = len(page.identities)
     known = replace(

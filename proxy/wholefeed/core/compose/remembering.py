@@ -17,7 +17,7 @@ from typing import Final, NamedTuple
 from wholefeed.core.compose.compose import synthesize
 from wholefeed.core.compose.entries import parse_for_page
 from wholefeed.core.facts import CopyDates, DocumentFacts, Stored
-from wholefeed.core.merge import OTHER, Fullness, Rank, counted_instant, fullness_of, rank_copy
+from wholefeed.core.merge import OTHER, Fullness, Rank, believable_instant, fullness_of, rank_copy
 from wholefeed.core.model import (
     MEDIA_TYPE,
     MEMORY_URL,
@@ -66,7 +66,7 @@ def remember_copies(replaced: ReplacedDocument, *, keeps_parsed: bool = False) -
     for n, entry in enumerate(document.entries):
         if fullness[n] <= present.get(entry.identity, _NOTHING):
             continue
-        updated_at = counted_instant(entry.updated_at, replaced.fetched_at)
+        updated_at = believable_instant(entry.updated_at, replaced.fetched_at)
         dates = CopyDates(updated_at, dated, fullness[n], replaced.made_at)
         rank = best.get(entry.identity)
         if rank is None or rank <= _rank_of(dates):  # R10: of equal ones the copy that leaves now

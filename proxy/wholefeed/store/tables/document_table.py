@@ -15,7 +15,7 @@ from operator import add
 from typing import Any, Final, NamedTuple
 
 from wholefeed.core.facts import CopyDates, PackedEntries, PackedKeys
-from wholefeed.core.merge import CopyStanding, Fullness, StatedDeletion
+from wholefeed.core.merge import ComparedEntry, CopyStanding, Fullness
 from wholefeed.core.model import EntryId, Role
 from wholefeed.core.origins import Origin, find_origins
 from wholefeed.core.text.dates import DAY_SECONDS
@@ -214,8 +214,8 @@ _SAID: Final = """
 """
 
 
-def list_for_comparison(db: Database, document: int) -> list[StatedDeletion]:
-    return [StatedDeletion(*row) for row in fetch_all(db, _SAID, {"document": document})]
+def list_for_comparison(db: Database, document: int) -> list[ComparedEntry]:
+    return [ComparedEntry(*row) for row in fetch_all(db, _SAID, {"document": document})]
 
 
 _UNKNOWN: Final = find_origins(lambda policy: not policy.makes_known)

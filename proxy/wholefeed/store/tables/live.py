@@ -16,10 +16,10 @@ from wholefeed.core.merge import (
     FORGOTTEN,
     FORGOTTEN_REF,
     Burial,
+    ComparedEntry,
     Copy,
     Fullness,
     Rank,
-    StatedDeletion,
     choose,
     forgotten_at,
     place_of,
@@ -568,7 +568,7 @@ def settle_doubtful(db: Database, feed: int) -> None:
 _NO_RANK: Final = rank_copy(None, Fullness.CUT, None, None)
 
 
-def count_fuller(db: Database, feed: int, said: Iterable[StatedDeletion]) -> int:
+def count_fuller(db: Database, feed: int, said: Iterable[ComparedEntry]) -> int:
     """Return how many entries of one document have a live copy of the same date and fuller."""
     found = 0
     for each in said:
