@@ -16,6 +16,7 @@ from tests.core.listing.site_models import (
     SITEMAPS,
     Model,
     at_root,
+    in_blog,
     index,
     naming,
     url,
@@ -219,6 +220,31 @@ def test_posts_at_the_root_that_a_page_links_as_the_feeds_are_entries() -> None:
     assert sorted(looking.links) == sorted(HOST + at_root(number) for number in ALL)
 
 
+def test_a_menu_with_one_of_the_feeds_entries_tells_nothing() -> None:
+    """H10: `/my-setup/` stands beside "start here: about bread"."""
+    entries = [an_entry(number, link=HOST + at_root(number)) for number in range(6)]
+    menu = "".join(f"<p><a href={path}>x</a>" for path in (*PAGES, at_root(0)))
+    posts = "".join(f"<h2><a href={at_root(n)}>{title_of(n)}</a></h2>" for n in range(6))
+    urls = [*(url(at_root(number), day_of(number)) for number in ALL), *(url(p, day_of(9)) for p in PAGES)]
+    looking = look_in({"/": menu + posts, "/sitemap.xml": urlset(urls)}, entries)
+    assert not set(looking.links) & {HOST + path.rstrip("/") for path in PAGES}
+    assert not set(looking.links) & {HOST + path for path in PAGES}
+
+
+def test_a_group_of_tags_in_an_index_does_not_tell_posts_from_pages() -> None:
+    """H11: pages stand among the posts, and tags in an array of their own."""
+    entries = [an_entry(number, link=HOST + at_root(number)) for number in range(6)]
+    rows = [{"url": at_root(n), "title": title_of(n)} for n in ALL]
+    more = [{"url": path, "title": "x"} for path in PAGES]
+    tags = [{"url": f"/tags/{n}/", "title": "x"} for n in range(9)]
+    front = naming("<script>f('/search.json')</script>")
+    file = json.dumps({"all": [*rows, *more], "tags": tags})
+    looking = look_in({"/": front, "/search.json": file}, entries)
+    assert (looking.links, looking.why["/search.json"]) == ([], "pages-not-told")
+    file = json.dumps({"posts": rows, "pages": more, "tags": tags})
+    assert len(look_in({"/": front, "/search.json": file}, entries).links) == len(ALL)
+
+
 def test_the_folder_of_the_whole_site_tells_nothing() -> None:
     """H10: `/~ann/my-setup/` beside `/~ann/on-bread/` is as `/my-setup/` beside `/on-bread/`."""
     entries = [an_entry(number, link=f"{HOST}/~ann{at_root(number)}") for number in range(6)]
@@ -232,6 +258,18 @@ def test_pages_without_dates_are_none_where_posts_have_some() -> None:
     """H10: jekyll-sitemap dates posts alone."""
     more = "".join(map(url, ("/posts/my-setup/", "/posts/uses/")))
     assert sorted(look_in({"/": "<p>Hello", "/sitemap.xml": a_map(*ALL, more=more)}).numbers) == ALL
+
+
+def test_further_pages_of_a_list_are_no_entries() -> None:
+    """H10: Astro's sitemap names `/blog/2/` beside the posts; with numbered posts, these are entries."""
+    names = ("2", "3", "page-4", "page5", "2021", "archive-2020")
+    entries = [an_entry(number, link=f"{HOST}{in_blog(number)}/") for number in range(6)]
+    urls = [*(url(f"{in_blog(n)}/", day_of(n)) for n in ALL), *(url(f"/blog/{n}/", day_of(9)) for n in names)]
+    looking = look_in({"/": "<p>Hello", "/sitemap.xml": urlset(urls)}, entries)
+    assert sorted(link.rstrip("/") for link in looking.links) == sorted(HOST + in_blog(n) for n in ALL)
+    numbered = [an_entry(number, link=f"{HOST}/blog/{90 - number}/") for number in range(6)]
+    file = urlset(url(f"/blog/{90 - number}/", day_of(number)) for number in ALL)
+    assert len(look_in({"/": "<p>Hello", "/sitemap.xml": file}, numbered).links) == len(ALL)
 
 
 # The feed of a part

@@ -126,7 +126,12 @@ class FileSearch:
         """Return the group of most entries of the feed; posts and pages may stand apart."""
         root = self._root_of(entry.key for group in index.groups for entry in group)
         groups = sorted(index.groups, key=lambda group: -self.feed.has_met(each.key for each in group))
-        selection = self._select(groups[0], evidence, is_typed=len(groups) > 1, root=root)
+        met = {each.key for each in groups[0]}
+        # an array of tags does not show that pages have one of their own
+        is_typed = any(
+            each.key not in met and self.feed.shape.fits(each.key) for group in groups[1:] for each in group
+        )
+        selection = self._select(groups[0], evidence, is_typed=is_typed, root=root)
         if not selection.items:
             self.refuse(index.url, selection.why)
             return None

@@ -53,7 +53,12 @@ class PageEvidence:
     def of(cls, pages: Iterable[ListPage], feed: ListedFeedEntries) -> PageEvidence:
         linked, is_mixed = set[str](), False
         for page in pages:
-            shapes = {link.shape for link in page.links if link.key in feed.order and not link.is_aside}
+            own: dict[str, set[str]] = {}
+            for link in page.links:
+                if link.key in feed.order and not link.is_aside:
+                    own.setdefault(link.shape, set()).add(link.key)
+            # a menu may link one or two
+            shapes = {shape for shape, keys in own.items() if feed.has_met(keys) >= LEAST}
             linked |= {link.key for link in page.links if link.shape in shapes}
             is_mixed |= any(
                 each.met >= LEAST and _is_mixed(each.keys, feed) for each in lists_on(page, feed)[:1]
@@ -107,12 +112,13 @@ def select_entries(
     trusted = _trusts_dates(fitting, feed)
     dates = _dates(fitting, feed, trusted=trusted)
     are_folders = any(each.has_below for each in fitting if each.key in feed.order)
+    are_numbered = any(map(is_numbered, feed.order))
     can_tell = is_typed or has_kinds
 
     def is_entry(each: FileEntry) -> bool:
         if each.key in feed.order or each.key in evidence.linked:
             return True
-        if each.has_below and not are_folders:
+        if (each.has_below and not are_folders) or (is_numbered(each.key) and not are_numbered):
             return False
         is_told = is_telling(each, feed, root)
         return (can_tell or is_told) and (not is_page_name(each.key) or (is_told and each.key in dates))
@@ -158,6 +164,12 @@ def is_page_name(key: str) -> bool:
     return "?" not in key and _NO_ENTRY.fullmatch(name) is not None
 
 
+def is_numbered(key: str) -> bool:
+    """Return whether a path ends like those of further pages of a list (`/blog/2/`), or of its years."""
+    return "?" not in key and _NUMBERED.fullmatch(key.rpartition("/")[2]) is not None
+
+
+_NUMBERED: Final = re.compile(r"(?:(?:page|p|index|archives?)[-_]?)?[0-9]+(?:\.[a-z]{2,5})?", re.IGNORECASE)
 _NO_ENTRY: Final = re.compile(
     r"(?:archives?|tags?|categor(?:y|ies)|authors?|topics?|series|search|all|index|page|posts?|blog|articles?"
     r"|about|contact|feed|rss|subscribe|newsletter|404|sitemap|now|uses|projects?|imprint|impressum|privacy"
