@@ -111,6 +111,24 @@ def test_robots_txt_says_where_sitemaps_are() -> None:
     assert look_in(pages, sitemaps=("https://b.test/sitemap.xml",)).files == []
 
 
+def test_an_index_may_stand_beside_other_sitemaps_in_robots_txt() -> None:
+    """H10: Jetpack names its index and a sitemap of the last two days' news."""
+    pages = {
+        "/": "<p>Hello",
+        "/sitemap.xml": index("/sitemap-1.xml", "/image-sitemap-1.xml"),
+        "/sitemap-1.xml": a_map(*ALL),
+        "/news-sitemap.xml": urlset([]),
+    }
+    names = (f"{HOST}/sitemap.xml", f"{HOST}/news-sitemap.xml")
+    looking = look_in(pages, sitemaps=names)
+    assert looking.numbers == ALL
+    assert looking.files == ["/news-sitemap.xml", "/sitemap.xml", "/sitemap-1.xml"]
+    again = look_in(pages, sitemaps=names, known=looking.found.known)
+    assert (again.numbers, again.files) == (ALL, ["/sitemap.xml", "/sitemap-1.xml"])
+    nested = {**pages, "/sitemap-1.xml": index("/sitemap-2.xml"), "/sitemap-2.xml": a_map(*ALL)}
+    assert "/sitemap-2.xml" not in look_in(nested, sitemaps=names).files, "one level deep"
+
+
 def test_a_sitemap_is_tried_before_lists_are_guessed() -> None:
     """H2, H10: where it names no page that is called like a list, none is asked for."""
     pages = {"/": "<p>Hello", "/sitemap.xml": a_map(*ALL), "*": "<p>Nothing"}
@@ -270,6 +288,14 @@ def test_further_pages_of_a_list_are_no_entries() -> None:
     numbered = [an_entry(number, link=f"{HOST}/blog/{90 - number}/") for number in range(6)]
     file = urlset(url(f"/blog/{90 - number}/", day_of(number)) for number in ALL)
     assert len(look_in({"/": "<p>Hello", "/sitemap.xml": file}, numbered).links) == len(ALL)
+
+
+def test_an_index_is_read_within_the_limit_of_pages() -> None:
+    """H10: whether its files are named for posts or not."""
+    maps = [f"/{name}-{n}.xml" for name in ("posts", "map") for n in range(9)]
+    files = {path: urlset([url(f"/posts/x{n}/")]) for n, path in enumerate(maps)}
+    looking = look_in({"/": "<p>Hello", "/sitemap.xml": index(*maps), **files}, most_pages=6)
+    assert looking.files == ["/sitemap.xml", *maps[:6]]
 
 
 # The feed of a part

@@ -172,8 +172,7 @@ class FileSearch:
         names = yield from self.ask(SitemapNamesRequest(self.feed.links[0]))
         named = names.urls[:_MOST_NAMED] if isinstance(names, SitemapNames) else ()
         if len(named) > 1:
-            found = yield from self._read_all(named[0], named, evidence, wanted)
-            return found
+            return (yield from self._read_all(named[0], named, evidence, wanted, has_indexes=True))
         for url in named or self._guesses()[: 1 if is_check else None]:
             if self.vain <= 0:
                 return None
@@ -200,23 +199,39 @@ class FileSearch:
         return self._judge(url, [sitemap], evidence, is_typed=False)
 
     def _read_all(
-        self, url: str, urls: Sequence[str], evidence: PageEvidence, wanted: frozenset[str]
+        self,
+        url: str,
+        urls: Sequence[str],
+        evidence: PageEvidence,
+        wanted: frozenset[str],
+        *,
+        has_indexes: bool = False,
     ) -> FileTalk[SiteFile | None]:
-        """Read the sitemaps of an index: those for posts, and the others if these have no entries."""
-        ranked = rank_sitemaps(urls)
+        """Read the sitemaps of an index: those for posts, and the others if these have no entries.
+
+        `has_indexes`: robots.txt names the files, so an index among them is followed, too.
+        """
+        ranked, spare = rank_sitemaps(urls), self.most_files
         for is_typed in (True, False):
             read, asked = list[Sitemap](), 0
             left = [each for each, is_named in ranked if is_named == is_typed]
-            for each in islice(left, self.most_files):
+            for each in islice(left, spare):
                 if self.vain <= 0 or sum(len(known.entries) for known in read) >= _MOST_ENTRIES:
                     break
                 asked += 1
                 sitemap = yield from self._ask(SitemapRequest(each, self.feed.shape, wanted))
                 if isinstance(sitemap, Sitemap):
                     self.has_sitemap = True
+                    if has_indexes and sitemap.sitemaps:
+                        self.vain += 1
+                        found = yield from self._read_all(each, sitemap.sitemaps, evidence, wanted)
+                        if found is not None:
+                            return found
+                        continue
                     self._note_pages(sitemap, wanted)
                     read.append(sitemap)
                     self.vain += bool(sitemap.entries)
+            spare -= asked
             is_cut = asked < len(left)
             if read and (found := self._judge(url, read, evidence, is_typed=is_typed, is_cut=is_cut)):
                 return found
