@@ -62,6 +62,7 @@ def test_a_date_is_read_as_such_files_write_it(said: object) -> None:
     assert entry({"url": "/a", "date": "soon"}).at is None
     assert entry({"url": "/a", "date": 7}).at is None
     assert entry({"url": "/a", "date": True}).at is None
+    assert entry({"url": "/a", "date": 10**400}).at is None
 
 
 def test_arrays_and_objects_are_groups_of_their_own() -> None:
@@ -99,6 +100,7 @@ HOSTILE = {
     "objects": "[" + "{}," * 300_000 + "1]",
     "entries": json.dumps([{"url": f"/{n}"} for n in range(25_000)]),
     "long": json.dumps([{"url": "/" + "x" * 2_000_000, "title": "x" * 2_000_000}]),
+    "hosts": json.dumps([{"url": f"http://é{n}.test"} for n in range(30_000)], ensure_ascii=False),
     "nested": '{"a":' * 60_000 + "1" + "}" * 60_000,
     "blanks": " " * 2_000_000,
     "words": "a." * 1_000_000,

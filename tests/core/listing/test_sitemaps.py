@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import time
+import tracemalloc
 
 import pytest
 from hypothesis import given
@@ -125,6 +126,8 @@ HOSTILE = {
     "attributes": "<urlset " + " ".join(f"a{n}='x'" for n in range(100_000)) + "/>",
     "long": "<urlset><url><loc>" + "x" * 2_000_000 + "</loc></url></urlset>",
     "lines": f"{HOST}/\n" * 200_000,
+    "hosts": "<urlset>" + "".join(f"<url><loc>http://é{n}.test</loc></url>" for n in range(30_000)),
+    "empty lines": "\n" * 2_000_000,
     "no lines": "http://" + "x" * 2_000_000,
 }
 
@@ -138,6 +141,17 @@ def test_a_hostile_file_costs_little(name: str) -> None:
     sitemap = read_any(body)
     assert time.process_time() - began < 1.0 * len(body) / 1e6
     assert sitemap is None or len(sitemap.entries) <= MOST_URLS
+
+
+def test_lines_are_split_as_far_as_they_are_read() -> None:
+    """H9: a packed file of 20 KB would become millions of lines in memory."""
+    body = gzip.compress(f"{HOST}/\n".encode() + b"a\n" * 1_000_000)
+    tracemalloc.start()
+    try:
+        read_any(body)
+        assert tracemalloc.get_traced_memory()[1] < 5 * 2_000_000
+    finally:
+        tracemalloc.stop()
 
 
 @given(st.binary(max_size=300) | st.text(alphabet="<>/urlset loc&;:x'\"=?!", max_size=200).map(str.encode))

@@ -504,22 +504,11 @@ class _PageReader:
 
     def _target(self, href: str) -> str:
         if href not in self._targets:
-            is_followed = len(href) < MAX_LINK_CHARACTERS and self._knows_host(href)
+            is_followed = len(href) < MAX_LINK_CHARACTERS and add_host(href, self._hosts)
             url = resolve_or_empty(self._base, href.partition("#")[0]) if is_followed else ""
             self._room -= len(url)
             self._targets[href] = url if url and is_http(url) else ""
         return self._targets[href]
-
-    def _knows_host(self, href: str) -> bool:
-        """Return whether a link's host is absent, known or within `MAX_HOSTS`."""
-        # a host in brackets or not in ASCII takes as long as a hundred bytes of others
-        named = _HOST.match(href)
-        if named is None or named[1] in self._hosts:
-            return True
-        if len(self._hosts) < MAX_HOSTS:
-            self._hosts.add(named[1])
-            return True
-        return False
 
     def _end(self, element: _Element) -> None:
         element.end = self._counts()
@@ -651,6 +640,18 @@ def _elements_up(element: _Element | None) -> Iterator[_Element]:
         element = element.parent
 
 
+def add_host(href: str, hosts: set[str]) -> bool:
+    """Return whether a link's host is absent, known or within `MAX_HOSTS`; add it to the known ones."""
+    # a host in brackets or not in ASCII takes as long as a hundred bytes of others
+    named = _HOST.match(href)
+    if named is None or named[1] in hosts:
+        return True
+    if len(hosts) < MAX_HOSTS:
+        hosts.add(named[1])
+        return True
+    return False
+
+
 def _place_in_row(element: _Element, key: str) -> int:
     row = element.row or element.parent
     if row is None:
@@ -661,6 +662,8 @@ def _place_in_row(element: _Element, key: str) -> int:
 
 def _title(node: Any) -> str:
     """Return a heading's text, else all but dates, up to an inner link."""
+    if not len(node):  # most links; lists of elements take time
+        return _all_text(iter([node.text or ""]))
     inner = list(takewhile(lambda each: each is node or each.tag != "a", islice(node.iter(), 100)))
     for each in inner[:50]:
         if each.tag in _HEADINGS and (text := _all_text(_texts_in(each))):

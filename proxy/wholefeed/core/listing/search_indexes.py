@@ -21,7 +21,7 @@ from typing import Any, Final, NamedTuple
 
 from wholefeed.core.listing.page_dates import read_date
 from wholefeed.core.listing.page_links import link_key
-from wholefeed.core.listing.page_reading import MAX_LINK_CHARACTERS, MAX_TEXT_CHARACTERS
+from wholefeed.core.listing.page_reading import MAX_LINK_CHARACTERS, MAX_TEXT_CHARACTERS, add_host
 from wholefeed.core.listing.site_files import FileEntry
 from wholefeed.core.parse.encodings import to_utf8
 from wholefeed.core.parse.expat import Guard
@@ -71,6 +71,7 @@ class _IndexReader:
         self._url = url
         self._most_entries = min(MOST_ENTRIES, _FREE_ENTRIES + size_bytes // _BYTES_PER_ENTRY)
         self._most_elements = _FREE_ELEMENTS + size_bytes // _BYTES_PER_ELEMENT
+        self._hosts: set[str] = set()
         self._groups: list[list[FileEntry]] = []
         self._count = 0
         self._room = _MOST_CHARACTERS
@@ -89,6 +90,8 @@ class _IndexReader:
             (values[name] for name in _URL_NAMES if isinstance(values.get(name), str) and values[name]), ""
         )
         if self._is_full or not said or len(said) > MAX_LINK_CHARACTERS or _BLANK.search(said):
+            return
+        if not add_host(said, self._hosts):
             return
         # a path without a slash in front stands below the site's root: Hexo's `path`, MkDocs' `location`
         url = resolve_or_empty(
@@ -232,8 +235,9 @@ def _instant(said: Any) -> float | None:
     if isinstance(said, bool):
         return None
     if isinstance(said, int | float):
-        at = said / 1000 if said >= _MILLISECONDS else float(said)
-        return at if _FIRST_YEAR <= at < _MILLISECONDS else None
+        if not _FIRST_YEAR <= said < 1000 * _MILLISECONDS:  # JSON's integers may be too large for a float
+            return None
+        return said / 1000 if said >= _MILLISECONDS else float(said)
     if not isinstance(said, str) or not said:
         return None
     at_or_none = parse_rfc3339(said[:_LONGEST_DATE])

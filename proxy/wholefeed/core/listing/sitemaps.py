@@ -13,7 +13,7 @@ from itertools import takewhile
 from typing import Final, NamedTuple
 
 from wholefeed.core.listing.page_links import PathShape, link_key
-from wholefeed.core.listing.page_reading import MAX_LINK_CHARACTERS
+from wholefeed.core.listing.page_reading import MAX_LINK_CHARACTERS, add_host
 from wholefeed.core.listing.site_files import FileEntry, path_of
 from wholefeed.core.parse.encodings import to_utf8
 from wholefeed.core.parse.expat import Guard
@@ -97,6 +97,7 @@ class _SitemapReader:
         self._is_sitemap = False
         self._entries: dict[str, FileEntry] = {}
         self._sitemaps: dict[str, None] = {}
+        self._hosts: set[str] = set()
         self._folders: set[str] = set()
         """Keys of the folders that pages are in."""
         self._root: list[str] | None = None
@@ -123,18 +124,20 @@ class _SitemapReader:
     # Plain text: a URL a line
 
     def read_lines(self, text: bytes) -> None:
-        for number, line in enumerate(text.splitlines()):
+        lines = text.split(b"\n", self._most_urls)
+        self._is_cut |= len(lines) > self._most_urls
+        for line in lines[: self._most_urls]:
             url = line.decode("utf-8", "replace").strip()
             if not url:
                 continue
             if not is_http(url):
                 self._is_cut = True
                 return
-            if number >= self._most_urls:
-                self._is_cut = True
-                return
             self._is_sitemap = True
-            self._add_page(url, "")
+            if add_host(url, self._hosts):
+                self._add_page(url, "")
+            else:
+                self._is_cut = True
 
     # XML
 
@@ -190,6 +193,9 @@ class _SitemapReader:
 
     def _end_item(self, name: str) -> None:
         if not self._location or len(self._location) > MAX_LINK_CHARACTERS:
+            return
+        if not add_host(self._location, self._hosts):
+            self._is_cut = True
             return
         url = resolve_or_empty(self._url, self._location)
         if not url or not is_http(url):
