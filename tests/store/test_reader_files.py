@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 import time
+import tracemalloc
 from contextlib import closing
 from pathlib import Path
 
@@ -61,6 +62,18 @@ def test_a_database_with_a_write_ahead_log_is_read(tmp_path: Path) -> None:
         with pytest.raises(ImportRefusedError, match="changes in db-wal: end the program"):
             require_unused(path)
     require_unused(path)
+
+
+def test_a_log_lies_beside_the_target_of_a_link(tmp_path: Path) -> None:
+    """I4: SQLite writes it there; a folder is no database."""
+    path = tmp_path / "db"
+    path.write_bytes(newsboat(POSTS))
+    link = tmp_path / "link"
+    link.symlink_to(path)
+    (tmp_path / "db-wal").write_bytes(b"changes")
+    with pytest.raises(ImportRefusedError, match="changes in db-wal: end the program"):
+        require_unused(link)
+    require_unused(Path("/"))
 
 
 def test_versions_of_newsboat_differ_in_columns() -> None:
@@ -154,6 +167,43 @@ def test_row_130a_entries_and_text_are_bounded(limits: ReadingLimits) -> None:
     """Row 130a: rows of a hostile file may share their pages."""
     posts = [Post(f"p{number}", number, FEED) for number in range(1, 100)]
     assert refused(newsboat(posts), limits).slug == "limit"
+
+
+@pytest.mark.fault("130a")
+@pytest.mark.parametrize("is_of_feeds", [False, True], ids=["of one entry", "of feeds"])
+def test_row_130a_rows_are_counted_one_by_one(is_of_feeds: bool) -> None:
+    """Row 130a: also those beside an entry, and URLs of feeds, before any other is read."""
+    row = (
+        "'u' || n, 'http://x.test/' || hex(zeroblob(50000))"
+        if is_of_feeds
+        else "1, n, 'k', hex(zeroblob(50000))"
+    )
+    table = "subscription" if is_of_feeds else "metadata"
+    body = changed(
+        liferea(POSTS).replace(b"item_id, nr", b"nr, item_id"),
+        f"""DELETE FROM metadata;
+        INSERT INTO {table} WITH RECURSIVE c(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM c WHERE n < 90)
+        SELECT {row} FROM c;""",
+    )
+    tracemalloc.start()
+    try:
+        assert refused(body, LIMITS._replace(bytes=200_000)).slug == "limit"
+        assert tracemalloc.get_traced_memory()[1] < 3_000_000
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.mark.fault("130a")
+def test_row_130a_a_virtual_table_with_a_root_page_reads_nothing() -> None:
+    """Row 130a: the module of one that passes for an ordinary table has no access to the file."""
+    body = changed(
+        newsboat(POSTS),
+        f"""DROP TABLE rss_item; CREATE VIRTUAL TABLE rss_item USING fts5({ITEM});
+        PRAGMA writable_schema = ON; UPDATE sqlite_master SET rootpage = 2 WHERE name = 'rss_item';""",
+    )
+    error = refused(body)
+    assert error.slug == "unsupported-format"
+    assert "vtable constructor failed" in str(error)
 
 
 @pytest.mark.fault("130a")

@@ -6,10 +6,12 @@ no view, trigger, virtual table, generated column or function of the file runs.
 
 from __future__ import annotations
 
+import os
 import sqlite3
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
+from itertools import islice
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 from urllib.parse import quote
@@ -62,7 +64,7 @@ def _open(source: Path | bytes) -> sqlite3.Connection:
             connection.close()
             raise
         return connection
-    place = quote(str(source.absolute()))
+    place = quote(os.fsencode(source.absolute()))
     return sqlite3.connect(
         f"file:{place}?mode=ro&immutable=1", uri=True, isolation_level=None, cached_statements=0
     )
@@ -74,8 +76,9 @@ def require_unused(path: Path) -> None:
     Raises:
         ImportRefusedError: There is one.
     """
+    place = os.path.realpath(path)  # programs write them beside the target of a link
     for suffix in ("-wal", "-journal"):
-        beside = path.with_name(path.name + suffix)
+        beside = Path(place + suffix)
         if beside.exists() and beside.stat().st_size:
             raise ImportRefusedError(
                 f"expected a database that no program uses, got one with changes in {beside.name}:"
@@ -118,6 +121,7 @@ class _Reading:
         connection.set_progress_handler(lambda: time.monotonic() >= until, _INSTRUCTIONS)
         for pragma in _PRAGMAS:
             connection.execute(pragma)
+        connection.set_authorizer(_authorise_listing)
 
     def run(self, urls: Sequence[str]) -> SavedMatch:
         tables = self._find_tables()
@@ -137,8 +141,7 @@ class _Reading:
 
     def _find_tables(self) -> frozenset[str]:
         """Return the names of ordinary tables: virtual ones have no root page."""
-        found = self._connection.execute(_TABLES).fetchmany(_MOST_TABLES)
-        return frozenset(string_of(row["name"]) for row in found)
+        return frozenset(string_of(row["name"]) for row in self._read_rows(_TABLES, (), _MOST_TABLES))
 
     def _recognise(self, tables: frozenset[str]) -> ReaderDatabase:
         alike = [each for each in DATABASES if {each.table, *each.others} <= tables]
@@ -185,13 +188,13 @@ class _Reading:
         if database.urls is None:
             column = database.feed
             query = f"SELECT DISTINCT {column} FROM {database.table}"  # noqa: S608 - names from `DATABASES`
-            keys = [string_of(row[0]) for row in self._connection.execute(query).fetchmany(_MOST_FEEDS)]
+            keys = [string_of(row[column]) for row in self._read_rows(query, (), _MOST_FEEDS)]
             return {key: key if is_feed_url(key) else "" for key in keys}
         table, key, url = database.urls
         query = f"SELECT {key}, {url} FROM {table}"  # noqa: S608 - names from `DATABASES`
-        rows = self._connection.execute(query).fetchmany(_MOST_FEEDS)
+        rows = self._read_rows(query, (), _MOST_FEEDS)
         # Liferea's local commands and files are no feeds of a publisher
-        return {string_of(row[0]): string_of(row[1]) for row in rows if is_feed_url(string_of(row[1]))}
+        return {string_of(row[key]): string_of(row[url]) for row in rows if is_feed_url(string_of(row[url]))}
 
     def _read_entries(self, database: ReaderDatabase, key: str, columns: Columns) -> Iterator[SavedEntry]:
         later = [each for each in database.later_columns if each in columns[database.table]]
@@ -201,10 +204,11 @@ class _Reading:
             attached = None
         names = ", ".join((*database.columns, *later))
         query = f"SELECT {names} FROM {database.table} WHERE {database.feed} = ?"  # noqa: S608 - likewise
-        for row in self._connection.execute(query, (key,)):
-            values: Row = missing | dict(row)
+        for row in self._read_rows(query, (key,)):
+            self._entries += 1
+            self._require_room()
+            values: Row = missing | row
             further = [] if attached is None else self._read_attached(attached, values[attached.key])
-            self._count(values, *further)
             entry = database.read(values, further)
             if entry is not None:
                 yield entry
@@ -217,18 +221,37 @@ class _Reading:
             source = f"{table} AS b JOIN {source} ON a.{attached.column} = b.{target}"
             where = f"b.{column} = ?"
         query = f"SELECT {names} FROM {source} WHERE {where}"  # noqa: S608 - likewise
-        return [dict(row) for row in self._connection.execute(query, (key,)).fetchmany(_MOST_ATTACHED)]
+        return list(self._read_rows(query, (key,), _MOST_ATTACHED))
 
-    def _count(self, *rows: Row) -> None:
-        self._entries += 1
-        self._left_bytes -= sum(
-            len(value) for row in rows for value in row.values() if isinstance(value, str | bytes)
-        )
+    def _read_rows(
+        self, query: str, values: Sequence[Any], most: int | None = None
+    ) -> Iterator[dict[str, Any]]:
+        """Yield at most `most` rows, each counted before the next is read."""
+        for row in islice(self._connection.execute(query, values), most):
+            found = dict(row)
+            self._left_bytes -= sum(len(each) for each in found.values() if isinstance(each, str | bytes))
+            self._require_room()
+            yield found
+
+    def _require_room(self) -> None:
         if self._entries > self._limits.entries or self._left_bytes < 0:
             raise ImportRefusedError(
                 f"expected at most {self._limits.entries:,} entries with {self._limits.bytes:,} characters",
                 slug="limit",
             )
+
+
+def _authorise_listing(action: int, name: str | None, *_: Any) -> int:
+    """Permit nothing but listing tables and columns.
+
+    A virtual table may claim a root page; its module cannot read the file then.
+    """
+    is_fine = (
+        action == sqlite3.SQLITE_SELECT
+        or (action == sqlite3.SQLITE_READ and name == "sqlite_master")
+        or (action == sqlite3.SQLITE_PRAGMA and name == "table_xinfo")
+    )
+    return sqlite3.SQLITE_OK if is_fine else sqlite3.SQLITE_DENY
 
 
 _TABLES: Final = "SELECT name FROM sqlite_master WHERE type = 'table' AND rootpage > 0"
