@@ -117,6 +117,14 @@ def test_members_of_any_type_are_read(entry: dict[str, Any], program: str) -> No
     assert made.published_at is None or 0 < made.published_at < 1e12
 
 
+def test_a_number_beyond_all_dates_is_no_date() -> None:
+    """I4: JSON bounds no number."""
+    item = {"origin": {"streamId": f"feed/{FEED}"}, "published": 10**400, "updated": -(10**400)}
+    file = read_export(json.dumps({"items": [item]}).encode())
+    assert file is not None
+    assert file.feeds[0].entries[0].order_at is None
+
+
 ENTRIES = [
     SavedEntry(
         id="urn:a",

@@ -6,7 +6,6 @@ Each module beside this one reads one program's format, and knows nothing of the
 from __future__ import annotations
 
 import html
-import math
 import re
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
@@ -104,7 +103,7 @@ def instant_of(value: Any) -> float | None:
     """Return epoch seconds of a number or a date; zero and below stand for no date."""
     if isinstance(value, str):
         value = parse_rfc3339(value)
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+    if isinstance(value, bool) or not isinstance(value, int | float):
         return None
     return float(value) if 0 < value < _YEAR_10000 else None
 
