@@ -35,6 +35,11 @@ def test_a_url_is_compared_in_its_key(written: str, is_same: bool) -> None:
     assert (len(match.entries) == 1) is is_same
 
 
+def test_a_url_s_parameter_is_a_feed_only_if_it_is_a_url() -> None:
+    """I4: two sites may have a parameter `url` with the same value."""
+    assert not choose_feed(a_file("https://a.test/feed?url=news"), ["https://b.test/feed?url=news"]).url
+
+
 def test_feeds_of_both_spellings_are_one() -> None:
     """I4: a reader may have subscribed to it twice."""
     match = choose_feed(a_file("http://example.org/feed", "http://x.test/", FEED), [FEED])
@@ -85,6 +90,17 @@ def test_ids_come_from_the_only_entry_with_the_link() -> None:
     match = choose_feed(SavedFile("p", [SavedFeed(FEED, saved)]), [FEED])
     found = {each.title: each.id for each in fit_entries(match, known, is_forced=False)}
     assert found == {"1": "urn:1", "2": "http://site.test/2", "3": "urn:three", "4": "", "5": "", "6": ""}
+
+
+def test_links_to_two_places_of_one_page_are_two_entries() -> None:
+    """I4: a list of changes links each of them by a fragment."""
+    known = [KnownEntry("urn:2", "http://site.test/changes#v2")]
+    saved = [SavedEntry(link="http://site.test/changes#v1")]
+    match = choose_feed(SavedFile("p", [SavedFeed(FEED, saved)]), [FEED])
+    assert fit_entries(match, known, is_forced=False) == saved
+    saved = [SavedEntry(link="https://site.test/changes/#v2")]
+    match = choose_feed(SavedFile("p", [SavedFeed(FEED, saved)]), [FEED])
+    assert [each.id for each in fit_entries(match, known, is_forced=False)] == ["urn:2"]
 
 
 def test_the_latest_of_doubles_counts_and_the_newest_stands_first() -> None:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple
-from urllib.parse import parse_qsl
+from urllib.parse import parse_qsl, urldefrag
 
 from wholefeed.core.listing.page_links import PathShape, link_key
 from wholefeed.core.parse.limits import ParseError
-from wholefeed.core.saved.saved_entries import SavedEntry, SavedFeed, SavedFile
+from wholefeed.core.saved.saved_entries import SavedEntry, SavedFeed, SavedFile, is_feed_url
 from wholefeed.core.text.urls import (
     is_http,
     resolve_or_empty,
@@ -78,7 +78,8 @@ def url_keys(url: str) -> frozenset[str]:
     found = {_url_key(url)}
     parts = split(url)
     if (parts.path or "").rstrip("/").endswith("/feed"):
-        found |= {_url_key(value) for name, value in parse_qsl(parts.query or "") if name == "url"}
+        inside = (value for name, value in parse_qsl(parts.query or "") if name == "url")
+        found |= {_url_key(value) for value in inside if is_feed_url(value)}
     if is_http(inner := url.partition(parts.authority or "\0")[2].lstrip("/")):
         found.add(_url_key(inner))
     return frozenset(found)
@@ -151,6 +152,9 @@ def _fit(entry: SavedEntry, by_link: dict[str, KnownEntry | None]) -> SavedEntry
     """
     alike = by_link.get(link_key(entry.link))
     if alike is None or (entry.id and alike.id != alike.link):
+        return entry
+    fragments = {urldefrag(each).fragment for each in (entry.link, alike.link)} - {""}
+    if len(fragments) > 1:  # two posts of one page, such as a list of changes
         return entry
     return entry._replace(id=alike.id, link=alike.link)
 
