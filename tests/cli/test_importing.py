@@ -223,6 +223,21 @@ async def test_row_127_a_file_is_as_large_as_a_document_may_be(
     assert messages.count("larger than limits.document_bytes = 4096") == 2
 
 
+async def test_parts_of_a_large_file_join_no_two_posts(
+    cli: Run, origin: Origin, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """I4: posts without ids, with one link, in different parts."""
+    url = origin.url("/feed")
+    monkeypatch.setenv("WHOLEFEED_LIMITS_DOCUMENT_BYTES", "16384")
+    origin.publish("/feed", atom(an_item("d", 9)))
+    found = json.loads(miniflux(posts_of(url, *(f"p{number}" for number in range(100)))))
+    for entry in (found["entries"][0], found["entries"][99]):
+        entry["url"] = "http://site.test/same"
+    (tmp_path / "large").write_bytes(json.dumps(found).encode())
+    code, text, _ = await cli("import", url, "large")
+    assert (code, text) == (0, f"large: imported: 100 entries as of {stamp(1)}, 100 of them new\n")
+
+
 async def test_a_feed_continues_another(cli: Run, origin: Origin, tmp_path: Path, is_running: bool) -> None:
     """I3: an impossible `continue OLD NEW` is exit 1 and one line."""
     old, new = origin.url("/old"), origin.url("/new")

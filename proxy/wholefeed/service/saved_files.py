@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import Final
 
 from wholefeed.config.tables import LimitsConfig
-from wholefeed.core.compose.saved_documents import write_saved
+from wholefeed.core.compose.saved_documents import make_saved_id, write_saved
 from wholefeed.core.facts import Stored
 from wholefeed.core.jobs import known_entries, match_export
 from wholefeed.core.parse.limits import ParseError
@@ -133,6 +134,12 @@ def split_large(path: Path, url: str, limits: LimitsConfig) -> list[bytes]:
         entries = fit_entries(match, (), is_forced=False)
     except ParseError as exc:
         raise ImportRefusedError(exc.message, slug=exc.slug) from exc
+    # a part does not show that another entry of the file has the same link
+    links = Counter(each.link for each in entries)
+    entries = [
+        each if each.id or links[each.link] == 1 else each._replace(id=make_saved_id(each))
+        for each in entries
+    ]
     part_bytes = min(_PART_BYTES, limits.document_bytes // 2)
     return list(write_interchange(match.program, match.url, entries, part_bytes=part_bytes))
 

@@ -47,18 +47,18 @@ _PART_ENTRIES: Final = 1000
 def _written(entry: SavedEntry, own_id: str, family: Family, undated_at: float) -> str:
     match family:
         case Family.ATOM:
-            return _atom(entry, own_id or _made_id(entry), undated_at)
+            return _atom(entry, own_id or make_saved_id(entry), undated_at)
         case Family.RSS:
             return _rss(entry)
         case Family.RDF:
-            return _rdf(entry, own_id or _made_id(entry))
+            return _rdf(entry, own_id or make_saved_id(entry))
         case Family.JSON:
-            return json.dumps(_json(entry, own_id or _made_id(entry)), ensure_ascii=False)
+            return json.dumps(_json(entry, own_id or make_saved_id(entry)), ensure_ascii=False)
         case unreachable:
             assert_never(unreachable)
 
 
-def _made_id(entry: SavedEntry) -> str:
+def make_saved_id(entry: SavedEntry) -> str:
     """Return an id for an entry with neither an id nor a link of its own, the same each time."""
     parts = (entry.link, entry.title, str(entry.published_at), entry.content)
     return f"{SAVED_ID}{hashlib.sha256(chr(0).join(parts).encode('utf-8', 'replace')).hexdigest()[:32]}"
