@@ -268,8 +268,12 @@ async def test_a_complete_feed_keeps_it_and_does_not_serve_it(proxy: Proxy, orig
 
 @pytest.mark.parametrize(
     ("limits", "key"),
-    [({"documents_per_feed": 2}, "documents_per_feed"), ({"feed_bytes": 200_000}, "feed_bytes")],
-    ids=["documents", "bytes"],
+    [
+        ({"documents_per_feed": 2}, "documents_per_feed"),
+        ({"feed_bytes": 200_000}, "feed_bytes"),
+        ({"entries_per_feed": 1050}, "entries_per_feed"),
+    ],
+    ids=["documents", "bytes", "entries"],
 )
 async def test_a_file_that_does_not_fit_leaves_nothing(
     start: StartProxy, origin: Origin, limits: dict[str, int], key: str
@@ -279,7 +283,7 @@ async def test_a_file_that_does_not_fit_leaves_nothing(
     url = origin.url("/feed")
     origin.publish("/feed", atom(an_item("own", 3000)))
     await proxy.whole(url)
-    reply = await imported(proxy, url, newsboat(posts_of(url, *(f"p{number}" for number in range(1100)))))
+    reply = await imported(proxy, url, miniflux(posts_of(url, *(f"p{number}" for number in range(1100)))))
     assert (reply.status, reply.slug) == (422, "limit")
     assert f"limits.{key}" in json.loads(reply.body)["detail"]
     assert (await proxy.status(url))["imported"] is None

@@ -218,20 +218,20 @@ class Imports:
         """Import a document, or the documents in a feed reader's file (I4)."""
         rows = await self._store.read(partial(document_table.list_all, feed=feed.id))
         own, now = _require_own(rows), self._context.now()
-        bodies = await self._saved.convert(
+        converted = await self._saved.convert(
             kept.body,
             feed,
             own,
             undated_at=time_of(kept.at, (), kept.file_at, now=now),
             is_forced=kept.is_forced,
         )
-        if bodies is None:
+        if converted is None:
             return await self._take(feed, kept, deadline)
-        self._require_room(rows, bodies, 0)
+        self._require_room(rows, converted.documents, converted.entries)
         # by name alone, if it has none: each document has a digest of its own
         name = kept.name or f"kept {hashlib.sha256(kept.body).hexdigest()[:12]}"
         taken = ImportedDocument(feed, name, "", min(kept.at or now, now), 0, 0)
-        for body in bodies:
+        for body in converted.documents:
             part = kept._replace(body=body, name=name, is_forced=True)
             each = await self._take(taken.feed, part, time.monotonic() + self._seconds)
             taken = _join(taken, each)

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 from wholefeed.config.tables import LimitsConfig
 from wholefeed.core.compose.saved_documents import make_saved_id, write_saved
@@ -31,6 +31,13 @@ _TIMES: Final = 4
 """Text of a database's entries for each of its bytes: rows of a hostile one may share their pages."""
 
 
+class ConvertedFile(NamedTuple):
+    documents: list[bytes]
+    """In the format of the feed."""
+    entries: int
+    """All together."""
+
+
 class SavedFiles:
     """The readings of files for one service, one at a time."""
 
@@ -41,7 +48,7 @@ class SavedFiles:
 
     async def convert(
         self, body: bytes, feed: FeedRow, own: DocumentRow, *, undated_at: float, is_forced: bool
-    ) -> list[bytes] | None:
+    ) -> ConvertedFile | None:
         """Return a file's entries of a feed as documents in its format; None: it is no such file.
 
         Raises:
@@ -55,7 +62,7 @@ class SavedFiles:
                 match = await self._match(body, await self._list_urls(feed, own))
                 if match is None:
                     return None
-                known = await self._list_known(feed)
+                known = await self._list_known(feed) if match.url or match.unnamed else []
                 writing = partial(_write, match, known, own, warning_id(feed.url))
                 return await asyncio.to_thread(writing, undated_at=undated_at, is_forced=is_forced)
             except ParseError as exc:
@@ -97,10 +104,11 @@ def _write(
     *,
     undated_at: float,
     is_forced: bool,
-) -> list[bytes]:
+) -> ConvertedFile:
     """Return the documents of a feed; the proxy's own entry `own_id` is none of the publisher's."""
     entries = [each for each in fit_entries(match, known, is_forced=is_forced) if each.id != own_id]
-    return list(write_saved(entries, own.family, own.version, undated_at=undated_at))
+    documents = list(write_saved(entries, own.family, own.version, undated_at=undated_at))
+    return ConvertedFile(documents, len(entries))
 
 
 def _limit_reading(limits: LimitsConfig, most_bytes: int) -> ReadingLimits:
