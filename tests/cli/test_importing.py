@@ -223,6 +223,27 @@ async def test_row_127_a_file_is_as_large_as_a_document_may_be(
     assert messages.count("larger than limits.document_bytes = 4096") == 2
 
 
+@pytest.mark.parametrize("is_of_version", [False, True], ids=["a name not in UTF-8", "another version"])
+async def test_a_damaged_list_of_an_archive_is_told(
+    cli: Run, origin: Origin, tmp_path: Path, is_of_version: bool
+) -> None:
+    """I1: zipfile raises other errors than its own."""
+    url = origin.url("/feed")
+    origin.publish("/feed", atom(an_item("d", 9)))
+    path = tmp_path / "kept.zip"
+    an_archive(path, ("\u00e9.xml", atom(an_item("a", 1))))
+    body = bytearray(path.read_bytes())
+    start = body.index(b"PK\1\2")
+    if is_of_version:
+        body[start + 6] = 99
+    else:
+        body[body.index("\u00e9".encode(), start)] = 0xFF
+    path.write_bytes(body)
+    code, text, messages = await cli("import", url, "kept.zip")
+    assert (code, text) == (1, "")
+    assert "kept.zip: not imported: expected an archive that can be read" in messages
+
+
 async def test_parts_of_a_large_file_join_no_two_posts(
     cli: Run, origin: Origin, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

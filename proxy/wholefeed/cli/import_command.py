@@ -253,7 +253,7 @@ def _in_archive(path: Path, most_bytes: int) -> Iterator[tuple[str, list[bytes] 
                 body = _member(archive, each, min(most_bytes, left_bytes))
                 left_bytes -= len(body) if isinstance(body, bytes) else 0
                 yield each.filename, [body] if isinstance(body, bytes) else body, _change_instant(each)
-    except zipfile.BadZipFile as exc:
+    except (zipfile.BadZipFile, RuntimeError, ValueError) as exc:  # also an unknown version, or no UTF-8
         yield "", f"expected an archive that can be read: {exc}", None
 
 
