@@ -289,6 +289,22 @@ async def test_a_file_that_does_not_fit_leaves_nothing(
     assert (await proxy.status(url))["imported"] is None
 
 
+async def test_a_reference_with_thousands_of_digits_stands_for_no_character(
+    proxy: Proxy, origin: Origin
+) -> None:
+    """I4, R22: neither an import nor a feed's page fails; Python reads no number of that length."""
+    url, title = origin.url("/feed"), f"A &#{'1' * 5000}; &amp; B"
+    texts = f"<title><![CDATA[{title}]]></title><description><![CDATA[{title}]]></description>"
+    item = f"<item>{texts}<guid>1</guid></item>"
+    origin.publish("/feed", f'<rss version="2.0"><channel><title>t</title>{item}</channel></rss>'.encode())
+    await proxy.whole(url)
+    saved = {"origin": {"streamId": "feed/1", "feedUrl": url}, "guid": "2", "title": title}
+    assert (await taken(proxy, url, json.dumps({"items": [saved]}).encode()))["new"] == 1
+    page = await proxy.ask("GET", "/view", params={"url": url})
+    assert page.status == 200
+    assert page.body.count("A \ufffd &amp; B".encode()) >= 2
+
+
 async def test_a_json_feed_of_the_publisher_is_none(proxy: Proxy, origin: Origin) -> None:
     """I4, R23: only one that says it was saved is made into another format."""
     url = origin.url("/feed")

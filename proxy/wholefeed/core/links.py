@@ -6,7 +6,6 @@ needs no body.
 
 from __future__ import annotations
 
-import html
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -25,7 +24,7 @@ from wholefeed.core.model import (
     Relation,
 )
 from wholefeed.core.notes import BadLink, DeadChainLink, ExtraLink, NewAddress, Note
-from wholefeed.core.text.markup import attribute_places
+from wholefeed.core.text.markup import attribute_places, unescape
 from wholefeed.core.text.urls import is_fetchable, resolve, resolve_or_empty, safe_url, same_document
 
 DEAD: Final = "dead:"
@@ -206,7 +205,7 @@ def _new_address(document: FeedDocument) -> Iterator[Note]:
         return
     start = attribute_places(document.text, child.start).end
     written = document.text[start : min(child.end, start + _MAX_ADDRESS_BYTES)].rpartition(b"</")[0]
-    href = html.unescape(_CDATA_MARKS.sub(b"", written).decode("utf-8", "replace")).strip()
+    href = unescape(_CDATA_MARKS.sub(b"", written).decode("utf-8", "replace")).strip()
     target = resolve_or_empty(document.head.scope.base, href)
     # The element stays for years, also at the new address.
     if target and not same_document(target, document.url):

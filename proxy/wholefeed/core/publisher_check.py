@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import hashlib
-import html
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -50,7 +49,7 @@ from wholefeed.core.parse.limits import ParseError
 from wholefeed.core.readers import refusing
 from wholefeed.core.schedule import is_uncacheable, validators_of
 from wholefeed.core.text.dates import format_rfc3339, parse_rfc3339
-from wholefeed.core.text.markup import attribute_places
+from wholefeed.core.text.markup import attribute_places, unescape
 from wholefeed.core.text.urls import document_key, safe_url
 from wholefeed.core.walk.ahead import count_from_newest
 from wholefeed.core.words import count_noun, printable
@@ -380,7 +379,7 @@ class _DocumentReading:
         for child in self._document.head.children:
             if (child.namespace, child.name) == (TOMBSTONE_NS, "deleted-entry"):
                 written = attribute_places(text, child.start).values(text).get(b"when", b"")
-                when = html.unescape(written.decode("utf-8", "replace"))
+                when = unescape(written.decode("utf-8", "replace"))
                 if parse_rfc3339(when.strip()) is None:
                     yield self._say("tombstone-undated", self._at(child.start))
 

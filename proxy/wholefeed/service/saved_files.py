@@ -33,9 +33,7 @@ _TIMES: Final = 4
 
 class ConvertedFile(NamedTuple):
     documents: list[bytes]
-    """In the format of the feed."""
     entries: int
-    """All together."""
 
 
 class SavedFiles:

@@ -140,7 +140,7 @@ class _Reading:
         return choose_feed(SavedFile(database.program, found), urls)
 
     def _find_tables(self) -> frozenset[str]:
-        """Return the names of ordinary tables: virtual ones have no root page."""
+        """Return the names of ordinary tables."""
         return frozenset(string_of(row["name"]) for row in self._read_rows(_TABLES, (), _MOST_TABLES))
 
     def _recognise(self, tables: frozenset[str]) -> ReaderDatabase:
@@ -226,7 +226,7 @@ class _Reading:
     def _read_rows(
         self, query: str, values: Sequence[Any], most: int | None = None
     ) -> Iterator[dict[str, Any]]:
-        """Yield at most `most` rows, each counted before the next is read."""
+        """Yield rows, each counted before the next is read."""
         for row in islice(self._connection.execute(query, values), most):
             found = dict(row)
             self._left_bytes -= sum(len(each) for each in found.values() if isinstance(each, str | bytes))
@@ -242,10 +242,7 @@ class _Reading:
 
 
 def _authorise_listing(action: int, name: str | None, *_: Any) -> int:
-    """Permit nothing but listing tables and columns.
-
-    A virtual table may claim a root page; its module cannot read the file then.
-    """
+    # a virtual table may claim a root page; its module cannot read the file then
     is_fine = (
         action == sqlite3.SQLITE_SELECT
         or (action == sqlite3.SQLITE_READ and name == "sqlite_master")

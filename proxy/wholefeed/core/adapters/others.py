@@ -7,7 +7,6 @@ same, so a later walk has the same pages.
 
 from __future__ import annotations
 
-import html
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Collection as AbstractCollection
@@ -32,6 +31,7 @@ from wholefeed.core.adapters.base import (
     page_url,
 )
 from wholefeed.core.model import EntryId, Family
+from wholefeed.core.text.markup import unescape
 
 # Publishers that give the entries behind a named one (rules R27, R28 and R30)
 
@@ -238,7 +238,7 @@ class GitHub(_Keyset):
         return parts.hostname == self._host and _GITHUB_PATH.fullmatch(parts.path) is not None
 
     def key_of(self, entry_id: str) -> str | None:
-        found = _GITHUB_ENTRY_ID.fullmatch(html.unescape(entry_id))
+        found = _GITHUB_ENTRY_ID.fullmatch(unescape(entry_id))
         return found.group(1) if found else None
 
 

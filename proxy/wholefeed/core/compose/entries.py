@@ -5,7 +5,6 @@ Identities are the parser's (R9). Nothing is sanitised: content is a stranger's 
 
 from __future__ import annotations
 
-import html
 import itertools
 import json
 import re
@@ -43,7 +42,7 @@ from wholefeed.core.model import (
 )
 from wholefeed.core.parse.identities import SPACES, absolute
 from wholefeed.core.text.dates import parse_rfc822, parse_rfc3339
-from wholefeed.core.text.markup import escape
+from wholefeed.core.text.markup import escape, unescape
 from wholefeed.core.text.urls import is_http, resolve_or_empty
 from wholefeed.core.verbatim.addresses import is_permalink
 from wholefeed.core.verbatim.fragments import fragments_of
@@ -920,7 +919,7 @@ def _title_of(element: Element | None) -> str:
 
 
 def strip_markup(text: str) -> str:
-    return " ".join(html.unescape(MARKUP.sub("", text)).split())
+    return " ".join(unescape(MARKUP.sub("", text)).split())
 
 
 MARKUP: Final = re.compile(r"<(?:/?[A-Za-z][^<>]*|![^<>]*)>")

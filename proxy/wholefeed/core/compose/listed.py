@@ -5,7 +5,6 @@ An entry has link, title and date; nothing is invented. In Atom, its author is t
 
 from __future__ import annotations
 
-import html
 import json
 import re
 from collections.abc import Collection, Iterable
@@ -18,7 +17,7 @@ from wholefeed.core.listing.joined_sources import ListedEntry
 from wholefeed.core.listing.lists import FeedEntry
 from wholefeed.core.model import Family, FeedDocument, default_namespace
 from wholefeed.core.text.dates import format_rfc822, format_rfc3339
-from wholefeed.core.text.markup import escape, quoteattr
+from wholefeed.core.text.markup import escape, quoteattr, unescape
 from wholefeed.core.verbatim.fragments import fragments_of
 
 
@@ -101,7 +100,7 @@ def _written(entry: ListedEntry, family: Family, undated_at: float) -> str:
 def _title_of_item(title: str) -> str:
     """Return a title, as HTML where readers would take it for HTML (docs/formats.md)."""
     written = escape(title)
-    return escape(written) if "<" in title or html.unescape(title) != title else written
+    return escape(written) if "<" in title or unescape(title) != title else written
 
 
 _NO_XML: Final = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")

@@ -7,7 +7,6 @@ newest grows at its top until it is sealed, to keep segments small.
 from __future__ import annotations
 
 import hashlib
-import html
 import itertools
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -27,6 +26,7 @@ from wholefeed.core.model import (
     FeedDocument,
     default_namespace,
 )
+from wholefeed.core.text.markup import unescape
 from wholefeed.core.verbatim.fragments import fragments_of
 
 
@@ -298,7 +298,7 @@ def _texts(document: FeedDocument, places: Iterable[int]) -> Iterator[str]:
     fragments = fragments_of(document, namespace)
     for place in places:
         said = parse_for_page(document.family, fragments.entry(place), namespace=namespace).content
-        yield "".join(html.unescape(_TAG.sub("", said)).split())
+        yield "".join(unescape(_TAG.sub("", said)).split())
 
 
 _TAG: Final = re.compile(r"<[^<>]*>")

@@ -7,7 +7,6 @@ publication instant.
 from __future__ import annotations
 
 import hashlib
-import html
 import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -21,6 +20,7 @@ from wholefeed.core.listing.page_links import link_key
 from wholefeed.core.model import Entry, EntryId, Family, FeedDocument, Traits, entry_id
 from wholefeed.core.parse.identities import SPACES, absolute
 from wholefeed.core.text.dates import parse_rfc822, parse_rfc3339
+from wholefeed.core.text.markup import unescape
 
 
 def read_traits(document: Stored | FeedDocument, ordinals: Sequence[int]) -> list[Traits]:
@@ -97,7 +97,7 @@ def _unescape(written: bytes) -> str | None:
     text = written.decode()
     if "&" not in text:
         return text
-    return None if _REFERENCE.search(text) else html.unescape(text)
+    return None if _REFERENCE.search(text) else unescape(text)
 
 
 def _atom_link(text: bytes) -> str | None:

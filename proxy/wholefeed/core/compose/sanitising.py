@@ -6,7 +6,6 @@ URLs and nesting are limited. Excess is shown as text and marked.
 
 from __future__ import annotations
 
-import html
 import re
 from collections import Counter
 from collections.abc import Collection, Mapping
@@ -16,6 +15,7 @@ from typing import Final, NamedTuple
 from urllib.parse import quote
 
 from wholefeed.core.compose.entries import MARKUP, paragraphs
+from wholefeed.core.text.markup import unescape
 from wholefeed.core.text.urls import UrlError, UrlPlaces, canonical_url, is_http, resolve
 
 # HTML's rules of mending let a few KB make millions of elements, or block the parser for seconds: a tag may
@@ -75,7 +75,7 @@ def sanitise(
         made = _clean(shown, judge, most_bytes, has_media=loads_all_but is not None)
         if made is not None:
             return Clean(made, Cut.NOTHING)
-    text = _CONTROLS.sub("", html.unescape(MARKUP.sub(" ", shown)))
+    text = _CONTROLS.sub("", unescape(MARKUP.sub(" ", shown)))
     made = paragraphs(text)
     if len(made.encode()) <= most_bytes:
         return Clean(made, Cut.MARKUP)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import html
 import json
 import re
 from collections import Counter
@@ -14,7 +13,7 @@ from wholefeed.core.compose.compose import synthesize
 from wholefeed.core.model import Family
 from wholefeed.core.saved.saved_entries import SavedEnclosure, SavedEntry
 from wholefeed.core.text.dates import format_rfc822, format_rfc3339
-from wholefeed.core.text.markup import escape, quoteattr
+from wholefeed.core.text.markup import escape, quoteattr, unescape
 from wholefeed.core.text.urls import is_http
 
 
@@ -167,7 +166,7 @@ def _attribute(text: str) -> str:
 def _title_of_item(title: str) -> str:
     """Return a title, as HTML where readers would take it for HTML (docs/formats.md)."""
     written = _text(title)
-    return escape(written) if "<" in title or html.unescape(title) != title else written
+    return escape(written) if "<" in title or unescape(title) != title else written
 
 
 _NO_XML: Final = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import html
 import re
 from collections.abc import Iterator
 from itertools import islice
 from typing import Final
 
+from wholefeed.core.text.markup import unescape
 from wholefeed.core.text.urls import is_http, resolve_or_empty
 
 
@@ -28,7 +28,7 @@ def find_indexes(text: bytes, base: str) -> tuple[str, ...]:
         name = said.rpartition("/")[2].casefold()
         rank = next((rank for rank, form in enumerate(_INDEX_NAMES) if form.fullmatch(name)), None)
         if rank is not None:
-            for url in _spellings(base, html.unescape(said)):
+            for url in _spellings(base, unescape(said)):
                 found[url] = min(rank, found.get(url, rank))
     return tuple(sorted(found, key=lambda url: found[url]))[:_MOST_INDEXES]
 

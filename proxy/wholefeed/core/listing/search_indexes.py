@@ -13,7 +13,6 @@
 
 from __future__ import annotations
 
-import html
 import json
 import re
 from collections.abc import Mapping, Sequence
@@ -27,6 +26,7 @@ from wholefeed.core.parse.encodings import to_utf8
 from wholefeed.core.parse.expat import Guard
 from wholefeed.core.parse.limits import ParseError
 from wholefeed.core.text.dates import DAY_SECONDS, parse_rfc3339
+from wholefeed.core.text.markup import unescape
 from wholefeed.core.text.urls import is_http, resolve_or_empty
 
 MOST_BYTES: Final = 20 << 20
@@ -227,7 +227,7 @@ _SPACES: Final = re.compile(r"\s+")
 
 
 def _plain(title: str) -> str:
-    return _SPACES.sub(" ", html.unescape(title[: 4 * MAX_TEXT_CHARACTERS])).strip()[:MAX_TEXT_CHARACTERS]
+    return _SPACES.sub(" ", unescape(title[: 4 * MAX_TEXT_CHARACTERS])).strip()[:MAX_TEXT_CHARACTERS]
 
 
 def _instant(said: Any) -> float | None:

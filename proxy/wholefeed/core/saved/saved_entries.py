@@ -5,12 +5,12 @@ Each module beside this one reads one program's format, and knows nothing of the
 
 from __future__ import annotations
 
-import html
 import re
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
 from wholefeed.core.text.dates import parse_rfc3339
+from wholefeed.core.text.markup import unescape
 from wholefeed.core.text.urls import is_http
 
 
@@ -113,7 +113,7 @@ _YEAR_10000: Final = 253_402_300_800
 
 def plain_title(written: str) -> str:
     """Return an HTML title as one line of plain text."""
-    return " ".join(html.unescape(_TAG.sub("", written)).split())
+    return " ".join(unescape(_TAG.sub("", written)).split())
 
 
 _TAG: Final = re.compile(r"</?[A-Za-z][^<>]{0,1000}>")

@@ -60,6 +60,13 @@ def attribute(name: str, value: str) -> Attribute:
     return Attribute(name.encode(), f' {name}="{escape(value, _QUOTED)}"'.encode())
 
 
+def unescape(text: str) -> str:
+    """Return HTML text without references; Python refuses to read very long numbers."""
+    return html.unescape(_LONG_NUMBER.sub("\ufffd", text))
+
+
+_LONG_NUMBER: Final = re.compile("&#[0-9]{1000,};?")
+
 _QUOTED: Final = {'"': "&quot;", "\t": "&#9;", "\n": "&#10;", "\r": "&#13;"}
 
 
@@ -76,7 +83,7 @@ def extend_tag(slice_: bytes, wanted: Iterable[Attribute], rebase: Callable[[str
         position = match.end()
         names.add(match[1])
         if match[1] == b"xml:base":
-            value = html.unescape((match[2] if match[2] is not None else match[3]).decode())
+            value = unescape((match[2] if match[2] is not None else match[3]).decode())
             if not _ABSOLUTE.match(value):
                 own = attribute("xml:base", rebase(value)).written
                 rest = b"".join((slice_[name.end() : match.start()], own, slice_[match.end() :]))

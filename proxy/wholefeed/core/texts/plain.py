@@ -6,12 +6,12 @@ hits(pieces_of(own), squeeze(text_of_the_page))
 
 from __future__ import annotations
 
-import html
 import re
 from hashlib import blake2b
 from typing import Final
 
 from wholefeed.core.compose.entries import MARKUP
+from wholefeed.core.text.markup import unescape
 
 PIECE_CHARACTERS: Final = 24
 MOST_PIECES: Final = 16
@@ -23,7 +23,7 @@ DIGEST_BYTES: Final = 16
 
 def strip(markup: str) -> str:
     """Return the text of HTML, with a blank for each tag."""
-    return html.unescape(MARKUP.sub(" ", markup))
+    return unescape(MARKUP.sub(" ", markup))
 
 
 def squeeze(text: str) -> str:
