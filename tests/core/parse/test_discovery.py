@@ -36,6 +36,13 @@ def test_every_announced_feed_is_found_in_order(label: str) -> None:
     assert in_order([]) == ([], [])
 
 
+def test_a_reference_with_thousands_of_digits_stands_for_no_character() -> None:
+    """Python reads no number of that length."""
+    page = PAGE.replace('title="A"', f'title="A&#{"1" * 5000};"')
+    found = discover(page.encode(), "http://o.test/blog/", "text/html")
+    assert [each.title for each in found] == ["", "A\ufffd", ""]
+
+
 @pytest.mark.fault("155")
 @pytest.mark.parametrize(
     ("comments", "posts"),

@@ -14,6 +14,7 @@ from typing import Final, NamedTuple
 from urllib.parse import unquote
 
 from wholefeed.core.parse.encodings import UTF8, codec_of
+from wholefeed.core.text.markup import LONG_REFERENCE
 from wholefeed.core.text.urls import (
     MAX_URL_CHARACTERS,
     is_http,
@@ -175,7 +176,7 @@ def _search(page: str, url: str) -> _LinkFinder:
     finder = _LinkFinder(url)
     for tag in islice(_tags(page), _MAX_TAGS):
         with suppress(AssertionError):  # html.parser gives up on very broken tags
-            finder.feed(tag)
+            finder.feed(LONG_REFERENCE.sub("\ufffd", tag))
     return finder
 
 

@@ -62,10 +62,10 @@ def attribute(name: str, value: str) -> Attribute:
 
 def unescape(text: str) -> str:
     """Return HTML text without references; Python refuses to read very long numbers."""
-    return html.unescape(_LONG_NUMBER.sub("\ufffd", text))
+    return html.unescape(LONG_REFERENCE.sub("\ufffd", text))
 
 
-_LONG_NUMBER: Final = re.compile("&#[0-9]{1000,};?")
+LONG_REFERENCE: Final = re.compile("&#[0-9]{1000,};?")
 
 _QUOTED: Final = {'"': "&quot;", "\t": "&#9;", "\n": "&#10;", "\r": "&#13;"}
 
