@@ -50,11 +50,12 @@ def prepare(element: Any, base: str) -> str:
 
     for node in list(element.iter()):
         if node is not element and _is_removed(node, base):
-            _remove(node)
+            node.tag = _MARKED
         elif node.tag == "img":
             _find_source(node)
         elif node.tag == "iframe":
             _link(node)
+    etree.strip_elements(element, _MARKED, with_tail=False)
     written: str = etree.tostring(element, encoding="unicode", method="html", with_tail=False)
     return written[written.index(">") + 1 : written.rindex("<")] if written.endswith(">") else ""
 
@@ -76,18 +77,8 @@ def _is_pixel(image: Any, base: str) -> bool:
     return _TRACKERS.search(host) is not None
 
 
-def _remove(node: Any) -> None:
-    """Remove an element; the text behind it stays."""
-    parent = node.getparent()
-    if parent is None:  # removed with one around it
-        return
-    if node.tail:
-        before = node.getprevious()
-        if before is not None:
-            before.tail = (before.tail or "") + node.tail
-        else:
-            parent.text = (parent.text or "") + node.tail
-    parent.remove(node)
+_MARKED: Final = "wholefeed-removed"
+"""Tag of elements that go, all at once: one by one the text around them would be copied for each."""
 
 
 def _find_source(image: Any) -> None:

@@ -163,7 +163,17 @@ def _find_barrier(tree: HtmlTree, body: bytes, url: str, wish: TextWish) -> str:
         return "login"
     if _CONSENT.search(path) and not _CONSENT.search(asked):
         return "consent"
-    return "elsewhere" if path in ("", "/") and not urlsplit(url).query and asked not in ("", "/") else ""
+    return "elsewhere" if _is_above(path, asked) and not urlsplit(url).query else ""
+
+
+def _is_above(path: str, asked: str) -> bool:
+    """Return whether a path is the front page's, or that of a list of posts around the asked one."""
+    above, own = path.rstrip("/") + "/", asked.rstrip("/")
+    return own.startswith(above) and own[len(above) :] not in _VARIANTS
+
+
+_VARIANTS: Final = frozenset({"", "amp", "feed", "print", "1"})
+"""Last parts of paths to other forms of the page above."""
 
 
 _LOCKED: Final = re.compile(
