@@ -14,7 +14,7 @@ import feedparser
 import pytest
 from yarl import URL
 
-from tests.answers import Document, Status
+from tests.answers import Document, Redirect, Status
 from tests.listing import LISTS, looked
 from tests.origin import Origin
 from tests.postgres import on_both
@@ -208,6 +208,78 @@ async def test_a_publisher_that_refuses_is_left_in_peace(start: StartProxy, orig
     await with_texts(proxy, url, "1/4")
     await asyncio.sleep(0.4)
     assert Post(2).path not in origin.counts()
+
+
+async def test_a_forbidden_page_keeps_the_others_waiting_for_a_day(start: StartProxy, origin: Origin) -> None:
+    """T2: 403 rests for a day, and may be said of one page alone."""
+    proxy = await start(history=ALONE)
+    url = publish_excerpts(origin, 4)
+    origin.answer(Post(3).path, Status(403))
+    await with_texts(proxy, url, "1/4")
+    await asyncio.sleep(0.4)
+    assert Post(2).path not in origin.counts()
+    proxy.clock.ahead_seconds += DAY + 1
+    proxy.service.texts.wake()
+    await with_texts(proxy, url, "3/4")
+
+
+async def test_a_forbidden_page_is_not_needed_for_learning(start: StartProxy, origin: Origin) -> None:
+    """T3: the element is learned from others, after the day of rest."""
+    proxy = await start(history=TEXTS)
+    blog = Blog(origin, posts=12, family="rss")
+    blog.publish()
+    origin.answer(blog.newest_first[0].path, Status(403))
+    url = origin.url("/feed")
+    await proxy.get(url)
+    await looked(proxy)
+    await proxy.get(url, text="full")
+    async with asyncio.timeout(20):
+        while not ((await proxy.status(url))["texts"] or {}).get("refused"):
+            await asyncio.sleep(0.05)
+    proxy.clock.ahead_seconds += DAY + 1
+    proxy.service.texts.wake()
+    await with_texts(proxy, url, "7/7")
+
+
+async def test_a_post_that_leads_to_another_has_no_text(start: StartProxy, origin: Origin) -> None:
+    """T3: the text is the other one's."""
+    proxy = await start(history=ALONE)
+    url = publish_excerpts(origin, 3, text=" ")
+    origin.answer(Post(3).path, Redirect(origin.url(Post(2).path)))
+    reply = await with_texts(proxy, url, "2/3")
+    assert contents(reply)[0].strip() == ""
+    assert "post 2" in contents(reply)[1]
+
+
+async def test_texts_that_go_again_are_a_change(start: StartProxy, origin: Origin) -> None:
+    """T4: Last-Modified does not move back to the time before them."""
+    proxy = await start(history=ALONE)
+    url = publish_excerpts(origin, 2, text=" ")
+    origin.answer(Post(1).path, a_page(2, text_of(2)))
+    before = await with_texts(proxy, url, "1/2")
+    assert contents(before)[0].strip()
+    await with_texts(proxy, url, "0/2")
+    known = {"If-Modified-Since": before.headers["Last-Modified"]}
+    after = await proxy.get(url, headers=known, text="full")
+    assert after.status == 200
+    assert [each.strip() for each in contents(after)] == ["", ""]
+
+
+async def test_texts_of_whole_entries_do_not_count(start: StartProxy, origin: Origin) -> None:
+    """T2: nor hide that others have none."""
+    proxy = await start(history=ALONE)
+    url = publish_excerpts(origin, 3)
+    origin.answer(Post(1).path, Status(404))
+    await with_texts(proxy, url, "2/3")
+    whole = text_of(3).replace("<", "&lt;")
+    feed = an_excerpt_feed(origin, [3, 2, 1]).replace(
+        b"<description>Paragraph 0 of post 3: It goes on [&#8230;]</description>",
+        f'<content:encoded xmlns:content="http://purl.org/rss/1.0/modules/content/">{whole}'
+        "</content:encoded>".encode(),
+    )
+    origin.publish("/feed", feed, content_type="application/xml")
+    await proxy.refreshed(url)
+    await with_texts(proxy, url, "1/2")
 
 
 async def test_a_newer_update_or_a_hand_has_a_page_fetched_again(start: StartProxy, origin: Origin) -> None:

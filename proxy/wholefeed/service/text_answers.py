@@ -161,7 +161,8 @@ class TextAnswers:
         found = self._keys.pop(segment.id, None)
         if found is None:
             found = await self._read_keys(snapshot, number)
-            self._key_bytes += len(found)
+            if segment.id not in self._keys:  # another answer may have read them meanwhile
+                self._key_bytes += len(found)
         self._keys[segment.id] = found
         while self._key_bytes > _MOST_KEY_BYTES and len(self._keys) > 1:
             self._key_bytes -= len(self._keys.popitem(last=False)[1])

@@ -10,10 +10,11 @@ import asyncio
 import json
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
+from http import HTTPStatus
 from typing import Any, Final
 
 from wholefeed.core.listing.finding import NotHad
@@ -28,7 +29,7 @@ from wholefeed.core.texts.elements import (
     LearningSample,
 )
 from wholefeed.core.texts.extracting import PageText, TextWish, extract_text, learn_text_element
-from wholefeed.core.texts.wanted import EntryPage, read_entry_pages
+from wholefeed.core.texts.wanted import EntryPage, page_key, read_entry_pages
 from wholefeed.errors import OverloadedError, StoreError, UnknownFeedError, WorkError
 from wholefeed.fetch.base import Fetched
 from wholefeed.fetch.robots import Robots
@@ -208,19 +209,25 @@ class _TextLook:
     pages: int = 0
     texts: int = 0
     _learned: Learned = field(default=Learned(None, is_whole=False), init=False)
+    _keys: set[bytes] = field(default_factory=set, init=False)
+    """Pages of the feed's entries."""
 
     async def run(self) -> float | None:
         """Return when the feed is due next, epoch seconds; None: when it changes."""
         entries = await self._read_entries()
         stored = await self.context.store.read(partial(text_table.list_pages, feed=self.feed.id))
-        self._learned = await self._learn(entries)
+        self._keys = {each.key for each in entries}
+        self._learned = await self._learn(entries, stored)
         wanted = [each for each in entries if each.wants_text(is_whole=self._learned.is_whole)]
-        dropped = stored.keys() - {each.key for each in entries}
+        # a text of an entry that has become whole would be counted in place of one still missing
+        kept = {each.key for each in wanted}
+        dropped = [key for key, page in stored.items() if key not in (self._keys if page.why else kept)]
         settle = partial(
             text_table.settle, feed=self.feed.id, wanted=len(wanted), dropped=dropped, now=self.context.now()
         )
         await self._write(settle)
-        for each in wanted:
+        failed = {key for key, page in stored.items() if page.attempts}
+        for each in sorted(wanted, key=lambda entry: entry.key in failed):  # those that may fail again last
             known = stored.get(each.key)
             if not self._is_due(each, known):
                 continue
@@ -271,12 +278,17 @@ class _TextLook:
 
     # Learning
 
-    async def _learn(self, entries: Sequence[EntryPage]) -> Learned:
+    async def _learn(self, entries: Sequence[EntryPage], stored: Mapping[bytes, StoredText]) -> Learned:
         """Return the element of the site's texts, learned now if need be (T3)."""
         known = _read_learned(self.plan.learned)
         if known is not None and 0 <= self.context.now() - known[1] < _LEARNED_SECONDS:
             return known[0]
-        texts = [each for each in entries if len(each.text) >= LEAST_CHARACTERS and not each.is_cut]
+        failed = {key for key, page in stored.items() if page.attempts}
+        texts = [
+            each
+            for each in entries
+            if len(each.text) >= LEAST_CHARACTERS and not each.is_cut and each.key not in failed
+        ]
         full = [each for each in texts if each.is_full]
         are_full = len(full) >= LEARNED_FROM
         chosen = (full if are_full else texts)[: LEARNED_FROM + CHECKED_ON]
@@ -287,6 +299,8 @@ class _TextLook:
                     return Learned(None, is_whole=False)
                 fetched = await self.fetches.fetch(each.url, _take)
                 await self._count()
+                if isinstance(fetched, NotHad) and fetched.status == HTTPStatus.FORBIDDEN:
+                    await self._put(_failed_text(each, stored.get(each.key), fetched))
                 if isinstance(fetched, _TakenPage) and len(fetched.body) <= _LEARN_BYTES:
                     samples.append(LearningSample(fetched.body, fetched.media_type, each.text))
         learned = Learned(None, is_whole=False)
@@ -304,16 +318,21 @@ class _TextLook:
     async def _fetch(self, entry: EntryPage, known: StoredText | None) -> None:
         wish = TextWish(entry.url, entry.text, self._learned.element)
         found = await self.fetches.fetch(entry.url, partial(self._read, wish))
-        if isinstance(found, NotHad) and self.fetches.paused_until is not None:
-            return  # asked for again after the pause
         if isinstance(found, NotHad):
-            attempts = 0 if found.is_lasting else 1 + (0 if known is None else known.attempts)
-            text = NewText(entry.key, entry.url, entry.updated_at, _reason(found), attempts)
+            # a page that is always forbidden must not keep the others waiting; else it is asked for again
+            if self.fetches.paused_until is not None and found.status != HTTPStatus.FORBIDDEN:
+                return
+            text = _failed_text(entry, known, found)
         else:
             text = NewText(
                 entry.key, entry.url, entry.updated_at, found.why, 0, found.way, found.html, found.length,
                 found.digest,
             )  # fmt: skip
+        await self._count()
+        await self._put(text)
+        self.texts += not text.why
+
+    async def _put(self, text: NewText) -> None:
         put = partial(
             text_table.put,
             feed=self.feed.id,
@@ -321,9 +340,7 @@ class _TextLook:
             now=self.context.now(),
             most_bytes=self.context.config.limits.feed_bytes,
         )
-        await self._count()
         await self._write(put)
-        self.texts += not text.why
 
     async def _count(self) -> None:
         self.pages += 1
@@ -339,6 +356,9 @@ class _TextLook:
             return PageText("page-too-large")
         if not is_html(body, fetched.media_type):
             return PageText("not-html")
+        key = page_key(fetched.final_url)
+        if key != page_key(wish.url) and key in self._keys:  # the page of another entry
+            return PageText("elsewhere")
         async with work.large.turn(len(body)):
             return await work.run_briefly(
                 READ_SECONDS, extract_text, body, fetched.final_url, fetched.media_type, wish
@@ -353,6 +373,12 @@ class _TakenPage:
 
 async def _take(url: str, fetched: Fetched) -> _TakenPage | NotHad:
     return _TakenPage(fetched.body, fetched.media_type)
+
+
+def _failed_text(entry: EntryPage, known: StoredText | None, found: NotHad) -> NewText:
+    """Return the note that a page could not be fetched."""
+    attempts = 0 if found.is_lasting else 1 + (0 if known is None else known.attempts)
+    return NewText(entry.key, entry.url, entry.updated_at, _reason(found), attempts)
 
 
 def _reason(found: NotHad) -> str:

@@ -288,7 +288,8 @@ def _reconstruction_field(
 
 
 def _has_texts(wanted: Representation, feed: FeedRow) -> bool:
-    return wanted.view.has_texts and feed.texts > 0
+    # also when all texts have gone again: Last-Modified must not move back
+    return wanted.view.has_texts and feed.texts_at is not None
 
 
 async def make_view(
@@ -362,7 +363,7 @@ async def _make_text_view(
     composed = StreamedText(partial(texts.texts, reconstruction.snapshot, taken), digest, ("texts", digest))
     parts = (composed,) if taken else ()
     answer = _answer_of(reconstruction, wanted, prologue, parts, changed_at=changed_at, is_cut=is_cut)
-    if held is not None:
+    if held is not None and reconstruction.is_stale == held.snapshot.feed.is_stale:
         size = _OVERHEAD_BYTES + len(prologue) + _PLACE_BYTES * len(taken)
         held.keep_made(key, answer, size)
     return answer
