@@ -1,8 +1,6 @@
-"""Make the text of a page fit for a feed (T4): absolute URLs, no scripts, no forms, no trackers' pixels.
+"""Make the text of a page fit for a feed (T4): absolute URLs, no scripts, no forms, no trackers' pixels."""
 
-Readers sanitise texts themselves, from publishers and from here alike. This keeps out scripts, forms and
-other parts that only a page needs.
-"""
+# readers sanitise texts themselves, from publishers and from here alike
 
 from __future__ import annotations
 
@@ -19,6 +17,7 @@ from wholefeed.core.compose.sanitising import (
     flatten,
 )
 from wholefeed.core.text.urls import is_http, resolve
+from wholefeed.core.texts.conventions import is_added
 
 MAX_BYTES: Final = 1 << 20
 """Limit for one text, cleaned."""
@@ -63,7 +62,7 @@ def prepare(element: Any, base: str) -> str:
 def _is_removed(node: Any, base: str) -> bool:
     if node.tag in _REMOVED or node.get("hidden") is not None or _HIDDEN.search(node.get("style") or ""):
         return True
-    return node.tag == "img" and _is_pixel(node, base)
+    return is_added(node) or (node.tag == "img" and _is_pixel(node, base))
 
 
 def _is_pixel(image: Any, base: str) -> bool:

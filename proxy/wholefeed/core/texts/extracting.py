@@ -16,6 +16,7 @@ from wholefeed.core.parse.encodings import html_to_utf8
 from wholefeed.core.slugs import slug_in_words
 from wholefeed.core.text.urls import resolve_or_empty
 from wholefeed.core.texts.cleaning import clean_text, prepare
+from wholefeed.core.texts.conventions import find_named_text
 from wholefeed.core.texts.elements import (
     Learned,
     LearnedElement,
@@ -73,10 +74,11 @@ class PageText(NamedTuple):
     digest: bytes = b""
     """Digest of them: equal texts are no post's own."""
     way: str = ""
-    """`learned` or `readability`."""
+    """`learned`, `named` or `readability`."""
 
 
 LEARNED_WAY: Final = "learned"
+NAMED_WAY: Final = "named"
 READABILITY_WAY: Final = "readability"
 
 
@@ -95,13 +97,45 @@ def extract_text(body: bytes, url: str, content_type: str, wish: TextWish) -> Pa
     found = PageText("no-text")
     if wish.element is not None and (held := find_element(page, wish.element)) is not None:
         found = _judge(held.node, page.text_of(held), base, wish.excerpt, LEARNED_WAY)
+    if found.why in _OPEN and (held := find_named_text(page)) is not None:
+        found = _prefer(found, _judge(held.node, page.text_of(held), base, wish.excerpt, NAMED_WAY))
+        if found.why == "not-longer":  # what is named holds all: the feed has it already
+            return found
     if found.why in _OPEN and (element := _ask_readability(body, content_type, page)) is not None:
-        text = squeeze("".join(element.itertext()))
-        other = _judge(element, text, base, wish.excerpt, READABILITY_WAY)
-        is_guess = not other.why and not wish.excerpt and other.length < _LEAST_GUESSED
-        other = PageText("no-text") if is_guess else other
-        found = other if not other.why or found.why == "no-text" else found
+        found = _prefer(found, _judge_readable(tree.root, element, page, base, wish.excerpt))
     return found
+
+
+def _prefer(found: PageText, other: PageText) -> PageText:
+    is_nearer = found.why == "no-text" or other.why == "not-longer"
+    return other if not other.why or is_nearer else found
+
+
+def _judge_readable(root: Any, element: Any, page: TextPage, base: str, excerpt: str) -> PageText:
+    text = squeeze("".join(element.itertext()))
+    if held := page.find_holders(
+        text
+    ):  # with footnotes and lists of links, which readability-lxml leaves out
+        element, text = held[0].node, page.text_of(held[0])
+    found = _judge(element, text, base, excerpt, READABILITY_WAY)
+    if found.why or excerpt:
+        return found
+    # the page's own description stands in for an excerpt
+    described = pieces_of(_description_of(root))
+    is_other = share_held(described, page.text) >= _LEAST_SHARE > share_held(described, text)
+    return PageText("no-text") if found.length < _LEAST_GUESSED or is_other else found
+
+
+def _description_of(root: Any) -> str:
+    for meta in root.iter("meta"):
+        if (meta.get("property") or meta.get("name") or "").lower() in ("og:description", "description"):
+            said = squeeze(meta.get("content") or "")[:_DESCRIBED_CHARACTERS]  # its end may be cut
+            if len(said) >= _LEAST_GUESSED:
+                return said
+    return ""
+
+
+_DESCRIBED_CHARACTERS: Final = 72
 
 
 _OPEN: Final = frozenset({"no-text", "lacks-excerpt", "not-longer"})
@@ -242,12 +276,12 @@ def _ask_readability(body: bytes, content_type: str, page: TextPage) -> Any:
 def learn_text_element(samples: list[LearningSample], *, are_full: bool) -> Learned:
     """Return the element of a site's texts (`core/texts/elements.py`).
 
-    `are_full`: the feed says that the samples' texts are whole. Else they may be excerpts, which some themes
-    show on the page, too, in an element of their own. So readability-lxml must not find much more.
+    `are_full`: the feed says that the samples' texts are whole.
     """
     learned = learn_element(samples)
     if learned.element is None or are_full:
         return learned
+    # some themes show the excerpt on the page, too, in an element of its own
     longer = 0
     for each in samples:
         page = TextPage.read(read_tree(each.body, each.content_type))
