@@ -346,11 +346,13 @@ def is_repeated(error: psycopg.Error) -> bool:
 _READ_ONLY: Final = "25006"
 # Another replica's migration changed a table after a statement was prepared.
 _CHANGED: Final = "0A000"
+# A statement before it in the pipeline failed, so the server never prepared it; psycopg believes that it did.
+_UNPREPARED: Final = "26000"
 
 
 def is_stale(error: psycopg.Error) -> bool:
     """Return whether a new connection to the same healthy server may succeed."""
-    return error.sqlstate in (_READ_ONLY, _CHANGED)
+    return error.sqlstate in (_READ_ONLY, _CHANGED, _UNPREPARED)
 
 
 def is_unusable(error: psycopg.Error) -> bool:
