@@ -445,7 +445,7 @@ def test_more_entries_of_one_second_than_a_page_has_are_told_of() -> None:
     feed.at = lambda name: NOW - 10_000 * HOUR + max(60, int(name)) * HOUR  # type: ignore[method-assign]
     outcome = feed.collect()
     assert (outcome.is_honoured, outcome.is_whole, outcome.is_final) == (True, False, True)
-    assert "one date" in outcome.reason
+    assert "same date" in outcome.reason
 
 
 @pytest.mark.parametrize(("new", "deleted"), [(0, 0), (2, 0), (45, 0), (0, 3)])
