@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from tests.core.listing.site_models import HEAD, index, url, urlset
 from tests.core.listing.web import HOST, day_of, path_of
 from wholefeed.core.listing.page_links import PathShape, link_key
-from wholefeed.core.listing.sitemaps import MOST_BYTES, MOST_URLS, Sitemap, rank_sitemaps, read_sitemap
+from wholefeed.core.listing.site_xml import MOST_FILE_BYTES
+from wholefeed.core.listing.sitemaps import MOST_URLS, Sitemap, rank_sitemaps, read_sitemap
 
 SHAPE = PathShape.of(link_key(HOST + path_of(number)) for number in range(5))
 
@@ -111,8 +112,8 @@ def test_limits_hold() -> None:
     """H9, H10: 50,000 URLs; 20 MB unpacked, however small the file."""
     many = read(urlset(url(path_of(number)) for number in range(MOST_URLS + 10)))
     assert (len(many.entries), many.total, many.is_cut) == (MOST_URLS, MOST_URLS, True)
-    bomb = gzip.compress((urlset([url(path_of(1))])[:-10] + " " * (MOST_BYTES + 5_000_000)).encode())
-    assert len(bomb) < MOST_BYTES / 100
+    bomb = gzip.compress((urlset([url(path_of(1))])[:-10] + " " * (MOST_FILE_BYTES + 5_000_000)).encode())
+    assert len(bomb) < MOST_FILE_BYTES / 100
     sitemap = read(bomb)
     assert (paths(sitemap), sitemap.is_cut) == ([path_of(1)], True)
     doctype = '<!DOCTYPE urlset [<!ENTITY a "aaaa">]>'

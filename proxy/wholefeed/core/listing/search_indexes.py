@@ -15,21 +15,20 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from wholefeed.core.listing.page_dates import read_date
 from wholefeed.core.listing.page_links import link_key
 from wholefeed.core.listing.page_reading import MAX_LINK_CHARACTERS, MAX_TEXT_CHARACTERS, add_host
 from wholefeed.core.listing.site_files import FileEntry
+from wholefeed.core.listing.site_xml import MOST_FILE_BYTES, SiteXml, local_name
 from wholefeed.core.parse.encodings import to_utf8
-from wholefeed.core.parse.expat import Guard
 from wholefeed.core.parse.limits import ParseError
 from wholefeed.core.text.dates import DAY_SECONDS, parse_rfc3339
 from wholefeed.core.text.markup import unescape
 from wholefeed.core.text.urls import is_http, resolve_or_empty
 
-MOST_BYTES: Final = 20 << 20
 MOST_ENTRIES: Final = 50_000
 _MOST_VALUES: Final = 2_000_000
 """JSON values; each takes up to 200 bytes of memory."""
@@ -37,9 +36,6 @@ _MOST_OBJECTS: Final = 200_000
 _MOST_DEPTH: Final = 64
 _FREE_ENTRIES: Final = 2000
 _BYTES_PER_ENTRY: Final = 60  # least average; denser files would cost over a second per megabyte
-_FREE_ELEMENTS: Final = 20_000
-_BYTES_PER_ELEMENT: Final = 16
-_MOST_TAG_BYTES: Final = 1 << 16
 _MOST_CHARACTERS: Final = 8 << 20
 """Limit for URLs, keys and titles of all entries together."""
 
@@ -54,7 +50,7 @@ class SearchIndex(NamedTuple):
 
 def read_index(body: bytes, url: str, content_type: str) -> SearchIndex | None:
     """Return the entries of an index; None: no index, or none within limits. Never raises."""
-    if len(body) > MOST_BYTES:
+    if len(body) > MOST_FILE_BYTES:
         return None
     try:
         text = to_utf8(body, content_type).text
@@ -70,7 +66,6 @@ class _IndexReader:
     def __init__(self, url: str, size_bytes: int) -> None:
         self._url = url
         self._most_entries = min(MOST_ENTRIES, _FREE_ENTRIES + size_bytes // _BYTES_PER_ENTRY)
-        self._most_elements = _FREE_ELEMENTS + size_bytes // _BYTES_PER_ELEMENT
         self._hosts: set[str] = set()
         self._groups: list[list[FileEntry]] = []
         self._count = 0
@@ -148,23 +143,10 @@ class _IndexReader:
 
     def read_xml(self, text: bytes) -> SearchIndex | None:
         """Read Hexo's `<search>`, as far as it is well-formed and within limits."""
-        guard = Guard(max_depth=_MOST_DEPTH, max_tag_bytes=_MOST_TAG_BYTES)
-        fields, group = _XmlFields(guard, self._most_elements), list[FileEntry]()
-
-        def end(_: str) -> None:
-            if values := fields.end():
-                self._add(group, values)
-
-        parser = guard.parser
-        parser.StartElementHandler, parser.EndElementHandler = fields.begin, end
-        parser.CharacterDataHandler = fields.hear
-        try:
-            guard.read(text)
-        except ParseError:
-            if not group:
-                return None
-        finally:
-            guard.close()
+        group = list[FileEntry]()
+        fields = _XmlFields(lambda values: self._add(group, values))
+        if not fields.read(text) and not group:
+            return None
         self._groups.append(group)
         return self._finish()
 
@@ -172,35 +154,28 @@ class _IndexReader:
 class _XmlFields:
     """The fields of one `<entry>` after the other: `<title>`, `<url>`, `<link href>`, perhaps `<date>`."""
 
-    def __init__(self, guard: Guard, most_elements: int) -> None:
-        self._most_elements = most_elements
-        self._guard = guard
-        self._path: list[str] = []
+    def __init__(self, add: Callable[[Mapping[str, str]], object]) -> None:
+        self._add = add
         self._values: dict[str, str] = {}
-        self._elements = 0
+        self._xml = SiteXml(roots={"search"}, max_depth=_MOST_DEPTH)
 
-    def begin(self, name: str, attributes: list[str]) -> None:
-        self._guard.check_element(name, attributes)
-        local = name.rpartition("}")[2]
-        self._elements += 1
-        if not self._path and local != "search":
-            self._guard.stop("not-an-index", "a search index", "another document")
-        if self._elements > self._most_elements or len(self._path) >= _MOST_DEPTH:
-            self._guard.stop("xml-limit", "an index within limits", "a larger one")
-        self._path.append(local)
-        if len(self._path) == _DEPTH_OF_FIELDS and local == "link" and "href" in attributes[::2]:
+    def read(self, text: bytes) -> bool:
+        """Return whether the document was read whole."""
+        return self._xml.read(text, begin=self._begin, end=self._end, hear=self._hear)
+
+    def _begin(self, attributes: list[str]) -> None:
+        path = self._xml.path
+        if len(path) == _DEPTH_OF_FIELDS and local_name(path[-1]) == "link" and "href" in attributes[::2]:
             self._values["link"] = attributes[2 * attributes[::2].index("href") + 1]
 
-    def end(self) -> dict[str, str]:
-        """Return the fields of the entry that ends here, if one does."""
-        self._path.pop()
-        if len(self._path) != 1:
-            return {}
-        values, self._values = self._values, {}
-        return {name: said.strip() for name, said in values.items()}
+    def _end(self, _: str) -> None:
+        if len(self._xml.path) == 1 and self._values:
+            values, self._values = self._values, {}
+            self._add({name: said.strip() for name, said in values.items()})
 
-    def hear(self, said: str) -> None:
-        if len(self._path) == _DEPTH_OF_FIELDS and (name := self._path[-1]) in _XML_FIELDS:
+    def _hear(self, said: str) -> None:
+        path = self._xml.path
+        if len(path) == _DEPTH_OF_FIELDS and (name := local_name(path[-1])) in _XML_FIELDS:
             self._values[name] = (self._values.get(name, "") + said)[: 2 * MAX_LINK_CHARACTERS]
 
 

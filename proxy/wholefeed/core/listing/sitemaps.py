@@ -15,23 +15,18 @@ from typing import Final, NamedTuple
 from wholefeed.core.listing.page_links import PathShape, link_key
 from wholefeed.core.listing.page_reading import MAX_LINK_CHARACTERS, add_host
 from wholefeed.core.listing.site_files import FileEntry, path_of
+from wholefeed.core.listing.site_xml import MOST_FILE_BYTES, SiteXml, local_name
 from wholefeed.core.parse.encodings import to_utf8
-from wholefeed.core.parse.expat import Guard
 from wholefeed.core.parse.limits import ParseError
 from wholefeed.core.text.dates import parse_rfc3339
 from wholefeed.core.text.urls import is_http, resolve_or_empty, split
 
-MOST_BYTES: Final = 20 << 20
-"""Unpacked; the rest is left out."""
 MOST_URLS: Final = 50_000
 """The protocol's own limit for a file."""
 MOST_SITEMAPS: Final = 2000
 _MOST_DEPTH: Final = 16
 _FREE_URLS: Final = 2000
 _BYTES_PER_URL: Final = 30  # least average; denser files would cost over a second per megabyte
-_FREE_ELEMENTS: Final = 20_000
-_BYTES_PER_ELEMENT: Final = 16
-_MOST_TAG_BYTES: Final = 1 << 16
 _MOST_CHARACTERS: Final = 8 << 20
 """Limit for URLs and keys of all entries together."""
 
@@ -56,7 +51,7 @@ def read_sitemap(
 ) -> Sitemap | None:
     """Return a sitemap's pages that fit the shape, or have wanted keys; None: no sitemap. Never raises.
 
-    `body` has no content coding; a file that is itself compressed is unpacked within `MOST_BYTES`.
+    `body` has no content coding; a file that is itself compressed is unpacked within `MOST_FILE_BYTES`.
     """
     text, is_cut = _unpack(body)
     try:
@@ -73,10 +68,10 @@ def read_sitemap(
 
 def _unpack(body: bytes) -> tuple[bytes, bool]:
     if not body.startswith(_GZIP):
-        return body[:MOST_BYTES], len(body) > MOST_BYTES
+        return body[:MOST_FILE_BYTES], len(body) > MOST_FILE_BYTES
     packed = zlib.decompressobj(_GZIP_WINDOW)
     try:
-        text = packed.decompress(body, MOST_BYTES)
+        text = packed.decompress(body, MOST_FILE_BYTES)
     except zlib.error:
         return b"", True
     return text, not packed.eof
@@ -104,10 +99,7 @@ class _SitemapReader:
         self._total = 0
         self._room = _MOST_CHARACTERS
         self._most_urls = min(MOST_URLS, _FREE_URLS + size_bytes // _BYTES_PER_URL)
-        self._most_elements = _FREE_ELEMENTS + size_bytes // _BYTES_PER_ELEMENT
-        self._path: list[str] = []
-        """Names of the open elements, with namespaces."""
-        self._elements = 0
+        self._xml = SiteXml(roots=_ROOTS, max_depth=_MOST_DEPTH, is_full=lambda: self._is_full)
         self._text: list[str] = []
         self._location = self._modified = ""
 
@@ -143,51 +135,32 @@ class _SitemapReader:
 
     def read_xml(self, text: bytes) -> None:
         """Read as far as the document is well-formed and within limits."""
-        guard = Guard(max_depth=_MOST_DEPTH, max_tag_bytes=_MOST_TAG_BYTES)
-        parser = guard.parser
+        self._is_cut |= not self._xml.read(text, begin=self._begin, end=self._end, hear=self._hear)
 
-        def begin(name: str, attributes: list[str]) -> None:
-            guard.check_element(name, attributes)
-            self._elements += 1
-            if self._elements > self._most_elements or len(self._path) >= _MOST_DEPTH or self._is_full:
-                guard.stop("xml-limit", "a sitemap within limits", "a larger one")
-            if not self._path and _local(name) not in _ROOTS:
-                guard.stop("not-a-sitemap", "a sitemap", "another document")
-            self._path.append(name)
-            self._is_sitemap = True
-            self._text.clear()
+    def _begin(self, _: list[str]) -> None:
+        self._is_sitemap = True
+        self._text.clear()
 
-        def end(_: str) -> None:
-            self._end(self._path.pop())
-
-        def hear(text: str) -> None:
-            if len(self._path) == _DEPTH_OF_FIELDS and len(self._text) < _MOST_PIECES:
-                self._text.append(text[:MAX_LINK_CHARACTERS])
-
-        parser.StartElementHandler, parser.EndElementHandler, parser.CharacterDataHandler = begin, end, hear
-        try:
-            guard.read(text)
-        except ParseError:
-            self._is_cut = True
-        finally:
-            guard.close()
+    def _hear(self, text: str) -> None:
+        if len(self._xml.path) == _DEPTH_OF_FIELDS and len(self._text) < _MOST_PIECES:
+            self._text.append(text[:MAX_LINK_CHARACTERS])
 
     @property
     def _is_full(self) -> bool:
         return self._total >= self._most_urls or len(self._sitemaps) >= MOST_SITEMAPS or self._room < 0
 
     def _end(self, name: str) -> None:
-        depth = len(self._path)
+        depth = len(self._xml.path)
         if depth == _DEPTH_OF_FIELDS - 1:
             # an extension's <image:loc> is of another namespace than the <url> around it
-            if _namespace(name) == _namespace(self._path[-1]):
+            if _namespace(name) == _namespace(self._xml.path[-1]):
                 said = "".join(self._text).strip()
-                if _local(name) == "loc":
+                if local_name(name) == "loc":
                     self._location = said
-                elif _local(name) == "lastmod":
+                elif local_name(name) == "lastmod":
                     self._modified = said
         elif depth == 1:
-            self._end_item(_local(name))
+            self._end_item(local_name(name))
             self._location = self._modified = ""
         self._text.clear()
 
@@ -219,10 +192,6 @@ class _SitemapReader:
 
 def _common_start(one: list[str], other: list[str]) -> list[str]:
     return [a for a, _ in takewhile(lambda pair: pair[0] == pair[1], zip(one, other, strict=False))]
-
-
-def _local(name: str) -> str:
-    return name.rpartition("}")[2]
 
 
 def _namespace(name: str) -> str:
