@@ -9,10 +9,8 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Generator, Iterable, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Final
 from urllib.parse import urlsplit
 
 from wholefeed.core.adapters.base import Marks
@@ -36,6 +34,7 @@ from wholefeed.core.listing.lists import FeedEntry
 from wholefeed.core.listing.page_links import link_key
 from wholefeed.core.listing.page_reading import read_page
 from wholefeed.core.listing.search_indexes import read_index
+from wholefeed.core.listing.site_xml import MOST_FILE_BYTES
 from wholefeed.core.listing.sitemaps import read_sitemap
 from wholefeed.core.model import LIST_URL, Kind
 from wholefeed.core.parse.discovery import is_html
@@ -60,17 +59,12 @@ from wholefeed.service.new_documents import make_stored
 from wholefeed.service.offers import offer_document
 from wholefeed.service.page_fetches import PAGE_BYTES, PAUSE_SECONDS, READ_SECONDS, PageFetches, SitePace
 from wholefeed.service.running import REST_SECONDS, Running
+from wholefeed.service.site_rounds import SiteRounds
 from wholefeed.service.sources import Obtained
 from wholefeed.store.rows import DocumentRow, FeedRow
 from wholefeed.store.tables import document_table, feed_table
 
 log = get_logger()
-
-_AT_ONCE: Final = 4
-"""Looks at once, at as many sites."""
-_LONGEST_IDLE_SECONDS: Final = 600.0
-_FILE_BYTES: Final = 20 << 20
-"""Limit for a sitemap or search index, which costs less memory than HTML."""
 
 
 class Lists:
@@ -82,88 +76,49 @@ class Lists:
         self._running = running
         self._robots = robots
         self._pace = pace
-        self._looks: dict[str, asyncio.Task[None]] = {}
-        """By site, since a site gets one request at a time."""
-        self._resting: dict[int, float] = {}
-        """Epoch seconds by feed, if the store could not note them."""
-        self._news = asyncio.Event()
+        self._rounds = SiteRounds(
+            context,
+            "lists",
+            list_due=feed_table.list_due,
+            next_due_at=feed_table.next_list_at,
+            url_of=lambda feed: feed.fetch_url,
+            work=self._look,
+        )
         running.on_end.append(self._hear)
+
+    @property
+    def are_on(self) -> bool:
+        return self._context.config.history.list != "off"
 
     async def run(self) -> None:
         """Look at due feeds until cancelled."""
-        if self._context.config.history.list == "off":
-            return
-        while True:
-            self._news.clear()
+        while self.are_on:
             try:
-                seconds = await self._round()
+                await self._rounds.run()
             except (StoreError, OverloadedError) as exc:
                 log.warning("lists.paused", slug=exc.slug)
-                seconds = REST_SECONDS
-            with suppress(TimeoutError):
-                async with asyncio.timeout(seconds):
-                    await self._news.wait()
+                await self._rounds.pause(REST_SECONDS)
 
     def _hear(self) -> None:
         if self._context.has_planned_look:  # most refreshes plan none
             self._context.has_planned_look = False
-            self._news.set()
+            self.wake()
 
     def wake(self) -> None:
         """Look for due feeds now: the clock may have been set."""
-        self._news.set()
+        self._rounds.wake()
 
     async def finish(self, url: str) -> None:
         """Look at one due feed's pages; the look outlives a cancelled caller."""
         while (feed := await self._context.find(url)) is not None and self._is_due(feed):
-            site = self._context.site_of(feed.fetch_url)
-            is_another = site in self._looks
-            await asyncio.wait({self._looks[site] if is_another else self._begun(site, feed)})
-            if not is_another:
+            if await self._rounds.finish(feed):
                 return
 
     def _is_due(self, feed: FeedRow) -> bool:
-        is_on = self._context.config.history.list != "off"
-        return is_on and feed.list_at is not None and feed.list_at <= self._context.now()
+        return self.are_on and feed.list_at is not None and feed.list_at <= self._context.now()
 
     async def close(self) -> None:
-        looks = list(self._looks.values())
-        for each in looks:
-            each.cancel()
-        await asyncio.gather(*looks, return_exceptions=True)
-
-    async def _round(self) -> float:
-        """Look at due feeds; return seconds until the next."""
-        # one replica looks at a time, so two never ask one site
-        async with self._context.sharing.task("lists") as is_mine:
-            while is_mine and await self._begin():
-                with suppress(TimeoutError):  # one look may take an hour: others begin meanwhile
-                    async with asyncio.timeout(_LONGEST_IDLE_SECONDS):
-                        await self._news.wait()
-                self._news.clear()
-        now = self._context.now()
-        at = await self._store.read(partial(feed_table.next_list_at, now=now)) if is_mine else None
-        return _LONGEST_IDLE_SECONDS if at is None else min(max(at - now, 1.0), _LONGEST_IDLE_SECONDS)
-
-    async def _begin(self) -> bool:
-        """Begin possible looks; return whether any is under way."""
-        now = self._context.now()
-        due = await self._store.read(partial(feed_table.list_due, now=now, limit=16 * _AT_ONCE))
-        self._resting = {feed: until for feed, until in self._resting.items() if until > now}
-        for feed in due:
-            site = self._context.site_of(feed.fetch_url)
-            if len(self._looks) < _AT_ONCE and site not in self._looks and feed.id not in self._resting:
-                _ = self._begun(site, feed)
-        return bool(self._looks)
-
-    def _begun(self, site: str, feed: FeedRow) -> asyncio.Task[None]:
-        task = self._looks[site] = asyncio.create_task(self._look(feed))
-        task.add_done_callback(partial(self._ended, site))
-        return task
-
-    def _ended(self, site: str, _: object) -> None:
-        del self._looks[site]
-        self._news.set()
+        await self._rounds.close()
 
     # One feed
 
@@ -183,7 +138,7 @@ class Lists:
             try:
                 await self._store.write(partial(feed_table.update, feed=feed.id, changes={"list_at": at}))
             except (StoreError, OverloadedError):  # for example, no room
-                self._resting[feed.id] = at
+                self._rounds.rest_feed(feed.id, at)
             except UnknownFeedError:
                 pass
 
@@ -361,7 +316,7 @@ class _Asking:
 
     async def _read_file(self, request: FileRequest, url: str, fetched: Fetched) -> Answer:
         work, body = self.fetches.context.source.work, fetched.body
-        if len(body) > _FILE_BYTES:
+        if len(body) > MOST_FILE_BYTES:
             return NotHad(url, "too-large", None, is_lasting=True)
         facts = (body, fetched.final_url, fetched.media_type)
         async with work.large.turn(len(body)):

@@ -38,15 +38,13 @@ from wholefeed.service.context import RefreshContext
 from wholefeed.service.page_fetches import PAGE_BYTES, PAUSE_SECONDS, READ_SECONDS, PageFetches, SitePace
 from wholefeed.service.running import REST_SECONDS
 from wholefeed.service.showing import entries_in, namespace_of, read_places
+from wholefeed.service.site_rounds import SiteRounds
 from wholefeed.store.rows import FeedRow
 from wholefeed.store.tables import text_table
 from wholefeed.store.tables.text_table import NewText, StoredText, TextPlan
 
 log = get_logger()
 
-_AT_ONCE: Final = 4
-"""Feeds at once, of as many sites."""
-_LONGEST_IDLE_SECONDS: Final = 600.0
 _MOST_ATTEMPTS: Final = 3
 """Fetches of a page that failed for a reason that may pass, a day apart."""
 _BATCH_ENTRIES: Final = 64
@@ -65,14 +63,17 @@ class Texts:
         self._store = context.store
         self._robots = robots
         self._pace = pace
-        self._looks: dict[str, asyncio.Task[None]] = {}
-        """By site."""
-        self._resting: dict[int, float] = {}
-        """Epoch seconds by feed, if the store could not note them."""
+        self._rounds = SiteRounds(
+            context,
+            "texts",
+            list_due=text_table.list_due,
+            next_due_at=text_table.next_due_at,
+            url_of=lambda feed: feed.via_url,
+            work=self._work_on,
+        )
         self._noted: dict[int, tuple[int, float]] = {}
         """Revision and time of the last noted wish, by feed."""
         self._writes: set[asyncio.Task[None]] = set()
-        self._news = asyncio.Event()
 
     @property
     def are_on(self) -> bool:
@@ -96,71 +97,34 @@ class Texts:
     async def _note(self, feed: int, now: float) -> None:
         try:
             await self._store.write(partial(text_table.ask, feed=feed, now=now))
-            self._news.set()
+            self._rounds.wake()
         except (StoreError, OverloadedError):
             self._noted.pop(feed, None)
 
     def wake(self) -> None:
         """Look for due feeds now: the clock may have been set."""
-        self._news.set()
+        self._rounds.wake()
 
     async def ask_again(self, feed: int) -> None:
         """Have all pages of a feed fetched again (T2)."""
         if self.are_on:
             await self._store.write(partial(text_table.ask_again, feed=feed, now=self._context.now()))
-            self._news.set()
-
-    # Rounds
+            self._rounds.wake()
 
     async def run(self) -> None:
         """Fetch pages of due feeds until cancelled."""
-        if not self.are_on:
-            return
-        while True:
-            self._news.clear()
+        while self.are_on:
             try:
-                seconds = await self._round()
+                await self._rounds.run()
             except (StoreError, OverloadedError) as exc:
                 log.warning("texts.paused", slug=exc.slug)
-                seconds = REST_SECONDS
-            with suppress(TimeoutError):
-                async with asyncio.timeout(seconds):
-                    await self._news.wait()
-
-    async def _round(self) -> float:
-        """Work on due feeds; return seconds until the next."""
-        # one replica fetches at a time, so two never ask one site
-        async with self._context.sharing.task("texts") as is_mine:
-            while is_mine and await self._begin():
-                with suppress(TimeoutError):  # one feed may take hours: others begin meanwhile
-                    async with asyncio.timeout(_LONGEST_IDLE_SECONDS):
-                        await self._news.wait()
-                self._news.clear()
-        now = self._context.now()
-        at = await self._store.read(partial(text_table.next_due_at, now=now)) if is_mine else None
-        return _LONGEST_IDLE_SECONDS if at is None else min(max(at - now, 1.0), _LONGEST_IDLE_SECONDS)
-
-    async def _begin(self) -> bool:
-        """Begin possible looks; return whether any is under way."""
-        now = self._context.now()
-        due = await self._store.read(partial(text_table.list_due, now=now, limit=16 * _AT_ONCE))
-        self._resting = {feed: until for feed, until in self._resting.items() if until > now}
-        for feed in due:
-            site = self._context.site_of(feed.via_url)
-            if len(self._looks) < _AT_ONCE and site not in self._looks and feed.id not in self._resting:
-                task = self._looks[site] = asyncio.create_task(self._work_on(feed))
-                task.add_done_callback(partial(self._end_look, site))
-        return bool(self._looks)
-
-    def _end_look(self, site: str, _: object) -> None:
-        del self._looks[site]
-        self._news.set()
+                await self._rounds.pause(REST_SECONDS)
 
     async def close(self) -> None:
-        tasks = [*self._looks.values(), *self._writes]
-        for each in tasks:
+        writes = list(self._writes)
+        for each in writes:
             each.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await asyncio.gather(self._rounds.close(), *writes, return_exceptions=True)
 
     # One feed
 
@@ -169,9 +133,9 @@ class Texts:
             await self._fetch_texts(feed)
         except (StoreError, OverloadedError, WorkError, UnknownFeedError) as exc:
             log.warning("texts.unkept", feed=feed.id, slug=exc.slug)
-            self._resting[feed.id] = self._context.now() + PAUSE_SECONDS
+            self._rounds.rest_feed(feed.id, self._context.now() + PAUSE_SECONDS)
         except Exception:  # the last resort: other feeds go on
-            self._resting[feed.id] = self._context.now() + DAY_SECONDS
+            self._rounds.rest_feed(feed.id, self._context.now() + DAY_SECONDS)
             self._context.counts.troubles["texts"] += 1
             log.exception("texts.failed", feed=feed.id)
 
