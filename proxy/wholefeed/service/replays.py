@@ -13,13 +13,13 @@ from collections import OrderedDict
 from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from itertools import accumulate, chain
+from itertools import chain
 from math import inf
 from typing import Final, NamedTuple, cast, overload
 
 from wholefeed.core.compose.entries import said_dates
 from wholefeed.core.compose.replaying import replay_entries
-from wholefeed.core.model import SEPARATOR, State, segment_end, segment_separator
+from wholefeed.core.model import State
 from wholefeed.core.replay import ReplayPace, releases
 from wholefeed.errors import OverloadedError, StoreError, UnknownFeedError, WorkError
 from wholefeed.futures import retrieve_failure, within
@@ -30,6 +30,7 @@ from wholefeed.service.new_documents import make_stored
 from wholefeed.service.results import Reconstruction
 from wholefeed.service.showing import DIGEST_BYTES, Fill, namespace_of, read_places
 from wholefeed.service.sources import work_bytes
+from wholefeed.service.streamed_entries import AnswerRoom, SegmentCache, SegmentPlaces, join_entries
 from wholefeed.store.rows import Snapshot
 from wholefeed.store.tables import document_table, lines
 from wholefeed.store.tables.lines import Lines, Plan
@@ -109,9 +110,7 @@ class Replays:
         self._now = context.now
         self._beginning: dict[int, asyncio.Task[None]] = {}
         """By feed."""
-        self._digests: OrderedDict[int, bytes] = OrderedDict()
-        """By segment, least recently used first."""
-        self._digest_bytes = 0
+        self._digests = SegmentCache(_MOST_DIGEST_BYTES)
         self._changes: OrderedDict[tuple[int, str], _ReplayChange] = OrderedDict()
         """By feed and URL, least recently used first."""
         self._turns = WalkTurns(in_all=2, per_site=1)
@@ -209,19 +208,14 @@ class Replays:
         fill: Fill | None = None,
     ) -> Released:
         """Return the first releases that fit, skipping entries larger than the whole room."""
-        taken, left_bytes = list[ReleasedEntry](), room_bytes
-        snapshot, joint = reconstruction.snapshot, len(SEPARATOR[reconstruction.feed.published_family])
+        taken, snapshot = list[ReleasedEntry](), reconstruction.snapshot
+        room = AnswerRoom(room_bytes, reconstruction.feed.published_family)
         for batch in _batches(snapshot, released):
             async with reconstruction.in_time():
                 # only the text as sent shows its size
                 made = await self._made(snapshot, batch, shows_original=shows_original, fill=fill)
-            for each, text in zip(batch, made, strict=True):
-                size = len(text) + joint
-                if size <= left_bytes:
-                    taken.append(each)
-                if size <= room_bytes:
-                    left_bytes -= size
-            if left_bytes < 0:
+            taken += [each for each, text in zip(batch, made, strict=True) if room.take(text)]
+            if room.is_full:
                 break
         taken.reverse()
         return Released([each.at for each in taken], [each.place for each in taken])
@@ -233,31 +227,22 @@ class Replays:
             OverloadedError: Segments cannot be read in time.
         """
         snapshot = reconstruction.snapshot
-        ends = list(accumulate(segment.entries for segment in snapshot.segments))
+        segments = SegmentPlaces(snapshot)
         found = hashlib.blake2b(released.packed, digest_size=DIGEST_BYTES)
         read = dict[int, bytes]()
         for place in released.places:
-            number = bisect_right(ends, place)
+            number, at = segments.locate(place)
             if number not in read:
                 async with reconstruction.in_time():
                     read[number] = await self.entry_digests(snapshot, number)
-            start = (place - ends[number] + snapshot.segments[number].entries) * DIGEST_BYTES
-            found.update(read[number][start : start + DIGEST_BYTES])
+            found.update(read[number][at * DIGEST_BYTES : (at + 1) * DIGEST_BYTES])
         return found.digest()
 
     async def entry_digests(self, snapshot: Snapshot, number: int) -> bytes:
         """Return the joined digests of a segment's entries."""
         segment = snapshot.segments[number]
-        found = self._digests.pop(segment.id, None)  # a segment of an id never changes
-        if found is None:
-            found = await showing.entry_digests(segment, snapshot.feed, self._store)
-        else:
-            self._digest_bytes -= len(found)
-        self._digests[segment.id] = found
-        self._digest_bytes += len(found)
-        while self._digest_bytes > _MOST_DIGEST_BYTES:
-            self._digest_bytes -= len(self._digests.popitem(last=False)[1])
-        return found
+        read = partial(showing.entry_digests, segment, snapshot.feed, self._store)
+        return await self._digests.get(segment, read)
 
     def change_instant(self, feed: int, url: str, digest: bytes, instants: Sequence[float]) -> float | None:
         """Return a replay's last change seen by this process, in epoch seconds.
@@ -274,7 +259,7 @@ class Replays:
             self._changes.popitem(last=False)
         return None if known.at is None else float(known.at)
 
-    async def texts(
+    def texts(
         self,
         snapshot: Snapshot,
         released: Sequence[ReleasedEntry],
@@ -282,12 +267,12 @@ class Replays:
         shows_original: bool,
         fill: Fill | None = None,
     ) -> AsyncIterator[bytes]:
-        """Yield texts in batches; the caller holds a snapshot."""
-        family, joint = snapshot.feed.published_family, b""
-        for batch in _batches(snapshot, released):
-            made = await self._made(snapshot, batch, shows_original=shows_original, fill=fill)
-            yield joint + SEPARATOR[family].join(made) + segment_end(family)
-            joint = segment_separator(family)
+        """Return the texts in batches; the caller holds a snapshot."""
+        made = (
+            self._made(snapshot, batch, shows_original=shows_original, fill=fill)
+            for batch in _batches(snapshot, released)
+        )
+        return join_entries(made, snapshot.feed.published_family)
 
     async def _made(
         self,
@@ -348,11 +333,11 @@ def _timeline(snapshot: Snapshot, found: Lines, pace: ReplayPace) -> ReplayTimel
 
 
 def _batches(snapshot: Snapshot, released: Iterable[ReleasedEntry]) -> Iterator[list[ReleasedEntry]]:
-    ends = list(accumulate(segment.entries for segment in snapshot.segments))
+    segments = SegmentPlaces(snapshot)
     mean = [segment.length / max(segment.entries, 1) for segment in snapshot.segments]
     batch, size_bytes = list[ReleasedEntry](), 0.0
     for each in released:
-        size = mean[bisect_right(ends, each.place)]
+        size = mean[segments.locate(each.place)[0]]
         if batch and (len(batch) == _BATCH_ENTRIES or size_bytes + size > _BATCH_BYTES):
             yield batch
             batch, size_bytes = [], 0.0

@@ -10,11 +10,10 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import sys
-from bisect import bisect_right
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from functools import partial
-from itertools import accumulate, islice
+from itertools import islice
 from typing import Final, NamedTuple
 from uuid import NAMESPACE_URL, uuid5
 
@@ -29,6 +28,7 @@ from wholefeed.errors import OverloadedError, WorkError, WorkTooLongError
 from wholefeed.futures import within
 from wholefeed.logs import get_logger
 from wholefeed.service.results import Reconstruction
+from wholefeed.service.streamed_entries import SegmentPlaces
 from wholefeed.store.base import Database
 from wholefeed.store.rows import FeedRow, SegmentRow, Snapshot
 from wholefeed.store.store import Store
@@ -338,15 +338,15 @@ async def _locate(
     snapshot: Snapshot, store: Store, places: Iterable[int]
 ) -> AsyncIterator[tuple[SegmentRow, dict[int, Slice]]]:
     """Yield segments with slices by place, ascending."""
-    ends = list(accumulate(segment.entries for segment in snapshot.segments))
-    wanted: dict[int, list[int]] = {}
+    segments = SegmentPlaces(snapshot)
+    wanted: dict[int, dict[int, int]] = {}  # by segment: places in it, by output place
     for place in sorted(places):
-        wanted.setdefault(bisect_right(ends, place), []).append(place)
+        number, at = segments.locate(place)
+        wanted.setdefault(number, {})[place] = at
     for number, held in wanted.items():
-        segment = snapshot.segments[number]
-        before, first = ends[number] - segment.entries, held[0]
-        found = await _slices(segment, snapshot.feed, store, first - before, held[-1] + 1 - before)
-        yield segment, {place: found[place - first] for place in held}
+        segment, first, last = snapshot.segments[number], min(held.values()), max(held.values())
+        found = await _slices(segment, snapshot.feed, store, first, last + 1)
+        yield segment, {place: found[at - first] for place, at in held.items()}
 
 
 async def _taken(

@@ -8,20 +8,17 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-from bisect import bisect_right
-from collections import OrderedDict
-from collections.abc import AsyncIterator, Iterable, Sequence
+from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
 from functools import partial
-from itertools import accumulate
 from typing import Final
 
 from wholefeed.core.compose.views import Cut, Take
-from wholefeed.core.model import SEPARATOR, segment_end, segment_separator
 from wholefeed.core.texts.inserting import INSERT_VERSION, PageTextOf, insert_texts
 from wholefeed.core.texts.wanted import PAGE_KEY_BYTES, read_entry_pages
 from wholefeed.service.replays import Replays
 from wholefeed.service.results import Reconstruction
 from wholefeed.service.showing import DIGEST_BYTES, namespace_of, read_places, slices_of
+from wholefeed.service.streamed_entries import AnswerRoom, SegmentCache, SegmentPlaces, join_entries
 from wholefeed.store.rows import SegmentRow, Snapshot
 from wholefeed.store.store import Store
 from wholefeed.store.tables import text_table
@@ -43,9 +40,7 @@ class TextAnswers:
         self._store = store
         self._work = work
         self._replays = replays
-        self._keys: OrderedDict[int, bytes] = OrderedDict()
-        """Joined keys of pages by segment, least recently used first."""
-        self._key_bytes = 0
+        self._keys = SegmentCache(_MOST_KEY_BYTES)
 
     async def take_places(
         self, reconstruction: Reconstruction, segments: Iterable[SegmentRow], own: OwnEntries, cut: Cut
@@ -78,49 +73,38 @@ class TextAnswers:
             OverloadedError: Segments cannot be read in time.
         """
         snapshot = reconstruction.snapshot
-        ends = list(accumulate(segment.entries for segment in snapshot.segments))
+        segments = SegmentPlaces(snapshot)
         async with reconstruction.in_time():
             texts = await self._store.read(partial(text_table.read_digests, feed=snapshot.feed.id))
         found = hashlib.blake2b(INSERT_VERSION, digest_size=DIGEST_BYTES)
         read = dict[int, tuple[bytes, bytes]]()
         for place in places:
-            number = bisect_right(ends, place)
+            number, at = segments.locate(place)
             if number not in read:
                 async with reconstruction.in_time():
                     entries = await self._replays.entry_digests(snapshot, number)
                     read[number] = entries, await self._page_keys(snapshot, number)
-            at = place - ends[number] + snapshot.segments[number].entries
             entries, keys = read[number]
             found.update(entries[at * DIGEST_BYTES : (at + 1) * DIGEST_BYTES])
             key = keys[at * PAGE_KEY_BYTES : (at + 1) * PAGE_KEY_BYTES]
             found.update(texts.get(key, _NO_PAGE))
         return found.digest()
 
-    async def texts(self, snapshot: Snapshot, places: Sequence[int]) -> AsyncIterator[bytes]:
-        """Yield the composed entries in batches; the caller holds a snapshot."""
-        family, joint = snapshot.feed.published_family, b""
-        for start in range(0, len(places), _BATCH_ENTRIES):
-            made = await self.fill(snapshot, places[start : start + _BATCH_ENTRIES])
-            yield joint + SEPARATOR[family].join(made) + segment_end(family)
-            joint = segment_separator(family)
+    def texts(self, snapshot: Snapshot, places: Sequence[int]) -> AsyncIterator[bytes]:
+        """Return the composed entries in batches; the caller holds a snapshot."""
+        made = (self.fill(snapshot, batch) for batch in _batches(places))
+        return join_entries(made, snapshot.feed.published_family)
 
     async def fitting(
         self, reconstruction: Reconstruction, places: Sequence[int], room_bytes: int
     ) -> list[int]:
         """Return the first places with composed entries that fit, without entries larger than the room."""
-        taken, left_bytes = list[int](), room_bytes
-        joint = len(SEPARATOR[reconstruction.feed.published_family])
-        for start in range(0, len(places), _BATCH_ENTRIES):
-            batch = places[start : start + _BATCH_ENTRIES]
+        taken, room = list[int](), AnswerRoom(room_bytes, reconstruction.feed.published_family)
+        for batch in _batches(places):
             async with reconstruction.in_time():
                 made = await self.fill(reconstruction.snapshot, batch)
-            for place, text in zip(batch, made, strict=True):
-                size = len(text) + joint
-                if size <= left_bytes:
-                    taken.append(place)
-                if size <= room_bytes:
-                    left_bytes -= size
-            if left_bytes < 0:
+            taken += [place for place, text in zip(batch, made, strict=True) if room.take(text)]
+            if room.is_full:
                 break
         return taken
 
@@ -148,25 +132,16 @@ class TextAnswers:
         )
 
     async def _keys_of(self, snapshot: Snapshot, places: Iterable[int]) -> AsyncIterator[bytes]:
-        ends = list(accumulate(segment.entries for segment in snapshot.segments))
+        segments = SegmentPlaces(snapshot)
         for place in places:
-            number = bisect_right(ends, place)
+            number, at = segments.locate(place)
             keys = await self._page_keys(snapshot, number)
-            at = (place - ends[number] + snapshot.segments[number].entries) * PAGE_KEY_BYTES
-            yield keys[at : at + PAGE_KEY_BYTES]
+            yield keys[at * PAGE_KEY_BYTES : (at + 1) * PAGE_KEY_BYTES]
 
     async def _page_keys(self, snapshot: Snapshot, number: int) -> bytes:
-        """Return the joined keys of a segment's entries; a segment of an id never changes."""
-        segment = snapshot.segments[number]
-        found = self._keys.pop(segment.id, None)
-        if found is None:
-            found = await self._read_keys(snapshot, number)
-            if segment.id not in self._keys:  # another answer may have read them meanwhile
-                self._key_bytes += len(found)
-        self._keys[segment.id] = found
-        while self._key_bytes > _MOST_KEY_BYTES and len(self._keys) > 1:
-            self._key_bytes -= len(self._keys.popitem(last=False)[1])
-        return found
+        """Return the joined keys of the pages of a segment's entries."""
+        read = partial(self._read_keys, snapshot, number)
+        return await self._keys.get(snapshot.segments[number], read)
 
     async def _read_keys(self, snapshot: Snapshot, number: int) -> bytes:
         feed, segment = snapshot.feed, snapshot.segments[number]
@@ -184,6 +159,10 @@ class TextAnswers:
 
 
 _KEYS_AT_ONCE: Final = 256
+
+
+def _batches(places: Sequence[int]) -> Iterator[Sequence[int]]:
+    return (places[start : start + _BATCH_ENTRIES] for start in range(0, len(places), _BATCH_ENTRIES))
 
 
 def _decode(keys: Iterable[bytes], stored: dict[bytes, EncodedText]) -> list[PageTextOf | None]:

@@ -308,13 +308,7 @@ async def make_view(
         return await _make_text_view(reconstruction, wanted, store, texts)
     if (whole := _whole_answer(reconstruction, wanted)) is not None:
         return whole
-    own = OwnEntries()
-    if not view.has_listed:
-        own = await _own(reconstruction, store)
-        reconstruction, wanted = _without_lists(reconstruction, wanted, own.lists)
-    if view.page is not None:
-        reconstruction, wanted = await _on_page(view.page, reconstruction, wanted)
-    wanted, room = _with_room(reconstruction, wanted)
+    reconstruction, wanted, own, room = await _narrow(reconstruction, wanted, store)
     cut = Cut(view, reconstruction.feed.entries, room=room, joint=len(JOINT[family]))
     async with reconstruction.in_time():
         taken = await take_parts(
@@ -331,18 +325,26 @@ async def make_view(
     return prepare(reconstruction, wanted, None if is_whole else taken, is_cut=cut.is_cut, dated_at=dated_at)
 
 
-async def _make_text_view(
-    reconstruction: Reconstruction, wanted: Representation, store: Store, texts: TextAnswers
-) -> Answer:
-    """Return the answer for a view with the texts of pages (T4, T6), and keep it in memory."""
-    view, held, key = wanted.view, reconstruction.held, wanted
-    own = OwnEntries()
+async def _narrow(
+    reconstruction: Reconstruction, wanted: Representation, store: Store
+) -> tuple[Reconstruction, Representation, OwnEntries, int | None]:
+    """Apply `listed=off`, the page and the largest size of a view; the last is the room for entries."""
+    view, own = wanted.view, OwnEntries()
     if not view.has_listed:
         own = await _own(reconstruction, store)
         reconstruction, wanted = _without_lists(reconstruction, wanted, own.lists)
     if view.page is not None:
         reconstruction, wanted = await _on_page(view.page, reconstruction, wanted)
     wanted, room = _with_room(reconstruction, wanted)
+    return reconstruction, wanted, own, room
+
+
+async def _make_text_view(
+    reconstruction: Reconstruction, wanted: Representation, store: Store, texts: TextAnswers
+) -> Answer:
+    """Return the answer for a view with the texts of pages (T4, T6), and keep it in memory."""
+    view, held, key = wanted.view, reconstruction.held, wanted
+    reconstruction, wanted, own, room = await _narrow(reconstruction, wanted, store)
     feed, cut = reconstruction.feed, Cut(view, reconstruction.feed.entries)
     segments = _segments(reconstruction)
     async with reconstruction.in_time():

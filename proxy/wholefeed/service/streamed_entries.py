@@ -1,0 +1,75 @@
+"""Answers with entries composed while they are sent: parts that replays and texts of pages share (P2, T6)."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections import OrderedDict
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
+from itertools import accumulate
+
+from wholefeed.core.model import SEPARATOR, Family, segment_end, segment_separator
+from wholefeed.store.rows import SegmentRow, Snapshot
+
+
+class SegmentPlaces:
+    """The segments of entries, by their places in output order, from 0."""
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        self._segments = snapshot.segments
+        self._ends = list(accumulate(segment.entries for segment in self._segments))
+
+    def locate(self, place: int) -> tuple[int, int]:
+        """Return the number of an entry's segment, and its place there."""
+        number = bisect_right(self._ends, place)
+        return number, place - self._ends[number] + self._segments[number].entries
+
+
+class SegmentCache:
+    """Facts about segments. The least recently used ones go first; a segment of an id never changes."""
+
+    def __init__(self, most_bytes: int) -> None:
+        self._most_bytes = most_bytes
+        self._found: OrderedDict[int, bytes] = OrderedDict()
+        """By id, least recently used first."""
+        self._bytes = 0
+
+    async def get(self, segment: SegmentRow, read: Callable[[], Awaitable[bytes]]) -> bytes:
+        found = self._found.get(segment.id)
+        if found is None:
+            found = await read()
+            if segment.id not in self._found:  # another answer may have read them meanwhile
+                self._bytes += len(found)
+        self._found[segment.id] = found
+        self._found.move_to_end(segment.id)
+        while self._bytes > self._most_bytes and len(self._found) > 1:
+            self._bytes -= len(self._found.popitem(last=False)[1])
+        return found
+
+
+class AnswerRoom:
+    """Bytes of an answer for entries, each with what joins it to the next."""
+
+    def __init__(self, room_bytes: int, family: Family) -> None:
+        self._whole_bytes = self._left_bytes = room_bytes
+        self._joint_bytes = len(SEPARATOR[family])
+
+    def take(self, text: bytes) -> bool:
+        """Return whether an entry fits; one larger than the whole room is passed over."""
+        size = len(text) + self._joint_bytes
+        fits = size <= self._left_bytes
+        if size <= self._whole_bytes:
+            self._left_bytes -= size
+        return fits
+
+    @property
+    def is_full(self) -> bool:
+        """Whether an entry did not fit any more."""
+        return self._left_bytes < 0
+
+
+async def join_entries(batches: Iterable[Awaitable[Sequence[bytes]]], family: Family) -> AsyncIterator[bytes]:
+    """Compose one batch after the other; yield the text of each, joined to the one before."""
+    joint = b""
+    for batch in batches:
+        yield joint + SEPARATOR[family].join(await batch) + segment_end(family)
+        joint = segment_separator(family)
