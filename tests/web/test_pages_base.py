@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import io
 import json
+import tomllib
+from pathlib import Path
+from typing import Any
 from urllib.parse import quote, urljoin
 
 import pytest
@@ -15,7 +18,7 @@ from tests.running import Proxy, StartProxy
 from tests.web.browsing import BROWSER, browse, read, text
 from wholefeed.core.text.urls import resolve
 from wholefeed.server.clients import sign
-from wholefeed.web.pages_base import version_path, wants_page
+from wholefeed.web.pages_base import opens_page, version_path, wants_page
 
 CHROME = "text/html,application/xhtml+xml,application/xml;q=0.9,image/avif,image/webp,*/*;q=0.8"
 FIREFOX = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"
@@ -57,6 +60,81 @@ def test_browsers_get_a_page(accept: str, destination: str | None) -> None:
 def test_programs_scripts_and_pictures_get_none(accept: str, destination: str | None) -> None:
     """curl, readers, clients that prefer JSON, and resources included by a page."""
     assert not wants_page(accept, destination)
+
+
+WEBKIT = "AppleWebKit/605.1.15 (KHTML, like Gecko)"
+BLINK = "AppleWebKit/537.36 (KHTML, like Gecko) Chrome/142.0.0.0"
+PLATFORMS = {
+    "Firefox": "Mozilla/5.0 (X11; Linux x86_64; rv:145.0) Gecko/20100101 Firefox/145.0",
+    "Chrome": f"Mozilla/5.0 (Windows NT 10.0; Win64; x64) {BLINK} Safari/537.36",
+    "Edge": f"Mozilla/5.0 (Windows NT 10.0; Win64; x64) {BLINK} Safari/537.36 Edg/142.0.0.0",
+    "Safari": f"Mozilla/5.0 (Macintosh; Intel Mac OS X 10_15_7) {WEBKIT} Version/26.1 Safari/605.1.15",
+    "iPhone": f"Mozilla/5.0 (iPhone; CPU iPhone OS 18_7 like Mac OS X) {WEBKIT} Version/26.1 Mobile/15E148"
+    " Safari/604.1",
+    "Firefox on an iPhone": f"Mozilla/5.0 (iPhone; CPU iPhone OS 18_7 like Mac OS X) {WEBKIT} FxiOS/145.0"
+    " Mobile/15E148 Safari/605.1.15",
+    "Android": f"Mozilla/5.0 (Linux; Android 10; K) {BLINK} Mobile Safari/537.36",
+    "Samsung": "Mozilla/5.0 (Linux; Android 10; K) AppleWebKit/537.36 (KHTML, like Gecko) SamsungBrowser/29.0"
+    " Chrome/136.0.0.0 Mobile Safari/537.36",
+    "Firefox on Android": "Mozilla/5.0 (Android 16; Mobile; rv:145.0) Gecko/145.0 Firefox/145.0",
+}
+REQUESTS = tomllib.loads((Path(__file__).parents[1] / "data" / "reader_requests.toml").read_text("utf-8"))[
+    "reader"
+]
+
+
+@pytest.mark.parametrize("agent", PLATFORMS.values(), ids=PLATFORMS.keys())
+@pytest.mark.parametrize("accept", [CHROME, FIREFOX])
+def test_a_browser_is_known_without_fetch_metadata(agent: str, accept: str) -> None:
+    """Over plain http from another machine a browser sends nothing but Accept and User-Agent."""
+    assert opens_page(accept, agent)
+
+
+@pytest.mark.parametrize("reader", REQUESTS, ids=lambda reader: reader["name"])
+def test_a_reader_gets_the_feed(reader: dict[str, Any]) -> None:
+    """By its own Accept and User-Agent; if it names itself, even with a browser's Accept."""
+    agent = reader["user_agent"]
+    assert not opens_page(reader["accept"], agent)
+    assert not any(opens_page(reader["accept"], each) for each in PLATFORMS.values())
+    if reader.get("is_named", True):
+        assert not opens_page(CHROME, agent)
+
+
+@pytest.mark.parametrize(
+    "agent",
+    [
+        "",
+        "Mozilla/5.0",
+        "Mozilla/5.0 (compatible; Googlebot/2.1; +http://www.google.com/bot.html)",
+        f"{PLATFORMS['Chrome']} MyReader/1.0",
+        PLATFORMS["Firefox"].replace("x86_64", "x86_64; feeds@example.org"),
+        PLATFORMS["Firefox"] + " " * 1000,
+        "Mozilla/5.0 (" + "x" * 100_000,
+        "Mozilla/5.0 (X11)" + " Gecko/1" * 10_000 + " x",
+    ],
+)
+def test_whoever_is_no_browser_gets_the_feed(agent: str) -> None:
+    """Whatever else a User-Agent says, quickly; the feed is the safe answer."""
+    assert not opens_page(CHROME, agent)
+
+
+async def test_over_plain_http_a_browser_is_led_to_the_page(proxy: Proxy, origin: Origin) -> None:
+    """A feed's URL shows its entries, and the file that a page links is the feed."""
+    origin.publish("/feed", atom(an_item("a", 1)))
+    url = origin.url("/feed")
+    agent = {"User-Agent": PLATFORMS["iPhone"], "Accept": FIREFOX}
+    for target in (f"/feed?url={quote(url, safe='')}&limit=3", f"/{url}"):
+        opened = await proxy.ask("GET", target, headers=agent, allow_redirects=False)
+        assert (opened.status, opened.headers["Cache-Control"]) == (303, "no-store")
+        assert "view?url=" in opened.headers["Location"]
+    page = f"{proxy.client.make_url('/')}?url={quote(url, safe='')}"
+    saved = await proxy.get(url, headers={**agent, "Referer": page})
+    assert (saved.status, saved.headers["Content-Type"]) == (200, "application/atom+xml; charset=utf-8")
+    elsewhere = await proxy.ask(
+        "GET", f"/feed?url={quote(url, safe='')}", headers={**agent, "Referer": "http://blog.test/"},
+        allow_redirects=False,
+    )  # fmt: skip
+    assert elsewhere.status == 303
 
 
 async def test_a_file_named_with_its_version_may_be_kept_for_good(proxy: Proxy) -> None:

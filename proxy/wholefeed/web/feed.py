@@ -1,7 +1,7 @@
 """GET, HEAD and DELETE of a feed, in both forms of its URL.
 
 Browsers are redirected to `/view`: only they send HTML in Accept with `Sec-Fetch-Dest: document` (W3C Fetch
-Metadata). Over plain http from another machine they omit the latter and get the feed.
+Metadata). Over plain http from another machine they omit the latter; then Accept and User-Agent decide.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from wholefeed.web.answer import (
     make_view,
 )
 from wholefeed.web.keys import ASKED, COUNTS, SERVICE, STORE, WANTS, named_url, with_instead
-from wholefeed.web.pages_base import begin_session, is_browser, root_of
+from wholefeed.web.pages_base import begin_session, is_browser, opens_page, root_of
 from wholefeed.web.request import DESTINATION, REPLAY_OPTIONS, VIEW_OPTIONS, Asked, base_url
 
 log = get_logger()
@@ -47,7 +47,7 @@ log = get_logger()
 
 async def get_feed(request: web.Request) -> web.StreamResponse:
     asked = request[ASKED]
-    if _is_opened(request):
+    if _is_opened(request, asked):
         return to_view(request, asked)
     url, instead = asked.feed_urls
     if instead:
@@ -332,8 +332,21 @@ _FOLDER: Final = "/feed/"
 _CARRIED: Final = (*REPLAY_OPTIONS, *VIEW_OPTIONS, "signed")
 
 
-def _is_opened(request: web.Request) -> bool:
-    return request.headers.get(DESTINATION) == "document" and is_browser(request)
+def _is_opened(request: web.Request, asked: Asked) -> bool:
+    headers = request.headers
+    destination = headers.get(DESTINATION)
+    if destination is not None:
+        return destination == "document" and is_browser(request)
+    # Our own pages link the feed to be saved as a file.
+    return opens_page(headers.get(hdrs.ACCEPT, ""), headers.get(hdrs.USER_AGENT, "")) and not (
+        _is_linked_here(request, asked)
+    )
+
+
+def _is_linked_here(request: web.Request, asked: Asked) -> bool:
+    referer = request.headers.get(hdrs.REFERER, "")
+    own = (base_url(request, asked), f"{request.scheme}://{request.headers.get(hdrs.HOST, '')}")
+    return referer.startswith(tuple(f"{each}/" for each in own))
 
 
 def to_view(request: web.Request, asked: Asked) -> web.Response:

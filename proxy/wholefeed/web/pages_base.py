@@ -9,6 +9,7 @@ Templates escape values except Markup. They see `root`, a relative URL valid bel
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Mapping
 from functools import cache, partial
 from hashlib import blake2b
@@ -126,6 +127,36 @@ def wants_page(accept: str, destination: str | None) -> bool:
         if media_type in _OTHERS:
             return False
     return False
+
+
+def opens_page(accept: str, user_agent: str) -> bool:
+    """Whether a browser opens a feed's URL, by its request over plain http from another machine.
+
+    Accept prefers HTML to XML and JSON, and the User-Agent names browsers alone. Some readers send either,
+    none sends both (tests/data/reader_requests.toml).
+    """
+    if len(user_agent) > _LONGEST_AGENT:
+        return False
+    ranked = sorted(parse_weights(accept), key=lambda found: -found[1])
+    asked = (
+        name for name, weight in ranked if weight > 0 and (name in _OTHERS or name.endswith(_DATA_OR_PAGE))
+    )
+    return next(asked, "") == "text/html" and _BROWSER.fullmatch(user_agent) is not None
+
+
+_DATA_OR_PAGE: Final = ("html", "xml", "json")
+_LONGEST_AGENT: Final = 500
+_BROWSERS: Final = (
+    "AppleWebKit|Brave|Chrome|Chromium|CriOS|Ddg|DuckDuckGo|Edg|EdgA|EdgiOS|Epiphany|Firefox|FxiOS|GSA|Gecko"
+    "|HeadlessChrome|HuaweiBrowser|MiuiBrowser|Mobile|OPR|OPT|Safari|SamsungBrowser|SeaMonkey|Silk|UCBrowser"
+    "|Version|Vivaldi|YaBrowser|Yowser"
+)
+_BROWSER: Final = re.compile(
+    r"Mozilla/5\.0 \((?!compatible)(?:(?!https?:|@)[^()])++\)"
+    rf"(?: (?:(?:{_BROWSERS})/[\w.+-]++|Mobile|\(KHTML, like Gecko\)))++",
+    re.ASCII,
+)
+"""A platform, and products of browsers; readers name themselves as another product, or in the comment."""
 
 
 # Sessions in a cookie
