@@ -41,8 +41,8 @@ RUN_TIME = PROJECT["project"]["dependencies"] + [each for extra in EXTRAS.values
 DEVELOPMENT = [each for group in PROJECT["dependency-groups"].values() for each in group]
 RULES = DOCS / "rules.md"
 COMMAND_LINE = DOCS / "command-line.md"
-RULE_HEADING = r"^### (?P<title>[^(\n]+) \((?P<rule>[RPGIHA]\d+)\)\n\n(?P<text>[^#|\n].*)$"
-RULE_ROW = r"^\|(?P<rule>[RPGIHA]\d+)\|(?P<modules>[^|\n]*)\|(?P<tests>[^|\n]*)\|$"
+RULE_HEADING = r"^### (?P<title>[^(\n]+) \((?P<rule>[RPGIHFA]\d+)\)\n\n(?P<text>[^#|\n].*)$"
+RULE_ROW = r"^\|(?P<rule>[RPGIHFA]\d+)\|(?P<modules>[^|\n]*)\|(?P<tests>[^|\n]*)\|$"
 RULES_IN_ORDER = [
     f"{kind}{number}"
     for kind, numbers in {
@@ -51,11 +51,12 @@ RULES_IN_ORDER = [
         "P": range(1, 10),
         "I": range(1, 5),
         "H": range(1, 12),
+        "F": range(1, 4),
         "A": range(1, 7),
     }.items()
     for number in numbers
 ]
-"""R0 to R36, of pages, replays, imports, lists and publishers."""
+"""R0 to R36, of pages, replays, imports, lists, conversions and publishers."""
 
 
 def names(requirements: list[str]) -> list[str]:
@@ -138,8 +139,8 @@ def test_readme_s_make_targets_exist() -> None:
 
 def cited(docstring: str) -> set[str]:
     """The rules in a docstring, alone or as "R4 to R6"."""
-    spans = re.findall(r"\b([RPGIHA])(\d+) to \1(\d+)\b", docstring)
-    spans += [(kind, rule, rule) for kind, rule in re.findall(r"\b([RPGIHA])(\d+)\b", docstring)]
+    spans = re.findall(r"\b([RPGIHFA])(\d+) to \1(\d+)\b", docstring)
+    spans += [(kind, rule, rule) for kind, rule in re.findall(r"\b([RPGIHFA])(\d+)\b", docstring)]
     return {f"{kind}{rule}" for kind, first, last in spans for rule in range(int(first), int(last) + 1)}
 
 

@@ -60,6 +60,7 @@ def test_a_list_moves_in_and_back_in_the_same_file(
             },
         ),
         (["--no-listed", "--for", "CommaFeed"], {"listed": ["off"], "answer_bytes": ["5000000"]}),
+        (["--as", "atom", "--text", "full"], {"as": ["atom"], "text": ["full"]}),
     ],
 )
 def test_what_is_chosen_for_a_list_is_in_each_url_and_goes_again(

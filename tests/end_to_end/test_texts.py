@@ -429,6 +429,6 @@ async def test_another_value_is_refused(start: StartProxy, origin: Origin) -> No
     target = URL(f"/feed?url={quote(url, safe='')}&text=half", encoded=True)
     async with proxy.client.get(target) as response:
         said = await response.text()
-    assert (response.status, "expected text as full" in said) == (400, True)
+    assert (response.status, "expected text=full" in said) == (400, True)
     reply = await proxy.get(url, text="half")
     assert reply.status == 404, "behind a URL that is not encoded it belongs to that (P7)"

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -83,6 +85,32 @@ async def test_lemon24_reads_the_history_of_a_json_feed(
     lemon24 = installed(Lemon24, tmp_path)
     await lemon24.subscribe(proxy_of_readers.feed(origin.url("/1.json")))
     assert sorted(await lemon24.titles()) == [f"e{page}{n}" for page in range(1, 4) for n in range(3)]
+
+
+async def test_a_json_feed_comes_to_every_reader_as_atom(
+    proxy_of_readers: Server, origin: Origin, reader: Reader
+) -> None:
+    """F1, F2: readers that know XML only get all entries, with links and files, once."""
+    items: list[Any] = [
+        {
+            "id": f"urn:{n}",
+            "title": f"e{n}",
+            "url": origin.url(f"/posts/{n}"),
+            "content_html": f"<p>Text &amp; {n}</p>",
+            "date_published": f"2024-01-{n:02}T00:00:00Z",
+            "attachments": [{"url": origin.url(f"/{n}.mp3"), "mime_type": "audio/mpeg", "size_in_bytes": 9}],
+        }
+        for n in range(12, 0, -1)
+    ]
+    document = {"version": "https://jsonfeed.org/version/1.1", "title": "A feed", "items": items}
+    origin.publish("/feed.json", json.dumps(document).encode(), content_type="application/feed+json")
+    await reader.subscribe(proxy_of_readers.feed(origin.url("/feed.json"), **{"as": "atom"}))
+    await reader.poll()
+    entries = await reader.entries()
+    assert sorted(each.title for each in entries) == sorted(f"e{n}" for n in range(1, 13))
+    assert {each.link for each in entries} == {each["url"] for each in items}
+    files = {each.enclosures for each in entries} - {()}
+    assert files in (set(), {(each["attachments"][0]["url"],) for each in items}), "if it keeps files at all"
 
 
 async def test_a_reader_with_a_cap_gets_the_newest_entries_that_fit(

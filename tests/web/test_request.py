@@ -341,5 +341,5 @@ def test_text_is_the_proxy_s_with_one_value() -> None:
     encoded = "url=https%3A%2F%2Fexample.org%2Ffeed%3Fa%3D1"
     assert read_query(f"{encoded}&text=half").options == {"text": "half"}
     assert read_view({"text": "full"}, 0).has_texts
-    with pytest.raises(RequestError, match="expected text as full"):
+    with pytest.raises(RequestError, match="expected text=full"):
         read_view({"text": "half"}, 0)

@@ -128,6 +128,11 @@ def _add_text(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--text", metavar="full", choices=("full",), help=text_help)
 
 
+def _add_format(parser: argparse.ArgumentParser) -> None:
+    as_help = "atom: a JSON Feed comes as Atom, for readers that know XML only; other feeds come as they are"
+    parser.add_argument("--as", metavar="atom", choices=("atom",), help=as_help)
+
+
 def _add_listed(parser: argparse.ArgumentParser) -> None:
     listed_help = "without entries that only the publisher's pages list"
     parser.add_argument("--no-listed", dest="listed", action="store_const", const="off", help=listed_help)
@@ -208,6 +213,7 @@ def _add_url(parser: argparse.ArgumentParser) -> None:
     pages_help = "in pages of N entries, for apps that follow `next` links or refuse long feeds"
     parser.add_argument("--pages", metavar="N", type=_option("pages"), help=pages_help)
     _add_text(parser)
+    _add_format(parser)
     _add_listed(parser)
     _add_replay(parser)
 
@@ -322,6 +328,7 @@ def _add_opml(parser: argparse.ArgumentParser) -> None:
     _add_reader(parser)
     parser.add_argument("--undo", action="store_true", help="change the URLs back to the publishers' own")
     _add_text(parser)
+    _add_format(parser)
     _add_listed(parser)
     _add_replay(parser)
 

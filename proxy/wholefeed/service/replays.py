@@ -19,7 +19,7 @@ from typing import Final, NamedTuple, cast, overload
 
 from wholefeed.core.compose.entries import said_dates
 from wholefeed.core.compose.replaying import replay_entries
-from wholefeed.core.model import State
+from wholefeed.core.model import Family, State
 from wholefeed.core.replay import ReplayPace, releases
 from wholefeed.errors import OverloadedError, StoreError, UnknownFeedError, WorkError
 from wholefeed.futures import retrieve_failure, within
@@ -30,12 +30,31 @@ from wholefeed.service.new_documents import make_stored
 from wholefeed.service.results import Reconstruction
 from wholefeed.service.showing import DIGEST_BYTES, Fill, namespace_of, read_places
 from wholefeed.service.sources import work_bytes
-from wholefeed.service.streamed_entries import AnswerRoom, SegmentCache, SegmentPlaces, join_entries
+from wholefeed.service.streamed_entries import (
+    AnswerRoom,
+    SegmentCache,
+    SegmentPlaces,
+    divide_places,
+    join_entries,
+)
 from wholefeed.store.rows import Snapshot
 from wholefeed.store.tables import document_table, lines
 from wholefeed.store.tables.lines import Lines, Plan
 
 log = get_logger()
+
+
+class ReplayStyle(NamedTuple):
+    """How the entries of a replay are written."""
+
+    family: Family
+    """The answer's."""
+    shows_original: bool
+    """Whether titles show the original date (P3)."""
+    fill: Fill | None = None
+    """Puts texts of pages into entries, before their dates are set."""
+    finish: Fill | None = None
+    """Changes entries once their dates are set."""
 
 
 class ReleasedEntry(NamedTuple):
@@ -203,17 +222,15 @@ class Replays:
         reconstruction: Reconstruction,
         released: Sequence[ReleasedEntry],
         room_bytes: int,
-        *,
-        shows_original: bool,
-        fill: Fill | None = None,
+        style: ReplayStyle,
     ) -> Released:
         """Return the first releases that fit, skipping entries larger than the whole room."""
         taken, snapshot = list[ReleasedEntry](), reconstruction.snapshot
-        room = AnswerRoom(room_bytes, reconstruction.feed.published_family)
+        room = AnswerRoom(room_bytes, style.family)
         for batch in _batches(snapshot, released):
             async with reconstruction.in_time():
                 # only the text as sent shows its size
-                made = await self._made(snapshot, batch, shows_original=shows_original, fill=fill)
+                made = await self._made(snapshot, batch, style)
             taken += [each for each, text in zip(batch, made, strict=True) if room.take(text)]
             if room.is_full:
                 break
@@ -260,42 +277,30 @@ class Replays:
         return None if known.at is None else float(known.at)
 
     def texts(
-        self,
-        snapshot: Snapshot,
-        released: Sequence[ReleasedEntry],
-        *,
-        shows_original: bool,
-        fill: Fill | None = None,
+        self, snapshot: Snapshot, released: Sequence[ReleasedEntry], style: ReplayStyle
     ) -> AsyncIterator[bytes]:
         """Return the texts in batches; the caller holds a snapshot."""
-        made = (
-            self._made(snapshot, batch, shows_original=shows_original, fill=fill)
-            for batch in _batches(snapshot, released)
-        )
-        return join_entries(made, snapshot.feed.published_family)
+        made = (self._made(snapshot, batch, style) for batch in _batches(snapshot, released))
+        return join_entries(made, style.family)
 
     async def _made(
-        self,
-        snapshot: Snapshot,
-        batch: Sequence[ReleasedEntry],
-        *,
-        shows_original: bool,
-        fill: Fill | None,
+        self, snapshot: Snapshot, batch: Sequence[ReleasedEntry], style: ReplayStyle
     ) -> list[bytes]:
         places = [each.place for each in batch]
         found = await read_places(snapshot, self._store, places)
         texts = [found[each.place] for each in batch]
-        if fill is not None:
-            texts = await fill(snapshot, places, texts)
-        return await self._work.run(
+        if style.fill is not None:
+            texts = await style.fill(snapshot, places, texts)
+        dated = await self._work.run(
             sum(map(work_bytes, texts)),
             replay_entries,
             texts,
             [each.at for each in batch],
             snapshot.feed.published_family,
             namespace=namespace_of(snapshot.feed),
-            shows_original=shows_original,
+            shows_original=style.shows_original,
         )
+        return dated if style.finish is None else await style.finish(snapshot, places, dated)
 
 
 class _ReplayChange(NamedTuple):
@@ -311,9 +316,6 @@ _LINES_AT_ONCE: Final = 2000
 _BYTES_EACH: Final = 12
 _SOON_SECONDS: Final = 1.0
 _TURN_SECONDS: Final = 8.0
-_BATCH_ENTRIES: Final = 256
-_BATCH_BYTES: Final = 1 << 20
-"""Estimated text in memory for an answer."""
 
 
 def _too_many() -> OverloadedError:
@@ -332,16 +334,8 @@ def _timeline(snapshot: Snapshot, found: Lines, pace: ReplayPace) -> ReplayTimel
     )
 
 
-def _batches(snapshot: Snapshot, released: Iterable[ReleasedEntry]) -> Iterator[list[ReleasedEntry]]:
-    segments = SegmentPlaces(snapshot)
-    mean = [segment.length / max(segment.entries, 1) for segment in snapshot.segments]
-    batch, size_bytes = list[ReleasedEntry](), 0.0
-    for each in released:
-        size = mean[segments.locate(each.place)[0]]
-        if batch and (len(batch) == _BATCH_ENTRIES or size_bytes + size > _BATCH_BYTES):
-            yield batch
-            batch, size_bytes = [], 0.0
-        batch.append(each)
-        size_bytes += size
-    if batch:
-        yield batch
+def _batches(snapshot: Snapshot, released: Sequence[ReleasedEntry]) -> Iterator[Sequence[ReleasedEntry]]:
+    start = 0
+    for places in divide_places(snapshot, [each.place for each in released]):
+        yield released[start : start + len(places)]
+        start += len(places)

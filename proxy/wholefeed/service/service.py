@@ -35,6 +35,7 @@ from wholefeed.service.account import ChainDocument
 from wholefeed.service.background import AskedTimes, Housekeeping, Polling
 from wholefeed.service.checking import Checks
 from wholefeed.service.context import RefreshContext
+from wholefeed.service.entry_composer import EntryComposer
 from wholefeed.service.imports import Imports
 from wholefeed.service.listing import Lists
 from wholefeed.service.mementos import Mementos
@@ -45,7 +46,6 @@ from wholefeed.service.replays import Replays
 from wholefeed.service.results import Reconstruction, Status
 from wholefeed.service.running import Running
 from wholefeed.service.showing import Showing, describe
-from wholefeed.service.text_answers import TextAnswers
 from wholefeed.service.texts import Texts
 from wholefeed.service.watching import Watching
 from wholefeed.store.rows import FeedRow, FeedSummary, Snapshot
@@ -96,8 +96,8 @@ class FeedService:
         self.house = Housekeeping(context, self._running, self.asked)
         self.watching = Watching(context, self._running, self._stopping)
         self.replays = Replays(context)
-        self.text_answers = TextAnswers(context.store, context.source.work, self.replays)
-        self.showing = Showing(context.store, context.source.work, self.text_answers.fill_texts)
+        self.composer = EntryComposer(context.store, context.source.work, self.replays)
+        self.showing = Showing(context.store, context.source.work, self.composer.fill_texts)
 
     # Serving
 

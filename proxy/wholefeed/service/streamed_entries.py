@@ -1,11 +1,12 @@
-"""Answers with entries composed while they are sent: parts that replays and texts of pages share (P2, T6)."""
+"""Answers with entries composed while they are sent: parts for replays, texts of pages, Atom (P2, T6, F3)."""
 
 from __future__ import annotations
 
 from bisect import bisect_right
 from collections import OrderedDict
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Sequence
 from itertools import accumulate
+from typing import Final
 
 from wholefeed.core.model import SEPARATOR, Family, segment_end, segment_separator
 from wholefeed.store.rows import SegmentRow, Snapshot
@@ -22,6 +23,26 @@ class SegmentPlaces:
         """Return the number of an entry's segment, and its place there."""
         number = bisect_right(self._ends, place)
         return number, place - self._ends[number] + self._segments[number].entries
+
+
+def divide_places(snapshot: Snapshot, places: Sequence[int]) -> Iterator[Sequence[int]]:
+    """Divide places of entries into batches; one batch is in memory at a time."""
+    segments = SegmentPlaces(snapshot)
+    mean = [segment.length / max(segment.entries, 1) for segment in snapshot.segments]
+    start, size_bytes = 0, 0.0
+    for number, place in enumerate(places):
+        size = mean[segments.locate(place)[0]]
+        if number > start and (number - start == _BATCH_ENTRIES or size_bytes + size > _BATCH_BYTES):
+            yield places[start:number]
+            start, size_bytes = number, 0.0
+        size_bytes += size
+    if start < len(places):
+        yield places[start:]
+
+
+_BATCH_ENTRIES: Final = 256
+_BATCH_BYTES: Final = 1 << 20
+"""Estimated text in memory for an answer."""
 
 
 class SegmentCache:

@@ -22,6 +22,7 @@ from aiohttp import hdrs
 from multidict import CIMultiDict
 
 from wholefeed.config.tables import Config
+from wholefeed.core.compose.as_atom import ConversionContext, convert_head, read_language
 from wholefeed.core.compose.compose import EPILOGUE, Address, compose_prologue, page_head
 from wholefeed.core.compose.replaying import REPLAY_VERSION, replay_head
 from wholefeed.core.compose.segments import DIGEST_BYTES
@@ -35,22 +36,23 @@ from wholefeed.core.compose.views import (
     compose_warning,
     told_missing,
 )
-from wholefeed.core.model import State, content_type
+from wholefeed.core.model import Family, State, content_type
 from wholefeed.core.text.dates import format_rfc3339
 from wholefeed.core.verbatim.fragments import ALL_PREFIXES
 from wholefeed.errors import NoSuchPageError
 from wholefeed.logs import LaidOut
 from wholefeed.service.bodies import JOINT, Body, BodyPart, StreamedText, take_parts
+from wholefeed.service.entry_composer import Composition, EntryComposer
 from wholefeed.service.memory import CachedFeed
-from wholefeed.service.replays import Released, Replays, ReplayTimeline
+from wholefeed.service.replays import Released, Replays, ReplayStyle, ReplayTimeline
 from wholefeed.service.results import Reconstruction
 from wholefeed.service.showing import warning_id
-from wholefeed.service.text_answers import TextAnswers
 from wholefeed.store.rows import FeedRow, SegmentRow
 from wholefeed.store.store import Store
 from wholefeed.store.tables import segment_table
 from wholefeed.store.tables.segment_table import OwnEntries
 from wholefeed.web.request import (
+    ONLY_VALUES,
     Asked,
     Replay,
     own_url,
@@ -103,8 +105,7 @@ class Wants:
             view = view._replace(has_texts=False)
         own = own_url(base, url, asked.mark)
         whole_url = own if view.has_listed else f"{own}&listed=off"
-        if "text" in options:
-            whole_url += f"&text={options['text']}"
+        whole_url += "".join(f"&{name}={options[name]}" for name in ONLY_VALUES if name in options)
         token = options.get("token", "") if asked.knows_token else ""
         representation = Representation(
             self_url=own + view_query(options),
@@ -185,7 +186,8 @@ def is_not_modified(
 LOADING_SECONDS: Final = 5
 """Lifetime of a `loading` answer."""
 VARY: Final = "Accept-Encoding, Accept, Sec-Fetch-Dest"
-"""Accept and Sec-Fetch-Dest reveal browsers, which are redirected."""
+"""Accept and Sec-Fetch-Dest reveal browsers, which are redirected. User-Agent is left out: it decides only
+for a browser's Accept, and caches would keep a copy for each reader."""
 _OVERHEAD_BYTES: Final = 3072
 """Objects and short texts of a cached answer."""
 
@@ -197,7 +199,7 @@ def answer_from(held: CachedFeed, wanted: Representation) -> Answer | None:
         None if the view omits something.
     """
     found: Answer | None = held.made(wanted)
-    if found is None and not _has_texts(wanted, held.snapshot.feed):  # texts are read from the store
+    if found is None and not _is_composed(wanted, held.snapshot.feed):  # which needs the store
         snapshot = held.snapshot
         found = _whole_answer(Reconstruction(snapshot, snapshot.feed.is_stale, held), wanted)
         if found is not None:
@@ -292,23 +294,29 @@ def _has_texts(wanted: Representation, feed: FeedRow) -> bool:
     return wanted.view.has_texts and feed.texts_at is not None
 
 
-async def make_view(
-    reconstruction: Reconstruction, wanted: Representation, store: Store, texts: TextAnswers | None = None
-) -> Answer:
-    """Return the answer for a view; reads only segments taken in part.
+def _is_composed(wanted: Representation, feed: FeedRow) -> bool:
+    return _has_texts(wanted, feed) or _becomes_atom(wanted, feed)
 
-    With `texts`, entries have those of their pages, as far as the view asks for them.
+
+def _becomes_atom(wanted: Representation, feed: FeedRow) -> bool:
+    return wanted.view.as_atom and feed.published_family is Family.JSON  # nothing else is converted (F1)
+
+
+async def make_view(
+    reconstruction: Reconstruction, wanted: Representation, store: Store, composer: EntryComposer
+) -> Answer:
+    """Return the answer for a view; reads only segments taken in part, or composed anew.
 
     Raises:
         OverloadedError: Reading takes too long.
         NoSuchPageError: The page does not exist.
     """
     view, family = wanted.view, reconstruction.feed.published_family
-    if texts is not None and _has_texts(wanted, reconstruction.feed):
-        return await _make_text_view(reconstruction, wanted, store, texts)
+    if _is_composed(wanted, reconstruction.feed):
+        return await _make_composed_view(reconstruction, wanted, store, composer)
     if (whole := _whole_answer(reconstruction, wanted)) is not None:
         return whole
-    reconstruction, wanted, own, room = await _narrow(reconstruction, wanted, store)
+    _, reconstruction, _, wanted, own, room = await _narrow(reconstruction, wanted, store, composer)
     cut = Cut(view, reconstruction.feed.entries, room=room, joint=len(JOINT[family]))
     async with reconstruction.in_time():
         taken = await take_parts(
@@ -326,49 +334,89 @@ async def make_view(
 
 
 async def _narrow(
-    reconstruction: Reconstruction, wanted: Representation, store: Store
-) -> tuple[Reconstruction, Representation, OwnEntries, int | None]:
-    """Apply `listed=off`, the page and the largest size of a view; the last is the room for entries."""
+    reconstruction: Reconstruction, wanted: Representation, store: Store, composer: EntryComposer
+) -> _NarrowedView:
+    """Apply `listed=off`, the format, the page and the largest size of a view."""
     view, own = wanted.view, OwnEntries()
     if not view.has_listed:
         own = await _own(reconstruction, store)
         reconstruction, wanted = _without_lists(reconstruction, wanted, own.lists)
+    shown, composition = await _compose_head(reconstruction, wanted, composer)
     if view.page is not None:
-        reconstruction, wanted = await _on_page(view.page, reconstruction, wanted)
-    wanted, room = _with_room(reconstruction, wanted)
-    return reconstruction, wanted, own, room
+        shown, wanted = await _on_page(view.page, shown, wanted)
+    wanted, room = _with_room(shown, wanted)
+    return _NarrowedView(reconstruction, shown, composition, wanted, own, room)
 
 
-async def _make_text_view(
-    reconstruction: Reconstruction, wanted: Representation, store: Store, texts: TextAnswers
+class _NarrowedView(NamedTuple):
+    reconstruction: Reconstruction
+    """Without left out lists."""
+    shown: Reconstruction
+    """With the answer's head and format, while its segments have the feed's."""
+    composition: Composition
+    wanted: Representation
+    own: OwnEntries
+    room: int | None
+    """Bytes for entries; None: unlimited."""
+
+
+async def _make_composed_view(
+    reconstruction: Reconstruction, wanted: Representation, store: Store, composer: EntryComposer
 ) -> Answer:
-    """Return the answer for a view with the texts of pages (T4, T6), and keep it in memory."""
+    """Return the answer for a view with entries composed anew (T4, T6, F1), and keep it in memory."""
     view, held, key = wanted.view, reconstruction.held, wanted
-    reconstruction, wanted, own, room = await _narrow(reconstruction, wanted, store)
-    feed, cut = reconstruction.feed, Cut(view, reconstruction.feed.entries)
-    segments = _segments(reconstruction)
+    narrowed = await _narrow(reconstruction, wanted, store, composer)
+    reconstruction, shown, composition, wanted, own, room = narrowed
+    cut, segments = Cut(view, reconstruction.feed.entries), _segments(reconstruction)
     async with reconstruction.in_time():
-        places = await texts.take_places(reconstruction, segments, own, cut)
-    taken = places if room is None else await texts.fitting(reconstruction, places, room)
+        places = await composer.take_places(reconstruction, segments, own, cut)
+    taken = places
+    if room is not None:
+        taken = await composer.fitting(reconstruction, places, room, composition)
     is_cut = cut.is_cut or len(taken) < len(places)
-    digest = await texts.digest(reconstruction, taken)
-    prefixes = feed.head_prefixes
+    digest = await composer.digest(reconstruction, taken, composition)
+    prefixes = shown.feed.head_prefixes
     for segment in segments:
         prefixes |= segment.prefixes
     dated_at = None if view.page is None else cut.newest_at
-    prologue = _prologue(
-        reconstruction, wanted, prefixes, is_cut=is_cut, has_entries=bool(taken), dated_at=dated_at
-    )
+    prologue = _prologue(shown, wanted, prefixes, is_cut=is_cut, has_entries=bool(taken), dated_at=dated_at)
     changed_at = None
     if reconstruction.state is not State.LOADING:
-        changed_at = max(_change_instant(feed, is_healed=wanted.is_healed), float(int(feed.texts_at or 0.0)))
-    composed = StreamedText(partial(texts.texts, reconstruction.snapshot, taken), digest, ("texts", digest))
-    parts = (composed,) if taken else ()
-    answer = _answer_of(reconstruction, wanted, prologue, parts, changed_at=changed_at, is_cut=is_cut)
+        changed_at = _change_instant(shown.feed, is_healed=wanted.is_healed)
+        if composition.has_texts:
+            changed_at = max(changed_at, float(int(shown.feed.texts_at or 0.0)))
+    texts = partial(composer.texts, reconstruction.snapshot, taken, composition)
+    parts = (StreamedText(texts, digest, ("composed", digest)),) if taken else ()
+    answer = _answer_of(shown, wanted, prologue, parts, changed_at=changed_at, is_cut=is_cut)
     if held is not None and reconstruction.is_stale == held.snapshot.feed.is_stale:
         size = _OVERHEAD_BYTES + len(prologue) + _PLACE_BYTES * len(taken)
         held.keep_made(key, answer, size)
     return answer
+
+
+async def _compose_head(
+    reconstruction: Reconstruction, wanted: Representation, composer: EntryComposer
+) -> tuple[Reconstruction, Composition]:
+    """Return the feed with the answer's head, and how its entries are composed."""
+    feed = reconstruction.feed
+    has_texts = _has_texts(wanted, feed)
+    if not _becomes_atom(wanted, feed):
+        return reconstruction, Composition(feed.published_family, has_texts)
+    head, snapshot = feed.head or b"", reconstruction.snapshot
+    dates = [each.newest_at for each in snapshot.segments if each.newest_at is not None]
+    make = partial(convert_head, head, identifier=feed.url, updated_at=max(dates, default=feed.since))
+    made = make() if len(head) <= _SMALL_HEAD_BYTES else await asyncio.to_thread(make)
+    context = ConversionContext(
+        base=feed.via_url,
+        language=read_language(head),
+        undated_at=feed.since,
+        ambiguous=await composer.read_ambiguous(reconstruction),
+    )
+    feed = replace(
+        feed, published_family=Family.ATOM, version="", head=made.text, head_prefixes=made.prefixes
+    )
+    shown = replace(reconstruction, snapshot=replace(snapshot, feed=feed))
+    return shown, Composition(Family.ATOM, has_texts, context)
 
 
 _PLACE_BYTES: Final = 36
@@ -599,17 +647,17 @@ async def make_replay(
     replays: Replays,
     timeline: ReplayTimeline | None,
     now: float,
-    text_answers: TextAnswers | None = None,
+    composer: EntryComposer,
 ) -> Answer:
     """Return the answer with the entries released so far; none without a timeline.
-
-    With `text_answers`, they have the texts of their pages, if the view asks for them (T6).
 
     Raises:
         OverloadedError: Reading takes too long.
     """
-    feed, view, replay = reconstruction.feed, wanted.view, wanted.replay
+    view, replay = wanted.view, wanted.replay
     assert replay is not None, "it is asked for"
+    shown, composition = await _compose_head(reconstruction, wanted, composer)
+    feed = shown.feed
     family, version = feed.published_family, feed.version
     released = timeline.find_released(now) if timeline is not None else Released()
     newest_at = released[0].at if released else None
@@ -639,28 +687,23 @@ async def make_replay(
             dated_at=newest_at,
         )
 
-    fill = None
-    if text_answers is not None and _has_texts(wanted, feed):
-        fill = text_answers.fill_texts
+    style = ReplayStyle(family, replay.shows_original, *composer.steps_of(composition))
     if view.max_bytes is not None:
         room = view.max_bytes - len(prologue(is_cut=True)) - len(EPILOGUE[family])
-        shows_original = replay.shows_original
-        taken = await replays.fitting(reconstruction, taken, room, shows_original=shows_original, fill=fill)
+        taken = await replays.fitting(reconstruction, taken, room, style)
     is_cut = len(taken) < len(released)
-    texts = partial(
-        replays.texts, reconstruction.snapshot, taken, shows_original=replay.shows_original, fill=fill
-    )
+    texts = partial(replays.texts, reconstruction.snapshot, taken, style)
     digest = REPLAY_VERSION + await replays.digest(reconstruction, taken)
-    if text_answers is not None and fill is not None:
-        digest += await text_answers.digest(reconstruction, list(taken.places))
+    if _is_composed(wanted, reconstruction.feed):
+        digest += await composer.digest(reconstruction, list(taken.places), composition)
     opening, changed_at = prologue(is_cut=is_cut), None
     if timeline is not None:
         made_of = hashlib.blake2b(opening + digest, digest_size=DIGEST_BYTES).digest()
-        modified_at = max(feed.modified_at or 0.0, 0.0 if fill is None else feed.texts_at or 0.0)
+        modified_at = max(feed.modified_at or 0.0, (composition.has_texts and feed.texts_at) or 0.0)
         instants = (modified_at, timeline.begun_at, newest_at or 0)
         changed_at = replays.change_instant(feed.id, wanted.self_url, made_of, instants)
     return _answer_of(
-        reconstruction,
+        shown,
         wanted,
         opening,
         (StreamedText(texts, digest, (digest, replay.shows_original)),) if taken else (),

@@ -172,7 +172,7 @@ async def _answer_from_store(
     if held is not None and reconstruction.is_stale == held.snapshot.feed.is_stale:
         answer = answer_from(held, wanted)
     if answer is None:
-        answer = await make_view(reconstruction, wanted, store, asked.app[SERVICE].text_answers)
+        answer = await make_view(reconstruction, wanted, store, asked.app[SERVICE].composer)
     response = _without_body(request, asked, feed, answer, now)
     if response is not None:
         return await send(request, response)
@@ -208,9 +208,7 @@ async def _answer_replay(
         now = max(now, service.now())
         if wanted.view.has_texts:
             service.texts.note_asked(feed)
-        answer = await make_replay(
-            reconstruction, wanted, service.replays, timeline, now, service.text_answers
-        )
+        answer = await make_replay(reconstruction, wanted, service.replays, timeline, now, service.composer)
         fresh_seconds = float(LOADING_SECONDS)
         if timeline is not None:
             next_at = timeline.next_at(now)

@@ -179,11 +179,13 @@ _IDS: Final = _ids()
 
 # The query
 
-VIEW_OPTIONS: Final = ("listed", "text", "limit", "since", "answer_bytes", "pages")
+VIEW_OPTIONS: Final = ("listed", "text", "as", "limit", "since", "answer_bytes", "pages")
 """Select a part of the feed, in the order of our URLs."""
 REPLAY_OPTIONS: Final = ("replay", "from", "on", "original")
 FULL: Final = "full"
-"""The only value of `text`; others behind an unencoded URL belong to it (P7)."""
+ATOM: Final = "atom"
+ONLY_VALUES: Final = {"text": FULL, "as": ATOM}
+"""Options with one value; others behind an unencoded URL belong to it (P7)."""
 BESIDE: Final = {"pages": ("page",), "replay": REPLAY_OPTIONS[1:]}
 """Ours only beside another option: publishers use these names too (P7)."""
 OPTIONS: Final = frozenset({"url", "wait", "replay", *VIEW_OPTIONS, "token", "signed", "full", "undo"})
@@ -230,7 +232,7 @@ def _read_query(raw_query: str, names: frozenset[str]) -> Query:
     names = names.union(*beside)
     for part, name in parts:
         value = part.partition("=")[2]
-        if name in names and not (name == "text" and is_raw_url and unquote(value) != FULL):
+        if name in names and not (is_raw_url and ONLY_VALUES.get(name, unquote(value)) != unquote(value)):
             if name in options:
                 raise RequestError(f"expected one parameter {name}, got more than one")
             is_raw = name == "url" and _is_unencoded(value)
@@ -400,10 +402,10 @@ def read_view(options: Mapping[str, str], max_bytes: int) -> View:
     has_listed = _is_on(options, "listed")
     if not has_listed and "replay" in options:  # a replay's timeline counts all entries
         raise RequestError("expected replay, or listed=off, got both")
-    text = options.get("text")
-    if text not in (None, FULL):
-        raise RequestError(f"expected text as {FULL}, got {text[:40]!r}")
-    return View(limit, since, room, page, has_listed, has_texts=text == FULL)
+    for name, value in ONLY_VALUES.items():
+        if (given := options.get(name, value)) != value:
+            raise RequestError(f"expected {name}={value}, got {given[:40]!r}")
+    return View(limit, since, room, page, has_listed, "text" in options, "as" in options)
 
 
 def _is_on(options: Mapping[str, str], name: str) -> bool:

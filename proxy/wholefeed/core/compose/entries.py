@@ -295,7 +295,7 @@ def _entry(document: FeedDocument, ordinal: int, written: _Written) -> Entry:
     base = said.base or scope.base
     full = _SHOWN[document.family](written, said)
     return Entry(
-        identity=_identity(entry.identity, (said.id, absolute(base, said.href))),
+        identity=written_identity(entry.identity, (said.id, absolute(base, said.href))),
         updated=None if entry.updated_at is None else instant(entry.updated_at),
         published=None if said.published_at is None else instant(said.published_at),
         title=" ".join(said.title.split()),
@@ -341,7 +341,7 @@ _LONGEST_SENT: Final = 1000  # bytes, each up to three characters of a URL; serv
 _DIGEST: Final = re.compile(f"[0-9a-f]{{{2 * ENTRY_ID_BYTES}}}")
 
 
-def _identity(digest: EntryId, candidates: Sequence[str]) -> str:
+def written_identity(digest: EntryId, candidates: Sequence[str]) -> str:
     """Return the candidate of this digest: only the parser knows R9."""
     texts = (text.strip(SPACES) for text in candidates)
     return next((text for text in texts if text and entry_id(text) == digest), f"{NAMELESS}{digest.hex()}")
@@ -467,15 +467,15 @@ def _text_of(element: Element, name: str) -> str:
 
 def _item_said(item: Mapping[str, Any]) -> WrittenFields:
     return WrittenFields(
-        id=_string_of(item.get("id")),
-        title=_string_of(item.get("title")),
-        href=_string_of(item.get("url")) or _string_of(item.get("external_url")),
+        id=json_text(item.get("id")),
+        title=json_text(item.get("title")),
+        href=json_text(item.get("url")) or json_text(item.get("external_url")),
         base="",
-        published_at=parse_rfc3339(_string_of(item.get("date_published"))),
+        published_at=parse_rfc3339(json_text(item.get("date_published"))),
     )
 
 
-def _string_of(value: Any) -> str:
+def json_text(value: Any) -> str:
     """Return a text; half a character, possible in JSON, becomes `?`."""
     return value.encode("utf-8", "replace").decode() if isinstance(value, str) else ""
 
@@ -536,7 +536,7 @@ class Enclosure:
 def parse_for_page(family: Family, text: bytes, *, namespace: str = "", is_cut: bool = False) -> PageEntry:
     """Parse an entry from its text in a segment with that default namespace."""
     if family is Family.JSON:
-        written: _Written = _item(text, is_cut=is_cut)
+        written: _Written = read_item(text, is_cut=is_cut)
     else:
         written = _element(family, text, namespace, is_cut=is_cut)
     made = _SHOWN[family](written, _SAID[family](written))
@@ -552,9 +552,9 @@ _TEXT_MARK: Final = f"{{{TEXT_MARK_NS}}}{TEXT_MARK.partition(':')[2]}"
 def _text_page(family: Family, written: _Written) -> str:
     if family is Family.JSON:
         own = written.get(EXTENSION)
-        return _http_url("", _string_of(own.get("text"))) if isinstance(own, dict) else ""
+        return http_url("", json_text(own.get("text"))) if isinstance(own, dict) else ""
     mark = written.find(_TEXT_MARK)
-    return "" if mark is None else _http_url("", mark.get("page", ""))
+    return "" if mark is None else http_url("", mark.get("page", ""))
 
 
 def _element(family: Family, text: bytes, namespace: str, *, is_cut: bool) -> Element:
@@ -591,7 +591,7 @@ class _Tree(TreeBuilder):
         return self.close()
 
 
-def _item(text: bytes, *, is_cut: bool) -> Mapping[str, Any]:
+def read_item(text: bytes, *, is_cut: bool = False) -> Mapping[str, Any]:
     for candidate in _close_object(text) if is_cut else (text,):
         try:
             item = json.loads(candidate.decode("utf-8", "ignore"), parse_int=str, parse_float=str)
@@ -694,7 +694,7 @@ def _of_rss(item: Element, said: WrittenFields) -> PageEntry:
 
 def _image_of(entry: Element) -> str:
     image = entry.find(f"{_ITUNES}image")
-    return "" if image is None else _http_url(_base_of(entry, ""), image.get("href", ""))
+    return "" if image is None else http_url(_base_of(entry, ""), image.get("href", ""))
 
 
 def _subjects(entry: Element) -> Iterator[Category]:
@@ -714,24 +714,24 @@ def _is_played(content: Element) -> bool:
 
 
 def _of_item(item: Mapping[str, Any], said: WrittenFields) -> PageEntry:
-    people = [*_list_of(item.get("authors")), item.get("author")]
-    files = [each for each in _list_of(item.get("attachments")) if isinstance(each, dict)]
+    people = [*json_list(item.get("authors")), item.get("author")]
+    files = [each for each in json_list(item.get("attachments")) if isinstance(each, dict)]
     return _make_page_entry(
         said,
         _item_texts(item),
         title=" ".join(said.title.split()),
-        updated=parse_rfc3339(_string_of(item.get("date_modified"))),
-        authors=(_string_of(each.get("name")) for each in people if isinstance(each, dict)),
-        categories=[Category(_string_of(each)) for each in _list_of(item.get("tags"))],
-        enclosures=[("", *(_string_of(each.get(name)) for name in _OF_ATTACHMENTS)) for each in files],
-        image=_http_url("", _string_of(item.get("image"))),
+        updated=parse_rfc3339(json_text(item.get("date_modified"))),
+        authors=(json_text(each.get("name")) for each in people if isinstance(each, dict)),
+        categories=[Category(json_text(each)) for each in json_list(item.get("tags"))],
+        enclosures=[("", *(json_text(each.get(name)) for name in _OF_ATTACHMENTS)) for each in files],
+        image=http_url("", json_text(item.get("image"))),
     )
 
 
 _OF_ATTACHMENTS: Final = ("url", "mime_type", "size_in_bytes", "duration_in_seconds")
 
 
-def _list_of(value: Any) -> list[Any]:
+def json_list(value: Any) -> list[Any]:
     return value if isinstance(value, list) else []
 
 
@@ -765,8 +765,8 @@ def _make_page_entry(
     (content, content_base), (summary, _) = next(full, ("", "")), next(full, ("", ""))
     found: dict[str, Enclosure] = {}
     for base, url, media_type, length, plays in enclosures:
-        if (absolute := _http_url(base, url)) and len(found) < _MOST_ENCLOSURES:
-            size = int(length) if _LENGTH.fullmatch(length) else None
+        if (absolute := http_url(base, url)) and len(found) < _MOST_ENCLOSURES:
+            size = int(length) if LENGTH.fullmatch(length) else None
             found.setdefault(
                 absolute, Enclosure(absolute, media_type.strip(), size or None, _seconds_of(plays))
             )
@@ -774,7 +774,7 @@ def _make_page_entry(
     return PageEntry(
         identity=said.id,
         title=title,
-        link=_http_url(said.base, said.href),
+        link=http_url(said.base, said.href),
         published=said.published_at,
         updated=updated,
         author=", ".join(dict.fromkeys(name for each in authors if (name := _in_a_line(each)))),
@@ -809,10 +809,10 @@ def _seconds_of(duration: str) -> float | None:
 _DURATION: Final = re.compile(r"(?:(?:([0-9]{1,4}):)?([0-9]{1,5}):)?([0-9]{1,9}(?:\.[0-9]{1,9})?)", re.ASCII)
 _MOST_CATEGORIES: Final = 100
 _MOST_ENCLOSURES: Final = 20
-_LENGTH: Final = re.compile(r"[0-9]{1,15}", re.ASCII)
+LENGTH: Final = re.compile(r"[0-9]{1,15}", re.ASCII)
 
 
-def _http_url(base: str, reference: str) -> str:
+def http_url(base: str, reference: str) -> str:
     url = resolve_or_empty(base, reference.strip()) if base else reference.strip()
     return quote(url, safe=_OF_URLS) if is_http(url) else ""
 
@@ -850,7 +850,7 @@ _XHTML: Final = f"{{{WELL_KNOWN_PREFIXES['xhtml']}}}"
 
 def _item_texts(item: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     written, text, summary = (
-        _string_of(item.get(name)) for name in ("content_html", "content_text", "summary")
+        json_text(item.get(name)) for name in ("content_html", "content_text", "summary")
     )
     yield written if written.strip() else paragraphs(text), ""
     yield paragraphs(summary), ""

@@ -6,9 +6,8 @@ An entry has link, title and date; nothing is invented. In Atom, its author is t
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Collection, Iterable
-from typing import Final, assert_never
+from typing import assert_never
 
 from wholefeed.core.compose.compose import synthesize
 from wholefeed.core.compose.entries import parse_for_page
@@ -17,7 +16,7 @@ from wholefeed.core.listing.joined_sources import ListedEntry
 from wholefeed.core.listing.lists import FeedEntry
 from wholefeed.core.model import Family, FeedDocument, default_namespace
 from wholefeed.core.text.dates import format_rfc822, format_rfc3339
-from wholefeed.core.text.markup import escape, quoteattr, unescape
+from wholefeed.core.text.markup import escape, quoteattr, unescape, without_invalid
 from wholefeed.core.verbatim.fragments import fragments_of
 
 
@@ -68,7 +67,7 @@ def _fragments(document: FeedDocument, *, but: Collection[int]) -> list[bytes]:
 
 
 def _written(entry: ListedEntry, family: Family, undated_at: float) -> str:
-    link, title = entry.link, _NO_XML.sub("", entry.title)
+    link, title = entry.link, without_invalid(entry.title)
     match family:
         case Family.ATOM:
             instant = format_rfc3339(undated_at if entry.at is None else entry.at)
@@ -101,7 +100,3 @@ def _title_of_item(title: str) -> str:
     """Return a title, as HTML where readers would take it for HTML (docs/formats.md)."""
     written = escape(title)
     return escape(written) if "<" in title or unescape(title) != title else written
-
-
-_NO_XML: Final = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
-"""Forbidden by XML 1.0, section 2.2."""

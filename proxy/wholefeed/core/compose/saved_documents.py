@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Any, Final, assert_never
@@ -13,7 +12,7 @@ from wholefeed.core.compose.compose import synthesize
 from wholefeed.core.model import Family
 from wholefeed.core.saved.saved_entries import SavedEnclosure, SavedEntry
 from wholefeed.core.text.dates import format_rfc822, format_rfc3339
-from wholefeed.core.text.markup import escape, quoteattr, unescape
+from wholefeed.core.text.markup import escape, quoteattr, unescape, without_invalid
 from wholefeed.core.text.urls import is_http
 
 
@@ -156,18 +155,14 @@ def _length(enclosure: SavedEnclosure) -> str:
 
 
 def _text(text: str) -> str:
-    return escape(_NO_XML.sub("", text))
+    return escape(without_invalid(text))
 
 
 def _attribute(text: str) -> str:
-    return quoteattr(_NO_XML.sub("", text))
+    return quoteattr(without_invalid(text))
 
 
 def _title_of_item(title: str) -> str:
     """Return a title, as HTML where readers would take it for HTML (docs/formats.md)."""
     written = _text(title)
     return escape(written) if "<" in title or unescape(title) != title else written
-
-
-_NO_XML: Final = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
-"""Forbidden by XML 1.0, section 2.2."""

@@ -40,6 +40,8 @@ class View(NamedTuple):
     """Whether entries found only in the publisher's pages count (H7)."""
     has_texts: bool = False
     """Whether entries have the texts of their pages (T1)."""
+    as_atom: bool = False
+    """Whether a JSON Feed is sent as Atom (F1)."""
 
     @property
     def is_whole(self) -> bool:

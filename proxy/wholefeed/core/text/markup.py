@@ -35,6 +35,14 @@ def quoteattr(text: str) -> str:
 _BLANKS: Final = {"\n": "&#10;", "\r": "&#13;", "\t": "&#9;"}
 
 
+def without_invalid(text: str) -> str:
+    """Return the text without the characters that XML 1.0, section 2.2, forbids."""
+    return _INVALID.sub("", text)
+
+
+_INVALID: Final = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+
+
 def attribute_of(attributes: Sequence[str], name: str) -> str | None:
     """Return a value from expat's flat list of names and values."""
     for place in range(0, len(attributes), 2):

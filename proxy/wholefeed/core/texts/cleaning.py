@@ -16,6 +16,7 @@ from wholefeed.core.compose.sanitising import (
     SILENT_TAGS,
     flatten,
 )
+from wholefeed.core.text.markup import without_invalid
 from wholefeed.core.text.urls import is_http, resolve
 from wholefeed.core.texts.conventions import is_added
 
@@ -143,13 +144,11 @@ def clean_text(inner: str, base: str) -> str | None:
         url_schemes={"http", "https", "mailto"},
         link_rel=None,
     )
-    made = _NO_XML.sub("", made).strip()
+    made = without_invalid(made).strip()
     return made if len(made.encode("utf-8", "replace")) <= MAX_BYTES else None
 
 
 _LONGEST_FACTOR: Final = 2
-_NO_XML: Final = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
-"""Forbidden by XML 1.0, section 2.2."""
 
 
 class _Addresses:

@@ -1,7 +1,7 @@
-"""Entries with the texts of their pages, for answers (T4, T6). They are composed while they are sent.
+"""Entries composed while they are sent: with the texts of their pages (T4, T6), or as Atom (F1).
 
-A feed's segments stay as they are. `TextAnswers.digest` stands for the composed text in entity tags: it
-depends on the entries and on the texts that they have.
+A feed's segments stay as they are. `EntryComposer.digest` stands for the composed text in entity tags: it
+depends on the entries, on the texts that they have, and on the composition.
 """
 
 from __future__ import annotations
@@ -10,18 +10,27 @@ import asyncio
 import hashlib
 from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
 from functools import partial
-from typing import Final
+from typing import Final, NamedTuple
 
+from wholefeed.core.compose.as_atom import CONVERT_VERSION, ConversionContext, convert_items
 from wholefeed.core.compose.views import Cut, Take
+from wholefeed.core.model import EntryId, Family
 from wholefeed.core.texts.inserting import INSERT_VERSION, PageTextOf, insert_texts
 from wholefeed.core.texts.wanted import PAGE_KEY_BYTES, read_entry_pages
 from wholefeed.service.replays import Replays
 from wholefeed.service.results import Reconstruction
-from wholefeed.service.showing import DIGEST_BYTES, namespace_of, read_places, slices_of
-from wholefeed.service.streamed_entries import AnswerRoom, SegmentCache, SegmentPlaces, join_entries
+from wholefeed.service.showing import DIGEST_BYTES, Fill, namespace_of, read_places, slices_of
+from wholefeed.service.sources import work_bytes
+from wholefeed.service.streamed_entries import (
+    AnswerRoom,
+    SegmentCache,
+    SegmentPlaces,
+    divide_places,
+    join_entries,
+)
 from wholefeed.store.rows import SegmentRow, Snapshot
 from wholefeed.store.store import Store
-from wholefeed.store.tables import text_table
+from wholefeed.store.tables import identity_table, text_table
 from wholefeed.store.tables.segment_table import OwnEntries
 from wholefeed.store.tables.text_table import EncodedText
 from wholefeed.workers.pool import Workers
@@ -33,8 +42,19 @@ _MOST_KEY_BYTES: Final = 1 << 23
 _NO_PAGE: Final = bytes(PAGE_KEY_BYTES)
 
 
-class TextAnswers:
-    """Composes entries with texts; belongs to one event loop."""
+class Composition(NamedTuple):
+    """How the entries of an answer differ from those in segments."""
+
+    family: Family
+    """The answer's."""
+    has_texts: bool = False
+    """Whether entries have the texts of their pages (T1)."""
+    conversion: ConversionContext | None = None
+    """For items as Atom entries (F1); None: entries keep their format."""
+
+
+class EntryComposer:
+    """Composes entries for answers; belongs to one event loop."""
 
     def __init__(self, store: Store, work: Workers, replays: Replays) -> None:
         self._store = store
@@ -66,52 +86,95 @@ class TextAnswers:
                     pass
         return places
 
-    async def digest(self, reconstruction: Reconstruction, places: Sequence[int]) -> bytes:
-        """Return a digest of the entries at these places with their texts, and of nothing else.
+    async def read_ambiguous(self, reconstruction: Reconstruction) -> frozenset[EntryId]:
+        """Return the keys that identify no entry of the feed (R9)."""
+        number = reconstruction.feed.id
+        async with reconstruction.in_time():
+            return await self._store.read(partial(identity_table.read_ambiguous, feed=number), feed=number)
+
+    async def digest(
+        self, reconstruction: Reconstruction, places: Sequence[int], composition: Composition
+    ) -> bytes:
+        """Return a digest of the entries at these places as composed, and of nothing else.
 
         Raises:
             OverloadedError: Segments cannot be read in time.
         """
         snapshot = reconstruction.snapshot
         segments = SegmentPlaces(snapshot)
-        async with reconstruction.in_time():
-            texts = await self._store.read(partial(text_table.read_digests, feed=snapshot.feed.id))
-        found = hashlib.blake2b(INSERT_VERSION, digest_size=DIGEST_BYTES)
+        found, texts = hashlib.blake2b(digest_size=DIGEST_BYTES), dict[bytes, bytes]()
+        if composition.conversion is not None:
+            found.update(CONVERT_VERSION + composition.conversion.digest())
+        if composition.has_texts:
+            found.update(INSERT_VERSION)
+            async with reconstruction.in_time():
+                texts = await self._store.read(partial(text_table.read_digests, feed=snapshot.feed.id))
         read = dict[int, tuple[bytes, bytes]]()
         for place in places:
             number, at = segments.locate(place)
             if number not in read:
                 async with reconstruction.in_time():
                     entries = await self._replays.entry_digests(snapshot, number)
-                    read[number] = entries, await self._page_keys(snapshot, number)
+                    keys = await self._page_keys(snapshot, number) if composition.has_texts else b""
+                    read[number] = entries, keys
             entries, keys = read[number]
             found.update(entries[at * DIGEST_BYTES : (at + 1) * DIGEST_BYTES])
             key = keys[at * PAGE_KEY_BYTES : (at + 1) * PAGE_KEY_BYTES]
-            found.update(texts.get(key, _NO_PAGE))
+            if key:
+                found.update(texts.get(key, _NO_PAGE))
         return found.digest()
 
-    def texts(self, snapshot: Snapshot, places: Sequence[int]) -> AsyncIterator[bytes]:
+    def texts(
+        self, snapshot: Snapshot, places: Sequence[int], composition: Composition
+    ) -> AsyncIterator[bytes]:
         """Return the composed entries in batches; the caller holds a snapshot."""
-        made = (self.fill(snapshot, batch) for batch in _batches(places))
-        return join_entries(made, snapshot.feed.published_family)
+        batches = _batches(snapshot, places, composition)
+        made = (self._compose(snapshot, batch, composition) for batch in batches)
+        return join_entries(made, composition.family)
 
     async def fitting(
-        self, reconstruction: Reconstruction, places: Sequence[int], room_bytes: int
+        self,
+        reconstruction: Reconstruction,
+        places: Sequence[int],
+        room_bytes: int,
+        composition: Composition,
     ) -> list[int]:
         """Return the first places with composed entries that fit, without entries larger than the room."""
-        taken, room = list[int](), AnswerRoom(room_bytes, reconstruction.feed.published_family)
-        for batch in _batches(places):
+        taken, room = list[int](), AnswerRoom(room_bytes, composition.family)
+        for batch in _batches(reconstruction.snapshot, places, composition):
             async with reconstruction.in_time():
-                made = await self.fill(reconstruction.snapshot, batch)
+                made = await self._compose(reconstruction.snapshot, batch, composition)
             taken += [place for place, text in zip(batch, made, strict=True) if room.take(text)]
             if room.is_full:
                 break
         return taken
 
-    async def fill(self, snapshot: Snapshot, places: Sequence[int]) -> list[bytes]:
-        """Return the entries at these places, with the texts of their pages."""
+    async def _compose(
+        self, snapshot: Snapshot, places: Sequence[int], composition: Composition
+    ) -> list[bytes]:
         found = await read_places(snapshot, self._store, places)
-        return await self.fill_texts(snapshot, places, [found[place] for place in places])
+        texts = [found[place] for place in places]
+        if composition.has_texts:
+            texts = await self.fill_texts(snapshot, places, texts)
+        if composition.conversion is not None:
+            texts = await self._convert(texts, composition.conversion)
+        return texts
+
+    def steps_of(self, composition: Composition) -> tuple[Fill | None, Fill | None]:
+        """Return the steps before and after a replay sets the dates of entries (P3)."""
+        context, finish = composition.conversion, None
+        if context is not None:
+
+            async def finish(
+                _snapshot: Snapshot, _places: Sequence[int], texts: Sequence[bytes]
+            ) -> list[bytes]:
+                return await self._convert(texts, context)
+
+        return (self.fill_texts if composition.has_texts else None), finish
+
+    async def _convert(self, texts: Sequence[bytes], context: ConversionContext) -> list[bytes]:
+        """Return items of a JSON Feed as Atom entries (F1)."""
+        return await self._work.run(sum(map(work_bytes, texts)), convert_items, texts, context)
 
     async def fill_texts(
         self, snapshot: Snapshot, places: Sequence[int], texts: Sequence[bytes]
@@ -161,8 +224,12 @@ class TextAnswers:
 _KEYS_AT_ONCE: Final = 256
 
 
-def _batches(places: Sequence[int]) -> Iterator[Sequence[int]]:
-    return (places[start : start + _BATCH_ENTRIES] for start in range(0, len(places), _BATCH_ENTRIES))
+def _batches(snapshot: Snapshot, places: Sequence[int], composition: Composition) -> Iterator[Sequence[int]]:
+    """Divide places: texts of pages have a size of their own, other entries about that of their segment's."""
+    if composition.has_texts:
+        yield from (places[start : start + _BATCH_ENTRIES] for start in range(0, len(places), _BATCH_ENTRIES))
+    else:
+        yield from divide_places(snapshot, places)
 
 
 def _decode(keys: Iterable[bytes], stored: dict[bytes, EncodedText]) -> list[PageTextOf | None]:
