@@ -14,7 +14,7 @@ from urllib.parse import parse_qs, parse_qsl, quote, urlencode, urlsplit
 import pytest
 
 from tests.answers import Status
-from tests.feeds import Item, an_item, atom, own_ids, publish_chain, rss
+from tests.feeds import Item, an_item, atom, json_feed, own_ids, publish_chain, rss
 from tests.listing import LISTS, looked
 from tests.origin import Origin
 from tests.publishers.archive_page import ArchivePage
@@ -27,6 +27,7 @@ from wholefeed.core.readers import READERS
 from wholefeed.core.words import STATES
 from wholefeed.store.tables.feed_table import ORDERS, FeedSearch
 from wholefeed.web import pages
+from wholefeed.web.reader_links import draw_code
 
 TOKEN = "a token for readers"
 
@@ -559,7 +560,7 @@ async def test_what_a_publisher_writes_stays_text(proxy: Proxy, origin: Origin) 
     origin.publish(path, body)
     reply = await shown(proxy, origin.url(path))
     found = inputs(reply)
-    assert found.tags.count("script") == 3
+    assert found.tags.count("script") == 4
     assert "img" not in found.tags or found.tags.count("img") == 1  # the proxy's own icon
     assert not {"style", "onerror", "onclick", "onload"} & found.attributes
     assert "Q" * 300 not in reply.body.decode()
@@ -968,3 +969,51 @@ async def test_a_replay_that_cannot_be_is_told_on_the_page(
     assert not REPLAYED.search(reply.body.decode())
     assert "Refresh" in text(reply)
     assert b'"><script>' not in reply.body
+
+
+@pytest.mark.parametrize(
+    ("public_url", "has_services", "has_code", "why"),
+    [
+        ("", False, False, "this machine's own address"),
+        ("http://192.168.1.5:8080", False, True, "an address in your network"),
+        ("https://feeds.example.org", True, True, ""),
+    ],
+)
+async def test_a_feed_is_added_where_its_reader_reaches_the_proxy(
+    start: StartProxy, origin: Origin, public_url: str, has_services: bool, has_code: bool, why: str
+) -> None:
+    """Services and phones get a link or code only for an address that they reach; else the page says why."""
+    proxy = await start(server={"public_url": public_url})
+    origin.publish("/feed", atom(an_item("a", 1)))
+    await proxy.get(origin.url("/feed"))
+    reply = await browse(proxy, f"/?url={quote(origin.url('/feed'), safe='')}")
+    base = public_url or str(proxy.client.make_url("/")).rstrip("/")
+    address = f"{base}/feed?url={quote(origin.url('/feed'), safe='')}"
+    links = read(reply).links
+    for reader, limit in (
+        ("feedly.com/i/subscription/feed%2F", "&limit=5000"),
+        ("www.newsblur.com/?url=", ""),
+    ):
+        url = f"https://{reader}{quote(address + limit, safe='')}"
+        assert (url in links) is has_services
+    assert (str(draw_code(address)) in reply.body.decode()) is has_code
+    assert b"data-adds=" in reply.body
+    assert why in text(reply)
+    assert "Take it as Atom" not in text(reply)
+
+
+async def test_a_json_feed_can_be_had_as_atom(proxy: Proxy, origin: Origin) -> None:
+    """F1: the switch of the page changes every address on it, and leads back."""
+    origin.publish("/feed", json_feed(an_item("a", 1)), content_type="application/feed+json")
+    url = quote(origin.url("/feed"), safe="")
+    await proxy.get(origin.url("/feed"))
+    plain = await browse(proxy, f"/?url={url}")
+    (switch,) = [each for each in read(plain).links if "as=atom&url=" in each]
+    shown = re.findall(r'<input [^>]*value="([^"]*/feed\?url=[^"]*)"', plain.body.decode())
+    assert not any("as=atom" in each for each in shown[:1])
+    reply = await browse(proxy, "/" + switch.removeprefix("./").partition("#")[0])
+    shown = re.findall(r'<input [^>]*value="([^"]*/feed\?url=[^"]*)"', reply.body.decode())
+    assert len(shown) > 5
+    assert all("as=atom" in each for each in shown)
+    assert "Take it as JSON Feed" in text(reply)
+    assert b'<input type="hidden" name="as" value="atom">' in reply.body

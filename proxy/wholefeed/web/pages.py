@@ -21,9 +21,8 @@ from markupsafe import Markup
 from wholefeed import __version__
 from wholefeed.core.compose.entries import PageEntry
 from wholefeed.core.compose.sanitising import plain, plain_url
-from wholefeed.core.model import State
+from wholefeed.core.model import Family, State
 from wholefeed.core.parse.discovery import Alternate
-from wholefeed.core.readers import READERS, ReaderLimits
 from wholefeed.core.replay import WEEKDAYS, PaceError, ReplayPace
 from wholefeed.core.slugs import failure_in_words, slug_in_words
 from wholefeed.core.text.dates import format_rfc3339
@@ -68,11 +67,13 @@ from wholefeed.web.api import json_answer, status_object, summary_object
 from wholefeed.web.feed import forget_named, named_entry
 from wholefeed.web.import_routes import continued_object
 from wholefeed.web.keys import ASKED, CONFIG, LOGINS, SERVICE, STORE, named_url, with_instead
-from wholefeed.web.list_rewriting import feed_behind, proxied_url, replay_behind
+from wholefeed.web.list_rewriting import feed_behind, replay_behind
 from wholefeed.web.pages_base import begin_session, end_session, is_browser, page, session_of, time_element
+from wholefeed.web.reader_links import chosen_format, make_reader_links, reader_url
 from wholefeed.web.request import (
     DESTINATION,
     FEED_ROUTES,
+    FULL,
     Asked,
     base_url,
     begun_replay,
@@ -341,7 +342,10 @@ async def _show_feed(
     told, now = status_object(status), service.now()
     said = words_of(told, now)
     request[ASKED].add(feed=feed.id, state=told["state"])
-    replay = _replay(request, url, told["entries"], now)
+    is_json = feed.published_family is Family.JSON
+    form = chosen_format(request, is_json=is_json)
+    links = await make_reader_links(request, url, is_json=is_json, now=now)
+    replay = _replay(request, url, told["entries"], now, form)
     lists = _lists(told, chain)
     return await page(
         request,
@@ -351,11 +355,11 @@ async def _show_feed(
         url=feed.url,
         known=told,
         said=said,
-        proxied=_proxy_url(request, url),
-        paged=_proxy_url(request, url, pages="100"),
-        with_texts=_proxy_url(request, url, text="full") if service.texts.are_on else "",
+        links=links,
+        proxied=links.address,
+        paged=reader_url(request, url, {**form, "pages": "100"}),
+        with_texts=reader_url(request, url, {**form, "text": FULL}) if service.texts.are_on else "",
         texts_words=texts_in_words(told["texts"]),
-        variants=_variants(request, url, now),
         replay=replay,
         missing=[_missing(each, timeline, now) for each in told["missing"][:MOST_MISSING]],
         more_missing=max(0, len(told["missing"]) - MOST_MISSING),
@@ -404,25 +408,16 @@ def describe_refresh(before: str, status: Mapping[str, Any]) -> str:
 _COUNT: Final = re.compile("[0-9]{1,9}", re.ASCII)
 
 
-def _proxy_url(request: web.Request, url: str, **options: str) -> str:
-    server = request.app[CONFIG].server
-    return proxied_url(base_url(request, request[ASKED]), url, server, options)
-
-
-def _variants(request: web.Request, url: str, now: float) -> list[tuple[ReaderLimits, str]]:
-    """Return each reader's address; empty: the usual one."""
-    parameters = [(reader, reader.parameters(now)) for reader in READERS]
-    return [(reader, _proxy_url(request, url, **added) if added else "") for reader, added in parameters]
-
-
 _RATES: Final = (
     *("1/day", "2/day", "3/day", "5/day", "10/day", "25/day", "50/day"),
     *("1/week", "2/week", "3/week", "5/week"),
 )
 
 
-def _replay(request: web.Request, url: str, entries: int, now: float) -> dict[str, Any]:
-    """Return the replay form's values; by default one a day.
+def _replay(
+    request: web.Request, url: str, entries: int, now: float, form: Mapping[str, str]
+) -> dict[str, Any]:
+    """Return the replay form's values; by default one a day. `form` has further parameters.
 
     Its clock is this machine's until the page's script sets the person's.
     """
@@ -432,7 +427,7 @@ def _replay(request: web.Request, url: str, entries: int, now: float) -> dict[st
     try:
         chosen = read_replay(options, "")
         assert chosen is not None, "it has a rate"
-        words, address = replay_in_words(entries, chosen.pace), _proxy_url(request, url, **options)
+        words, address = replay_in_words(entries, chosen.pace), reader_url(request, url, {**form, **options})
     except (RequestError, PaceError) as exc:
         is_weekly = options["replay"].endswith("/week") and "on" in options
         trouble = _DAYS_OF_WEEKS if is_weekly else _sentence(str(exc))
@@ -525,7 +520,7 @@ async def _waiting_page(request: web.Request, url: str) -> web.Response:
         url=url,
         loading=STATES[State.LOADING],
         again_seconds=AGAIN_SECONDS,
-        proxied=_proxy_url(request, url),
+        proxied=reader_url(request, url, {}),
     )
 
 
