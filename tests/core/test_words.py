@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
@@ -46,7 +47,7 @@ def a_failure(reason: str, **changes: Any) -> dict[str, Any]:
 def a_status(state: str, *missing: str, **changes: Any) -> dict[str, Any]:
     found = {
         "state": state, "stale": False, "failure": None, "ending": None, "paused_until": None,
-        "refreshing": False, "walking": False,
+        "refreshing": False, "walking": False, "entries": 12,
         "last_refresh": after(-37 * 60), "fresh_until": after(-60), "next_refresh": None,
         "since": "2019-03-05T00:00:00Z", "collection": None,
         "missing": [{"url": f"http://o.test/{n}", **a_failure(each)} for n, each in enumerate(missing)],
@@ -110,6 +111,29 @@ def test_advice_of_a_partial_feed_goes_by_what_is_missing(missing: tuple[str, ..
     assert ("broke off" in found.meaning) == (missing == ("truncated",)), "row 49"
 
 
+@pytest.mark.parametrize("state", State)
+def test_of_a_feed_without_entries_it_is_said_that_none_is_here(state: str) -> None:
+    """A feed may be empty, or be broken from its first entry on."""
+    for changes in ({}, {"stale": True}):
+        meaning = state_words(a_status(state, "timeout", entries=0, **changes)).meaning
+        assert re.search("[Nn]o entry .*(is here|has come)", meaning)
+    broken = state_words(a_status("partial", "truncated", entries=0))
+    assert broken.meaning.endswith("broke off before the end of its first entry: none is here.")
+
+
+LASTING = [state for state in State if state not in (State.LOADING, State.PARTIAL)]
+
+
+@pytest.mark.parametrize("state", LASTING)
+@pytest.mark.parametrize("changes", [{"stale": True}, {"failure": a_failure("timeout")}])
+def test_of_a_stale_feed_nothing_is_said_of_the_present(state: State, changes: dict[str, Any]) -> None:
+    """A publisher that fails may have more by now."""
+    said = state_words(a_status(state, **changes)).meaning
+    assert said != STATES[state].meaning
+    assert re.search("(publisher|feed) (had|offered|linked)", said)
+    assert not re.search("(publisher|site) (has|offers|answers)|feed (has|links)", said)
+
+
 def test_a_remembered_feed_says_since_when_and_what_was_tried() -> None:
     """R7, R27: entries from before the first sight are absent; a publisher may have more."""
     plain = words_of(a_status("remembered"), NOW)
@@ -136,7 +160,7 @@ def test_a_collected_feed_says_how_it_was_found() -> None:
 def test_a_listed_feed_says_where_its_entries_stand() -> None:
     """H7: no promise of completeness; counts of entries and pages, and the next look."""
     said = words_of(a_status("listed", listing=a_listing()), NOW)
-    assert "found in lists on the site's pages" in said.state.meaning
+    assert "found in lists on the site, and are here as they stand there" in said.state.meaning
     assert "may not name every entry" in said.state.advice
     (remark,) = said.remarks
     assert remark == (

@@ -490,7 +490,7 @@ async def test_a_feed_of_one_entry_and_one_without_dates_have_pages(proxy: Proxy
     undated = await shown(proxy, origin.url("/undated"))
     assert "None of its 2 entries bears a date" in text(undated)
     assert b"<figure" not in undated.body
-    assert "It has no entries." in text(await shown(proxy, origin.url("/none")))
+    assert "No entry of it is here." in text(await shown(proxy, origin.url("/none")))
 
 
 async def test_the_chart_and_its_table_say_the_same(proxy: Proxy, origin: Origin) -> None:

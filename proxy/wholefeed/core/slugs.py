@@ -107,7 +107,7 @@ SLUGS: Final = {
     ),
     "too-large": Slug(answers=(502, 413), words="the document is larger than this proxy accepts", lasts=True),
     "too-many-requests": Slug(answers=(429,)),
-    "truncated": Slug(words="the document is damaged towards its end, so only its whole entries are here"),
+    "truncated": Slug(words="the document is damaged, so only entries that are whole in it can be here"),
     "unauthorized": Slug(answers=(401,)),
     "unavailable": Slug(),
     "unexpected-status": Slug(answers=(502,), words=_FAILED, lasts=True),

@@ -103,8 +103,8 @@ STATES: Final = {
     ),
     State.LISTED: Words(
         "Listed",
-        "The publisher's feed has only its newest entries; the older ones were found in lists on the site's"
-        " pages, and are here by title, date and link.",
+        "The publisher's feed has only its newest entries; the older ones were found in lists on the site,"
+        " and are here as they stand there, mostly by title, date and link.",
         "Nothing needs to be done: each of them links to its text on the site, though the lists"
         " may not name every entry.",
     ),
@@ -117,6 +117,30 @@ STATES: Final = {
     ),
 }
 
+# A publisher that fails may have changed since: nothing is said of the present.
+_LAST_SENT: Final = {
+    State.COMPLETE: "Every entry that the publisher had in this feed when it last sent it is here, the oldest"
+    " included.",
+    State.PAGED: "The publisher offered this feed page by page, and every page was read to the last.",
+    State.COLLECTED: "The publisher's feed linked to nothing older, but the site answered when older pages"
+    " were asked for, and they were read to the last.",
+    State.LISTED: "The publisher's feed had only its newest entries; the older ones were found in lists on"
+    " the site, and are here as they stood there, mostly by title, date and link.",
+    State.REMEMBERED: "The publisher offered only its newest entries, and no way to ask for older ones: this"
+    " proxy has the entries that it has seen since its first request.",
+}
+_READ_IN_VAIN: Final = "The publisher's feed was read to its end, and no entry of it is here."
+_EMPTY: Final = {
+    State.COMPLETE: _READ_IN_VAIN,
+    State.LOADING: "No entry has come yet; documents of this feed are still to be fetched.",
+    State.PARTIAL: "No entry of this feed is here, because not every document that they stand in could be"
+    " read.",
+    State.PAGED: _READ_IN_VAIN,
+    State.COLLECTED: _READ_IN_VAIN,
+    State.LISTED: _READ_IN_VAIN,
+    State.REMEMBERED: "No entry of this feed is here: this proxy keeps those that it sees.",
+}
+
 STALE: Final = Words(
     "Not refreshed",
     "The publisher did not send the feed at the last request, or not in time; this is the stored feed.",
@@ -124,11 +148,10 @@ STALE: Final = Words(
 )
 """For an unknown failure."""
 
-_BROKE_OFF: Final = Words(
-    "Partial",
-    "Nothing says that whole documents are missing, but one broke off: entries at its end may not be here.",
-    _WITH_THE_NEXT,
+_BROKE_OFF: Final = (
+    "Nothing says that whole documents are missing, but one broke off: entries at its end may not be here."
 )
+_NOTHING_WHOLE: Final = "The publisher's document broke off before the end of its first entry: none is here."
 
 _ONLY_COPIES: Final = Words(
     "Partial",
@@ -144,17 +167,23 @@ _DELAYED: Final = f"The publisher's site allows no more requests for now. {_WITH
 
 
 def state_words(status: Mapping[str, Any]) -> Words:
-    """Return the words of a feed's state, by its missing documents."""
+    """Return the words of a feed's state, by its entries, its last failure and its missing documents."""
     state = State(status["state"])
+    found = STATES[state]
+    if not status["entries"]:
+        found = found._replace(meaning=_EMPTY[state])
+    elif status["stale"] or status["failure"] is not None:
+        found = found._replace(meaning=_LAST_SENT.get(state, found.meaning))
     if state is State.REMEMBERED:
-        return _remembered(status)
-    if state is not State.PARTIAL:
-        return STATES[state]
+        return _remembered(status, found)
+    return _partial(status, found) if state is State.PARTIAL else found
+
+
+def _partial(status: Mapping[str, Any], found: Words) -> Words:
     missing = status["missing"]
     reasons = [each["reason"] for each in missing]
-    found = STATES[state]
     if reasons and all(reason == "truncated" for reason in reasons):
-        found = _BROKE_OFF
+        found = found._replace(meaning=_BROKE_OFF if status["entries"] else _NOTHING_WHOLE)
     if reasons and all(reason == "memento" for reason in reasons):
         return _ONLY_COPIES
     if reasons and not any(may_pass(each["reason"], each["status"]) for each in missing):
@@ -162,9 +191,9 @@ def state_words(status: Mapping[str, Any]) -> Words:
     return found._replace(advice=_advice(reasons, found.advice))
 
 
-def _remembered(status: Mapping[str, Any]) -> Words:
-    known, found = status.get("collection"), STATES[State.REMEMBERED]
-    if known is None or not known["reason"]:
+def _remembered(status: Mapping[str, Any], found: Words) -> Words:
+    known = status.get("collection")
+    if known is None or not known["reason"] or not status["entries"]:
         return found
     # The publisher is known to have more, and its failure may pass.
     meaning = (

@@ -231,7 +231,7 @@ def told_missing(missing: Sequence[MissingRange]) -> _PageMessage:
         return _PageMessage(
             "A document of this feed is cut off",
             "Nothing says that older entries are missing, but a document of this feed broke off before its"
-            f" end, or went on behind it. The entries that were whole in it are shown. {said}.",
+            f" end, or went on behind it. Only entries that are whole in it can be shown. {said}.",
         )
     return _PageMessage(
         "Older entries of this feed are missing",
