@@ -63,6 +63,7 @@ CONSTANTS: Final = {
     "RETRY_SECONDS": Constant("seconds until it is tried again", ("service.replica",)),
     "ROOM_SECONDS": Constant(_WAIT_LONG, ("workers.pool",)),
     "SEALED_ENTRIES": Constant("hundreds of refreshes, each with a new entry", ("core.compose.remembering",)),
+    "SEARCH_SECONDS": Constant("no search of a test takes seconds", ("web.view",)),
     "SLICE_SECONDS": Constant("seconds until a turn ends", ("service.sharing_hosts",)),
     "UPLOAD_SECONDS": Constant(_WAIT_LONG, ("web.request",)),
     "WRITE_SECONDS": Constant(_WAIT_LONG, ("store.postgres",)),

@@ -33,6 +33,13 @@ def test_every_origin_has_its_row() -> None:
     assert [*POLICIES] == [*Origin]
 
 
+def test_people_are_told_of_every_source_but_the_publisher_s_feed() -> None:
+    """A page says nothing of entries of the feed itself; each other source has its own words."""
+    words = {origin: policy.words for origin, policy in POLICIES.items()}
+    assert {origin for origin, said in words.items() if not said} == {Origin.PUBLISHER, Origin.ADAPTER}
+    assert len(set(words.values())) == len(Origin) - 1
+
+
 def test_documents_of_two_origins_are_told_apart_by_their_urls_where_these_have_prefixes() -> None:
     """Ranges in the index of URLs select origins."""
     prefixes = [policy.url_prefix for policy in POLICIES.values() if policy.url_prefix]

@@ -25,7 +25,6 @@ from wholefeed.service.showing import (
     RenderedPage,
     Showing,
     entries_in,
-    excerpt,
     read_entries,
 )
 from wholefeed.web.keys import STORE
@@ -60,7 +59,7 @@ async def test_both_ends_and_any_range_are_read_in_output_order(
     expected = [item.name for item in items]
     async with opened(proxy, url) as found:
         store = proxy.app[STORE]
-        both = await excerpt(found.snapshot, store, newest=3, oldest=2)
+        both = await proxy.service.titles.excerpt(found.snapshot, newest=3, oldest=2)
         assert (names(both.newest), names(both.oldest)) == (expected[:3], expected[-2:])
         assert entries_in(found.snapshot) == 30
         assert names(await read_entries(found.snapshot, store, 10, 7)) == expected[10:17]
@@ -80,7 +79,7 @@ async def test_a_range_reaches_across_segments(proxy: Proxy, origin: Origin) -> 
     assert names(entries) == ["n5", "n6", "n7", "o0", "o1", "o2"]
     assert [len(each.content) for each in entries[:3]] == [len(f"<p>{long_text.strip()}</p>")] * 3
     async with opened(proxy, origin.url("/feed")) as found:
-        both = await excerpt(found.snapshot, proxy.app[STORE], newest=13, oldest=5)
+        both = await proxy.service.titles.excerpt(found.snapshot, newest=13, oldest=5)
     assert names(both.oldest) == ["o5", "o6", "o7"]
 
 
@@ -130,7 +129,7 @@ async def test_an_entry_says_the_same_in_each_format(proxy: Proxy, origin: Origi
     origin.publish("/feed", DOCUMENTS[family])
     (entry,) = await read(proxy, origin.url("/feed"))
     assert (entry.identity, entry.title) == ("urn:a", "A bold & new title")
-    assert (entry.link, entry.published) == ("http://site.test/blog/a.html", float(BASE_AT))
+    assert (entry.link, entry.published.at) == ("http://site.test/blog/a.html", float(BASE_AT))
     assert entry.author == "Ann, Bob"
     assert entry.enclosures == (Enclosure("http://site.test/blog/a.mp3", "audio/mpeg", 1234),)
     assert "<p>Hello <em>there</em></p>" in entry.content

@@ -71,6 +71,8 @@ class OriginPolicy:
     """Rank of its copies, before all else (R10)."""
     note: NoteKind | None
     """Note on its use; a partial one prevents `complete`."""
+    words: str
+    """Where its entries come from, for people; empty: the publisher's feed."""
 
 
 POLICIES: Final[dict[Origin, OriginPolicy]] = {
@@ -91,6 +93,7 @@ POLICIES: Final[dict[Origin, OriginPolicy]] = {
         expires=True,
         standing=CopyStanding.OWN,
         note=None,
+        words="",
     ),
     Origin.ADAPTER: OriginPolicy(
         url_prefix="",
@@ -109,6 +112,7 @@ POLICIES: Final[dict[Origin, OriginPolicy]] = {
         expires=True,
         standing=CopyStanding.OWN,
         note=None,
+        words="",
     ),
     Origin.MEMENTO: OriginPolicy(
         url_prefix="",
@@ -127,6 +131,7 @@ POLICIES: Final[dict[Origin, OriginPolicy]] = {
         expires=True,
         standing=CopyStanding.OWN,
         note=MementoServed,
+        words="from a web archive",
     ),
     Origin.IMPORT: OriginPolicy(
         url_prefix=IMPORT_URL,
@@ -145,6 +150,7 @@ POLICIES: Final[dict[Origin, OriginPolicy]] = {
         expires=False,
         standing=CopyStanding.IMPORTED,
         note=None,
+        words="imported",
     ),
     Origin.LISTING: OriginPolicy(
         url_prefix=LIST_URL,
@@ -163,6 +169,7 @@ POLICIES: Final[dict[Origin, OriginPolicy]] = {
         expires=True,
         standing=CopyStanding.LISTED,
         note=None,
+        words="listed on the publisher's pages",
     ),
     Origin.MEMORY: OriginPolicy(
         url_prefix=MEMORY_URL,
@@ -181,6 +188,7 @@ POLICIES: Final[dict[Origin, OriginPolicy]] = {
         expires=True,
         standing=CopyStanding.OWN,
         note=None,
+        words="remembered by this proxy",
     ),
 }
 

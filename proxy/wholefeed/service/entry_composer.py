@@ -60,7 +60,7 @@ class EntryComposer:
         self._store = store
         self._work = work
         self._replays = replays
-        self._keys = SegmentCache(_MOST_KEY_BYTES)
+        self._keys = SegmentCache[bytes](_MOST_KEY_BYTES, len)
 
     async def take_places(
         self, reconstruction: Reconstruction, segments: Iterable[SegmentRow], own: OwnEntries, cut: Cut

@@ -129,7 +129,7 @@ class Replays:
         self._now = context.now
         self._beginning: dict[int, asyncio.Task[None]] = {}
         """By feed."""
-        self._digests = SegmentCache(_MOST_DIGEST_BYTES)
+        self._digests = SegmentCache[bytes](_MOST_DIGEST_BYTES, len)
         self._changes: OrderedDict[tuple[int, str], _ReplayChange] = OrderedDict()
         """By feed and URL, least recently used first."""
         self._turns = WalkTurns(in_all=2, per_site=1)

@@ -47,6 +47,7 @@ from wholefeed.service.results import Reconstruction, Status
 from wholefeed.service.running import Running
 from wholefeed.service.showing import Showing, describe
 from wholefeed.service.texts import Texts
+from wholefeed.service.titles import Titles
 from wholefeed.service.watching import Watching
 from wholefeed.store.rows import FeedRow, FeedSummary, Snapshot
 from wholefeed.store.tables import feed_table, posts
@@ -98,6 +99,7 @@ class FeedService:
         self.replays = Replays(context)
         self.composer = EntryComposer(context.store, context.source.work, self.replays)
         self.showing = Showing(context.store, context.source.work, self.composer.fill_texts)
+        self.titles = Titles(context.store)
 
     # Serving
 

@@ -12,9 +12,10 @@ import hashlib
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
+from dataclasses import replace
 from functools import partial
 from itertools import islice
-from typing import Final, NamedTuple
+from typing import Final, Generic, NamedTuple, TypeVar
 from uuid import NAMESPACE_URL, uuid5
 
 from wholefeed.core.compose.compose import Heading, stored_heading, synthesize
@@ -23,6 +24,7 @@ from wholefeed.core.compose.reading import Article, EntryText, show_entries
 from wholefeed.core.compose.segments import Inflater, Slice, each_of
 from wholefeed.core.compose.views import entries_of
 from wholefeed.core.model import SEPARATOR, Family, default_namespace
+from wholefeed.core.origins import Origin
 from wholefeed.core.text.urls import UrlPlaces
 from wholefeed.errors import OverloadedError, WorkError, WorkTooLongError
 from wholefeed.futures import within
@@ -32,10 +34,11 @@ from wholefeed.service.streamed_entries import SegmentPlaces
 from wholefeed.store.base import Database
 from wholefeed.store.rows import FeedRow, SegmentRow, Snapshot
 from wholefeed.store.store import Store
-from wholefeed.store.tables import posts
+from wholefeed.store.tables import posts, segment_table
 from wholefeed.workers.pool import Workers
 
 log = get_logger()
+_Made = TypeVar("_Made")
 
 PAGE_SECONDS: Final = 1.0  # of computing
 PAGE_WAIT_SECONDS: Final = 8.0  # the longest wait for a turn, and again for the page
@@ -92,7 +95,7 @@ class Showing:
         held = reconstruction.held
         page: RenderedPage | None = held.made(wanted) if held is not None else None
         if page is None:
-            async with self._turn():
+            async with self.turn():
                 page = held.made(wanted) if held is not None else None  # perhaps made meanwhile
                 if page is None:
                     page = RenderedPage(await self._made(reconstruction, wanted, rendered))
@@ -103,7 +106,7 @@ class Showing:
         return page
 
     @asynccontextmanager
-    async def _turn(self) -> AsyncIterator[None]:
+    async def turn(self) -> AsyncIterator[None]:
         """Wait for a turn, and limit the time of the block."""
         if self._asking >= _AT_ONCE + _WAITING:
             raise _too_many()
@@ -133,8 +136,13 @@ class Showing:
             texts = await read_texts(
                 snapshot, self._store, wanted.start, wanted.most, room_bytes=_PAGE_ROOM_BYTES
             )
+            origins = await read_origins(snapshot, self._store, wanted.start, len(texts))
         if wanted.has_texts and self._fill is not None and feed.texts:
             texts = await self._fill_entries(snapshot, wanted.start, texts, self._fill)
+
+        def tell(article: Article, origin: Origin | None) -> Article:
+            return replace(article, origin=origin)
+
         work = partial(
             show_entries,
             texts,
@@ -144,7 +152,7 @@ class Showing:
             loads_all_but=wanted.loads_all_but,
         )
         if sum(len(each.text) for each in texts) <= _SMALL_BYTES:
-            return await asyncio.to_thread(lambda: rendered(work(), wanted.start + 1))
+            return await asyncio.to_thread(lambda: rendered([*map(tell, work(), origins)], wanted.start + 1))
         try:
             articles = await self._work.run_briefly(PAGE_SECONDS, work.func, *work.args, **work.keywords)
         except WorkTooLongError:
@@ -154,7 +162,7 @@ class Showing:
             raise OverloadedError(
                 "the process that made this page has ended", retry_after_seconds=_AGAIN_SECONDS
             ) from exc
-        return await asyncio.to_thread(rendered, articles, wanted.start + 1)
+        return await asyncio.to_thread(rendered, [*map(tell, articles, origins)], wanted.start + 1)
 
     async def _fill_entries(
         self, snapshot: Snapshot, start: int, texts: Sequence[EntryText], fill: Fill
@@ -217,21 +225,6 @@ def entries_in(snapshot: Snapshot) -> int:
     return sum(segment.entries for segment in snapshot.segments)
 
 
-class Excerpt(NamedTuple):
-    """Both ends of a feed, in output order, without a common entry."""
-
-    newest: tuple[PageEntry, ...]
-    oldest: tuple[PageEntry, ...]
-
-
-async def excerpt(snapshot: Snapshot, store: Store, *, newest: int, oldest: int) -> Excerpt:
-    """Return both ends of a feed; in a short feed, the newest entries have priority."""
-    total = entries_in(snapshot)
-    first = await read_entries(snapshot, store, 0, newest)
-    start = max(total - oldest, len(first))
-    return Excerpt(first, await read_entries(snapshot, store, start, total - start))
-
-
 async def removable_names(feed: FeedRow, entries: Sequence[PageEntry], store: Store) -> list[str]:
     """Return for each entry a name that removes it (I2), as in URLs; empty: it shows none.
 
@@ -273,20 +266,25 @@ async def read_texts(
     snapshot: Snapshot, store: Store, start: int, count: int, *, room_bytes: int
 ) -> tuple[EntryText, ...]:
     """Return the texts of entries; after `room_bytes`, only `_LEAST_BYTES` of each."""
-    end, room = start + count, room_bytes
-    found: list[EntryText] = []
-    before = 0
+    room, found = room_bytes, list[EntryText]()
+    for segment, first, last in _parts_at(snapshot, start, count):
+        ranges = []
+        for each in await _slices(segment, snapshot.feed, store, first, last):
+            size = min(each.end - each.start, LONGEST_BYTES, max(room, _LEAST_BYTES))
+            room -= size
+            ranges.append((each.start, each.start + size, each.start + size < each.end))
+        found += await _taken(segment, ranges, snapshot.feed, store)
+    return tuple(found)
+
+
+def _parts_at(snapshot: Snapshot, start: int, count: int) -> Iterator[tuple[SegmentRow, int, int]]:
+    """Yield the segments of a range of entries, with the range in each."""
+    before, end = 0, start + count
     for segment in snapshot.segments:
         first, last = max(start - before, 0), min(end - before, segment.entries)
         before += segment.entries
         if first < last:
-            ranges = []
-            for each in await _slices(segment, snapshot.feed, store, first, last):
-                size = min(each.end - each.start, LONGEST_BYTES, max(room, _LEAST_BYTES))
-                room -= size
-                ranges.append((each.start, each.start + size, each.start + size < each.end))
-            found += await _taken(segment, ranges, snapshot.feed, store)
-    return tuple(found)
+            yield segment, first, last
 
 
 async def read_places(snapshot: Snapshot, store: Store, places: Iterable[int]) -> dict[int, bytes]:
@@ -309,6 +307,18 @@ async def read_document(snapshot: Snapshot, store: Store, number: int) -> bytes:
     return await asyncio.to_thread(synthesize, feed.published_family, version, texts, namespace=namespace)
 
 
+async def read_origins(snapshot: Snapshot, store: Store, start: int, count: int) -> list[Origin | None]:
+    """Return where the entries at `start` and behind come from; None: their documents have changed since."""
+    found, wanted = list[Origin | None](), list(_parts_at(snapshot, start, count))
+    segments = [segment.id for segment, _, _ in wanted]
+    look = partial(segment_table.list_origins, feed=snapshot.feed.id, segments=segments)
+    known = await store.read(look, feed=snapshot.feed.id)
+    for segment, first, last in wanted:
+        own = known.get(segment.id, ())
+        found += own[first:last] if len(own) == segment.entries else [None] * (last - first)
+    return found
+
+
 def warning_id(url: str) -> str:
     """Return the id of the entry that tells readers about missing documents (R16)."""
     return uuid5(NAMESPACE_URL, f"wholefeed:missing:{url}").urn
@@ -320,14 +330,9 @@ DIGEST_BYTES: Final = 16  # for each entry
 async def entry_digests(segment: SegmentRow, feed: FeedRow, store: Store) -> bytes:
     """Return the joined digests of entries, from the top; equal texts have equal digests in all segments."""
     slices = await _slices(segment, feed, store, 0, segment.entries)
-    ranges = [(each.start, each.end, False) for each in slices]
+    ranges = [(each.start, each.end) for each in slices]
     joint = SEPARATOR[feed.published_family].strip()
-    # one entry is in memory at a time
-    taken = _RangeReader(segment, ranges, partial(_digest_of, joint=joint))
-    async for piece in store.pieces(segment):
-        if await asyncio.to_thread(taken.add, piece):
-            break
-    return b"".join(taken.texts)
+    return b"".join(await read_ranges(segment, ranges, partial(_digest_of, joint=joint), store))
 
 
 def _digest_of(text: bytes | bytearray, joint: bytes) -> bytes:
@@ -353,11 +358,26 @@ async def _taken(
     segment: SegmentRow, ranges: Sequence[tuple[int, int, bool]], feed: FeedRow, store: Store
 ) -> list[EntryText]:
     """Return texts at ascending ranges; each range says whether it cuts an entry."""
-    taken = _RangeReader(segment, ranges)
+    texts = await read_ranges(segment, [(start, end) for start, end, _ in ranges], bytes, store)
+    joint = SEPARATOR[feed.published_family].strip()
+    return [
+        EntryText(text if is_cut else text.strip().removesuffix(joint), is_cut)
+        for text, (_, _, is_cut) in zip(texts, ranges, strict=True)
+    ]
+
+
+async def read_ranges(
+    segment: SegmentRow,
+    ranges: Sequence[tuple[int, int]],
+    make: Callable[[bytearray], _Made],
+    store: Store,
+) -> list[_Made]:
+    """Return what `make` reads at ascending ranges of a segment's text, one of them in memory at a time."""
+    taken = _RangeReader(segment, ranges, make)
     async for piece in store.pieces(segment):
         if await asyncio.to_thread(taken.add, piece):
             break
-    return list(taken.entries(SEPARATOR[feed.published_family].strip()))
+    return taken.made
 
 
 async def slices_of(segment: SegmentRow, feed: FeedRow, store: Store) -> list[Slice]:
@@ -379,36 +399,28 @@ async def _slices(segment: SegmentRow, feed: FeedRow, store: Store, first: int, 
     return await asyncio.to_thread(looked)
 
 
-class _RangeReader:
-    """Extracts entries from a segment's text during inflation; `make` reduces each text."""
+class _RangeReader(Generic[_Made]):
+    """Extracts ascending ranges from a segment's text during inflation; `make` reads each."""
 
     def __init__(
-        self,
-        segment: SegmentRow,
-        ranges: Sequence[tuple[int, int, bool]],
-        make: Callable[[bytearray], bytes] = bytes,
+        self, segment: SegmentRow, ranges: Sequence[tuple[int, int]], make: Callable[[bytearray], _Made]
     ) -> None:
         self._inflater = Inflater(segment.length, segment.crc32)
         self._at = 0
         self._ranges = ranges
         self._make = make
-        self.texts: list[bytes] = []
+        self.made: list[_Made] = []
         self._begun = bytearray()
 
     def add(self, piece: bytes) -> bool:
         """Take the next deflated piece; return whether all ranges are complete."""
         for text in self._inflater.add(piece, _INFLATED_BYTES):
-            while len(self.texts) < len(self._ranges):
-                start, end, _ = self._ranges[len(self.texts)]
+            while len(self.made) < len(self._ranges):
+                start, end = self._ranges[len(self.made)]
                 self._begun += text[max(start - self._at, 0) : max(end - self._at, 0)]
                 if end > self._at + len(text):
                     break
-                self.texts.append(self._make(self._begun))
+                self.made.append(self._make(self._begun))
                 self._begun.clear()
             self._at += len(text)
-        return len(self.texts) == len(self._ranges)
-
-    def entries(self, joint: bytes) -> Iterator[EntryText]:
-        """Yield the texts without `joint`, the separator."""
-        for text, (_, _, is_cut) in zip(self.texts, self._ranges, strict=True):
-            yield EntryText(text if is_cut else text.strip().removesuffix(joint), is_cut)
+        return len(self.made) == len(self._ranges)

@@ -1,4 +1,4 @@
-"""Answers with entries composed while they are sent: parts for replays, texts of pages, Atom (P2, T6, F3)."""
+"""Answers composed while they are sent: parts for replays, texts of pages, Atom and titles (P2, T6, F3)."""
 
 from __future__ import annotations
 
@@ -6,10 +6,12 @@ from bisect import bisect_right
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Sequence
 from itertools import accumulate
-from typing import Final
+from typing import Final, Generic, TypeVar
 
 from wholefeed.core.model import SEPARATOR, Family, segment_end, segment_separator
 from wholefeed.store.rows import SegmentRow, Snapshot
+
+_Facts = TypeVar("_Facts")
 
 
 class SegmentPlaces:
@@ -45,25 +47,26 @@ _BATCH_BYTES: Final = 1 << 20
 """Estimated text in memory for an answer."""
 
 
-class SegmentCache:
+class SegmentCache(Generic[_Facts]):
     """Facts about segments. The least recently used ones go first; a segment of an id never changes."""
 
-    def __init__(self, most_bytes: int) -> None:
+    def __init__(self, most_bytes: int, size_of: Callable[[_Facts], int]) -> None:
         self._most_bytes = most_bytes
-        self._found: OrderedDict[int, bytes] = OrderedDict()
+        self._size_of = size_of
+        self._found: OrderedDict[int, _Facts] = OrderedDict()
         """By id, least recently used first."""
         self._bytes = 0
 
-    async def get(self, segment: SegmentRow, read: Callable[[], Awaitable[bytes]]) -> bytes:
+    async def get(self, segment: SegmentRow, read: Callable[[], Awaitable[_Facts]]) -> _Facts:
         found = self._found.get(segment.id)
         if found is None:
             found = await read()
             if segment.id not in self._found:  # another answer may have read them meanwhile
-                self._bytes += len(found)
+                self._bytes += self._size_of(found)
         self._found[segment.id] = found
         self._found.move_to_end(segment.id)
         while self._bytes > self._most_bytes and len(self._found) > 1:
-            self._bytes -= len(self._found.popitem(last=False)[1])
+            self._bytes -= self._size_of(self._found.popitem(last=False)[1])
         return found
 
 

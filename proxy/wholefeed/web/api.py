@@ -24,7 +24,7 @@ from wholefeed.core.refresh.stored import Attempt
 from wholefeed.core.text.dates import format_rfc3339
 from wholefeed.core.texts.extracting import why_no_text
 from wholefeed.service.account import ChainDocument
-from wholefeed.service.results import Status
+from wholefeed.service.results import Reconstruction, Status
 from wholefeed.service.texts import element_in_words
 from wholefeed.service.watching import News
 from wholefeed.store.rows import DocumentRow, FeedRow, FeedSummary, ImportSummary
@@ -73,6 +73,19 @@ def status_object(status: Status) -> dict[str, Any]:
         },
         "bytes": status.overview.stored_bytes,
         "imported": None if status.overview.imported is None else _describe_imports(status.overview.imported),
+    }
+
+
+def published_object(reconstruction: Reconstruction) -> dict[str, Any]:
+    """Return the part of a status object that `state_words` reads, of a publication."""
+    feed = reconstruction.feed
+    return {
+        "state": reconstruction.state,
+        "stale": reconstruction.is_stale,
+        "failure": None,
+        "entries": feed.entries,
+        "missing": [_missing(attempt) for attempt in reconstruction.missing],
+        "collection": _collection(Collection.read(feed.collection)),
     }
 
 

@@ -9,14 +9,12 @@ import asyncio
 import hmac
 import re
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
 from functools import partial
 from http import HTTPStatus
 from typing import Any, Final, NamedTuple
 from urllib.parse import parse_qs, quote, quote_plus, unquote, urlencode
 
 from aiohttp import web
-from markupsafe import Markup
 
 from wholefeed import __version__
 from wholefeed.core.compose.entries import PageEntry
@@ -58,7 +56,8 @@ from wholefeed.fetch.hosts import BACKOFF
 from wholefeed.service.account import ChainDocument, Timeline, timeline_of
 from wholefeed.service.results import Reconstruction
 from wholefeed.service.service import FeedService
-from wholefeed.service.showing import Excerpt, describe, excerpt, removable_names
+from wholefeed.service.showing import describe, removable_names
+from wholefeed.service.titles import Excerpt
 from wholefeed.store.rows import FeedRow, FeedSummary
 from wholefeed.store.tables.feed_table import ORDERS, FeedSearch
 from wholefeed.store.tables.segment_table import months
@@ -68,7 +67,15 @@ from wholefeed.web.feed import forget_named, named_entry
 from wholefeed.web.import_routes import continued_object
 from wholefeed.web.keys import ASKED, CONFIG, LOGINS, SERVICE, STORE, named_url, with_instead
 from wholefeed.web.list_rewriting import feed_behind, replay_behind
-from wholefeed.web.pages_base import begin_session, end_session, is_browser, page, session_of, time_element
+from wholefeed.web.pages_base import (
+    begin_session,
+    date_element,
+    end_session,
+    is_browser,
+    page,
+    session_of,
+    time_element,
+)
 from wholefeed.web.reader_links import chosen_format, make_reader_links, reader_url
 from wholefeed.web.request import (
     DESTINATION,
@@ -322,7 +329,7 @@ async def _feed_page(request: web.Request) -> web.StreamResponse:
     wait_seconds = min(WAIT_SECONDS, app[CONFIG].limits.respond_within_seconds)
     async with app[SERVICE].answer(url, wait_seconds=wait_seconds) as reconstruction:
         async with reconstruction.in_time():
-            ends = await excerpt(reconstruction.snapshot, app[STORE], newest=_NEWEST, oldest=_OLDEST)
+            ends = await app[SERVICE].titles.excerpt(reconstruction.snapshot, newest=_NEWEST, oldest=_OLDEST)
         return await _show_feed(request, url, reconstruction, ends)
 
 
@@ -498,19 +505,13 @@ def _lists(told: Mapping[str, Any], chain: Sequence[ChainDocument]) -> list[dict
 
 
 def _entry_line(entry: PageEntry, name: str) -> dict[str, Any]:
-    at = entry.published if entry.published is not None else entry.updated
     return {
         "title": plain(entry.title, _MOST_CHARACTERS) or "(without a title)",
         "link": plain_url(entry.link),
         "author": plain(entry.author, _MOST_CHARACTERS),
-        "day": None if at is None else _day(at),
+        "day": date_element(entry.date, has_time=False),
         "entry": name,
     }
-
-
-def _day(at: float) -> Markup:
-    day = datetime.fromtimestamp(at, UTC)
-    return time_element(format_rfc3339(at), f"{day.day} {day:%B} {day.year}")
 
 
 async def _waiting_page(request: web.Request, url: str) -> web.Response:

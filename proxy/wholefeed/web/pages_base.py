@@ -20,6 +20,8 @@ from urllib.parse import urlencode
 from aiohttp import web
 from markupsafe import Markup
 
+from wholefeed.core.compose.entries import WrittenDate, instant
+from wholefeed.core.text.dates import calendar_words
 from wholefeed.server.clients import SESSION_SECONDS, form_proof, is_good_session, issue_session
 from wholefeed.web.keys import ASKED, CONFIG, PREFIX, SERVICE
 from wholefeed.web.request import DESTINATION, base_url, parse_weights, root_from
@@ -94,9 +96,26 @@ def _environment() -> Environment:
     return made
 
 
-def time_element(machine: str, text: str) -> Markup:
-    """Return an instant in words and for programs."""
-    return Markup('<time datetime="{}">{}</time>').format(machine, text)
+def time_element(machine: str, text: str, shown: str = "") -> Markup:
+    """Return an instant in words and for programs.
+
+    The page's script writes a `shown` `day` or `minute` anew in the browser's time zone.
+    """
+    local = Markup(' data-shown="{}"').format(shown) if shown else ""
+    return Markup('<time datetime="{}"{}>{}</time>').format(machine, local, text)
+
+
+def date_element(date: WrittenDate, *, has_time: bool = True) -> Markup | None:
+    """Return a date of an entry, in UTC; None: it has none. No time is told that nobody wrote."""
+    if date.at is None:
+        return None
+    if date.on:
+        return time_element(date.on, calendar_words(date.on))
+    then = instant(date.at).replace(microsecond=0)
+    day, machine = calendar_words(f"{then.date()}"), then.isoformat().replace("+00:00", "Z")
+    if has_time:
+        return time_element(machine, f"{day}, {then:%H:%M} UTC", "minute")
+    return time_element(machine, day, "day")
 
 
 # Browser or program

@@ -195,7 +195,9 @@ IMPORT_OPTIONS: Final = OPTIONS | {"at", "name", "force"}
 CONTINUE_OPTIONS: Final = OPTIONS | {"old"}
 FORGET_OPTIONS: Final = OPTIONS | {"entry"}
 REFRESH_OPTIONS: Final = OPTIONS | {"texts"}
-PAGE_OPTIONS: Final = OPTIONS | {"page", "media"}
+READING_OPTIONS: Final = frozenset({"find", "after", "year", "whole"})
+"""A page's forms and links use them. Behind an unencoded URL they belong to it."""
+PAGE_OPTIONS: Final = OPTIONS | {"page", "media"} | READING_OPTIONS
 
 _OPTIONS_OF: Final = {
     VIEW: PAGE_OPTIONS,
@@ -232,19 +234,27 @@ def _read_query(raw_query: str, names: frozenset[str]) -> Query:
     names = names.union(*beside)
     for part, name in parts:
         value = part.partition("=")[2]
-        if name in names and not (is_raw_url and ONLY_VALUES.get(name, unquote(value)) != unquote(value)):
+        if name in names and not (is_raw_url and _is_publishers(name, value)):
             if name in options:
                 raise RequestError(f"expected one parameter {name}, got more than one")
             is_raw = name == "url" and _is_unencoded(value)
             is_raw_url = is_raw_url or is_raw
             if name in ("url", "old"):
                 value = _blanks_removed(value) if is_raw else value.strip("+")  # forms encode blanks as "+"
-            if name == "entry":  # a form field with blanks
+            if name in _FIELDS:
                 value = value.replace("+", " ")
             options[name] = value if is_raw else unquote(value)
         elif is_raw_url and part and not part.startswith("amp;"):
             options["url"] += "&" + part
     return Query(options.pop("url", ""), options)
+
+
+_FIELDS: Final = frozenset({"entry", "find"})  # of forms: a blank is a plus
+
+
+def _is_publishers(name: str, value: str) -> bool:
+    """Return whether a parameter behind an unencoded URL is no option."""
+    return name in READING_OPTIONS or ONLY_VALUES.get(name, unquote(value)) != unquote(value)
 
 
 def _parameter(part: str) -> str:

@@ -7,40 +7,44 @@ would send its session (docs/faults.md row 97). Entries are the same for everybo
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from datetime import UTC, datetime, timedelta
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
-from urllib.parse import quote, urlsplit
+from urllib.parse import parse_qsl, quote, urlsplit
 
 from aiohttp import web
 from markupsafe import Markup
 
-from wholefeed.core.compose.entries import strip_markup
+from wholefeed.core.compose.entries import EntryHeading, strip_markup
 from wholefeed.core.compose.reading import Article, File
 from wholefeed.core.compose.sanitising import plain, plain_url
+from wholefeed.core.compose.skimming import LONGEST_TITLE
 from wholefeed.core.model import Family
+from wholefeed.core.origins import Origin
 from wholefeed.core.text.dates import DAY_SECONDS
 from wholefeed.core.text.urls import UrlPlaces, split
-from wholefeed.core.words import STALE, STATES, pace_in_words
+from wholefeed.core.words import STALE, pace_in_words, state_words
 from wholefeed.errors import NoSuchPageError, NothingYetError
 from wholefeed.service.results import Reconstruction
+from wholefeed.service.service import FeedService
 from wholefeed.service.showing import PageKey, RenderedPage, describe, entries_in
+from wholefeed.service.titles import NO_YEARS, YearsReached
+from wholefeed.web.api import published_object
 from wholefeed.web.feed import carry_parameters, in_pieces, send, to_view
 from wholefeed.web.keys import ASKED, CONFIG, SERVICE, with_instead
 from wholefeed.web.pages_base import (
     CONTENT_SECURITY_POLICY,
     PAGE_FIELDS,
+    date_element,
     page,
     page_text,
     render,
-    time_element,
+    root_of,
 )
 from wholefeed.web.request import FULL, Asked, base_url, own_url, read_replay, read_wait
 
 _ENTRIES_A_PAGE: Final = 50
 _WAIT_SECONDS: Final = 1.0
 """For an unknown feed, before the page says that it is being read."""
-_LONGEST_TITLE: Final = 300
 _MEDIA_POLICY: Final = CONTENT_SECURITY_POLICY.replace(
     "img-src 'self' data:", "img-src 'self' data: https: http:; media-src https: http:"
 )
@@ -61,12 +65,22 @@ async def _view(request: web.Request, asked: Asked, url: str) -> web.StreamRespo
     own = _own_places(request, asked) if options.get("media") == "1" else None
     try:
         async with service.answer(url, wait_seconds=wait_seconds) as reconstruction:
-            view = await _view_of(reconstruction, url, options.get("page", "1"), has_media=own is not None)
-            view["replay"] = replay
+            years = await _years(service, reconstruction)
+            view = await _view_of(reconstruction, url, options)
+            view |= {"replay": replay, "years": years, "kept": parse_qsl(carry_parameters(asked))}
+            if view["find"]:
+                view["matches"] = await _matches(service, reconstruction, view["find"], options)
+                return await page(request, "view.html", carried=carry_parameters(asked), view=view)
+            if "year" in options:
+                place = await _place_of_year(service, reconstruction, years, options["year"])
+                if isinstance(place, str):
+                    return _redirect_to(request, asked, url, place)
+                view["missed"], view["number"] = place
             has_texts = service.texts.are_on and options.get("text") == FULL
             if has_texts:
                 service.texts.note_asked(reconstruction.feed)
             start = (view["number"] - 1) * _ENTRIES_A_PAGE
+            view["year"] = next((each.year for each in years.years if each.has(start)), None)
             wanted = PageKey(start, _ENTRIES_A_PAGE, own, has_texts=has_texts)
             entries = await service.showing.page(reconstruction, wanted, _articles)
     except NothingYetError:
@@ -74,16 +88,110 @@ async def _view(request: web.Request, asked: Asked, url: str) -> web.StreamRespo
     around = await page_text(request, "view.html", carried=carry_parameters(asked), view=view)
     with service.showing.sending(entries):
         policy = CONTENT_SECURITY_POLICY if own is None else _MEDIA_POLICY
-        return await _send(request, around, entries, policy)
+        return await _send(request, around, entries, policy, is_whole=view["is_whole"])
+
+
+# Searches and years
+
+SEARCH_SECONDS: Final = 3.0
+_YEARS_SECONDS: Final = 1.0
+_MATCHES: Final = 50
+_LONGEST_SEARCH: Final = 200
+_YEARS: Final = "years"
+
+
+async def _years(service: FeedService, reconstruction: Reconstruction) -> YearsReached:
+    """Return the years of the feed, or of its newest entries."""
+    held = reconstruction.held
+    known: YearsReached | None = held.made(_YEARS) if held is not None else None
+    if known is not None or not reconstruction.snapshot.segments:
+        return known or NO_YEARS
+    async with service.showing.turn():
+        known = await service.titles.years(reconstruction.snapshot, seconds=_YEARS_SECONDS)
+    if held is not None and known.is_all:
+        held.keep_made(_YEARS, known, _YEAR_BYTES * len(known.years))
+    return known
+
+
+_YEAR_BYTES: Final = 200
+
+
+async def _matches(
+    service: FeedService, reconstruction: Reconstruction, words: str, options: Mapping[str, str]
+) -> dict[str, Any]:
+    snapshot = reconstruction.snapshot
+    after = int(options["after"]) if _NUMBER.fullmatch(options.get("after", "")) else 0
+    after = after if after < entries_in(snapshot) else 0
+    async with service.showing.turn():
+        found = await service.titles.find(snapshot, words, start=after, most=_MATCHES, seconds=SEARCH_SECONDS)
+    if found.entries > len(found.found):
+        more = found.found[-1][0] + 1
+    else:
+        more = 0 if found.is_all else found.searched
+    return {
+        "lines": [_line(place, heading) for place, heading in found.found],
+        "count": found.entries,
+        "after": after,
+        "searched": found.searched,
+        "is_all": found.is_all,
+        "more": more,
+    }
+
+
+def _line(place: int, heading: EntryHeading) -> dict[str, Any]:
+    return {
+        "title": heading.title,
+        "date": date_element(heading.date, has_time=False),
+        "number": place // _ENTRIES_A_PAGE + 1,
+        "name": heading.name,
+    }
+
+
+async def _place_of_year(
+    service: FeedService, reconstruction: Reconstruction, years: YearsReached, asked: str
+) -> str | tuple[str, int]:
+    """Return the query of a year's first entry, or else what is to be said, and the page to show."""
+    if not _YEAR.fullmatch(asked):
+        return "A year is a number, such as 2015.", 1
+    wanted = int(asked)
+    run = next((each for each in years.years if each.year <= wanted), None)
+    if run is None:
+        words = "has no entries of" if years.is_all else "has none among those read so far of"
+        return f"This feed {words} {wanted} or earlier.", 1
+    number = run.place // _ENTRIES_A_PAGE + 1
+    if run.year != wanted:
+        return f"This feed has no entries of {wanted}; here are those of {run.year}.", number
+    heading = await service.titles.heading(reconstruction.snapshot, run.place)
+    return f"{f'&page={number}' if number > 1 else ''}#{heading.name}"
+
+
+_YEAR: Final = re.compile("[0-9]{1,4}", re.ASCII)
+
+
+def _redirect_to(request: web.Request, asked: Asked, url: str, place: str) -> web.Response:
+    options = asked.query.options
+    whole = "whole=1&" if options.get("whole") == "1" else ""
+    media = "&media=1" if options.get("media") == "1" else ""
+    query = f"{whole}url={quote(url, safe='')}{carry_parameters(asked)}{media}{place}"
+    fields = {"Location": f"{root_of(request)}view?{query}", "Cache-Control": "no-store"}
+    return web.Response(status=303, headers=fields)
 
 
 _ENTRIES: Final = "<!--entries-->"
 """The entries' place; escaping keeps it out of values."""
 
 
-async def _send(request: web.Request, around: str, entries: RenderedPage, policy: str) -> web.StreamResponse:
+_FOLDED: Final = b'<details class="fold">'
+"""Begins entries alone: the sanitiser leaves no class."""
+
+
+async def _send(
+    request: web.Request, around: str, entries: RenderedPage, policy: str, *, is_whole: bool
+) -> web.StreamResponse:
     before, _, behind = around.encode("utf-8", "replace").partition(_ENTRIES.encode())
     body = entries.body or b""
+    if is_whole:
+        body = body.replace(_FOLDED, _FOLDED[:-1] + b" open>")
     response = web.StreamResponse(headers={**PAGE_FIELDS, "Content-Security-Policy": policy})
     response.content_length = len(before) + len(body) + len(behind)
     is_head = request.method == "HEAD"
@@ -97,9 +205,7 @@ def _own_places(request: web.Request, asked: Asked) -> UrlPlaces:
     return UrlPlaces.of([base, "" if is_asked_so else f"http://{request.host}"])
 
 
-async def _view_of(
-    reconstruction: Reconstruction, url: str, page_asked: str, *, has_media: bool
-) -> dict[str, Any]:
+async def _view_of(reconstruction: Reconstruction, url: str, options: Mapping[str, str]) -> dict[str, Any]:
     """Return the values around the entries; page 1 has the newest.
 
     Raises:
@@ -108,24 +214,32 @@ async def _view_of(
     snapshot = reconstruction.snapshot
     total, feed = entries_in(snapshot), snapshot.feed
     pages = max(1, -(-total // _ENTRIES_A_PAGE))
+    page_asked = options.get("page", "1")
     number = int(page_asked) if _NUMBER.fullmatch(page_asked) else 0
     if not 1 <= number <= pages:
         raise NoSuchPageError(f"expected page as a number from 1 to {pages}, got {page_asked[:40]!r}")
     head = await describe(feed)
     site = plain_url(head.site or feed.via_url)
     return {
-        "title": plain(strip_markup(head.title), _LONGEST_TITLE) or _host(feed.via_url),
+        "title": plain(strip_markup(head.title), LONGEST_TITLE) or _host(feed.via_url),
         "site": site,
         "site_name": _host(site),
         "state": reconstruction.state,
-        "said": STATES[reconstruction.state],
+        "said": state_words(published_object(reconstruction)),
         "stale": STALE if reconstruction.is_stale else None,
         "total": total,
         "number": number,
         "pages": pages,
-        "has_media": has_media,
+        "has_media": options.get("media") == "1",
+        "is_whole": options.get("whole") == "1",
+        "url": url,
+        "key": feed.url,
         "query": quote(url, safe=""),
         "file": "feed.json" if feed.published_family is Family.JSON else "feed.xml",
+        "find": plain(" ".join(options.get("find", "")[:_LONGEST_SEARCH].split()), _LONGEST_SEARCH),
+        "missed": "",
+        "matches": None,
+        "year": None,
     }
 
 
@@ -146,38 +260,31 @@ def _host(url: str) -> str:
 
 
 def _articles(articles: Sequence[Article], first: int) -> bytes:
-    entries = [_entry(each, number) for number, each in enumerate(articles, first)]
-    return render("entries.html", {"entries": entries}).encode("utf-8", "replace")
+    return render("entries.html", {"entries": [*map(_entry, articles)]}).encode("utf-8", "replace")
 
 
-def _entry(article: Article, number: int) -> dict[str, Any]:
-    """Return an entry for the template; the newest is number 1."""
-    at, updated = article.at, article.updated
+def _entry(article: Article) -> dict[str, Any]:
+    """Return an entry for the template."""
+    at, updated = article.date.at, article.updated.at
     has_changed = updated is not None and at is not None and updated - at > DAY_SECONDS
+    # Lists of pages have days; a time of day is the proxy's guess (H5).
+    has_time = article.origin is not Origin.LISTING
     return {
-        "number": number,
+        "name": article.name,
         "title": article.title,
         "link": article.link,
-        "at": _instant(at),
-        "updated": _instant(updated) if has_changed else None,
+        "link_host": _host(article.link),
+        "at": date_element(article.date, has_time=has_time),
+        "updated": date_element(article.updated) if has_changed else None,
         "author": article.author,
         "length": length_in_words(article.duration_seconds),
+        "source": article.origin.policy.words if article.origin is not None else "",
         "content": Markup(article.content),  # noqa: S704 - sanitised
         "cut": article.cut,
         "files": [_file(each) for each in article.files],
         "files_left": article.files_left,
         "of_page": article.is_of_page,
     }
-
-
-_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
-
-
-def _instant(at: float | None) -> Markup | None:
-    if at is None:
-        return None
-    then = _EPOCH + timedelta(seconds=at)
-    return time_element(then.isoformat(), f"{then.day} {then:%B} {then.year}, {then:%H:%M} UTC")
 
 
 def length_in_words(seconds: float | None) -> str:

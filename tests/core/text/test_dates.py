@@ -7,7 +7,15 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from wholefeed.core.text.dates import format_rfc822, format_rfc3339, parse_rfc822, parse_rfc3339
+from wholefeed.core.text.dates import (
+    calendar_date,
+    calendar_words,
+    format_rfc822,
+    format_rfc3339,
+    parse_rfc822,
+    parse_rfc3339,
+    year_of,
+)
 
 INSTANT = datetime(2003, 12, 13, 18, 30, 2, tzinfo=UTC).timestamp()
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -142,3 +150,47 @@ def test_what_is_written_is_read_back_in_whole_seconds(second: int, fraction: fl
 def test_rfc_822_is_written_as_the_standard_library_writes_it(second: int) -> None:
     """RFC 822, section 5, with the years of RFC 1123: also the first and the last one."""
     assert format_rfc822(second) == format_datetime(datetime.fromtimestamp(second, UTC), usegmt=True)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected", "words"),
+    [
+        ("2019-03-03", "2019-03-03", "3 March 2019"),
+        (" 20190303 ", "2019-03-03", "3 March 2019"),
+        ("2019-03", "2019-03", "March 2019"),
+        ("2019", "2019", "2019"),
+        ("Sun, 03 Mar 2019", "2019-03-03", "3 March 2019"),
+        ("March 3, 2019", "2019-03-03", "3 March 2019"),
+        ("2019-03-03T00:00:00Z", "2019-03-03", "3 March 2019"),
+        ("2019-03-03T00:00:00+09:00", "2019-03-03", "3 March 2019"),
+        ("Sun, 03 Mar 2019 00:00:00 -0500", "2019-03-03", "3 March 2019"),
+        ("0099-01-01", "0099-01-01", "1 January 99"),
+        ("2019-03-03T00:00:01Z", "", ""),
+        ("2019-03-03T12:00:00Z", "", ""),
+        ("Sun, 03 Mar 2019 10:00 GMT", "", ""),
+        ("2019-02-30", "", ""),
+        ("2019-00", "", ""),
+        ("yesterday", "", ""),
+        ("", "", ""),
+    ],
+)
+def test_a_date_without_a_time_stays_one(text: str, expected: str, words: str) -> None:
+    """A day, a month or a year by the text's own clock; midnight is no time."""
+    assert calendar_date(text) == expected
+    assert not expected or calendar_words(expected) == words
+
+
+@pytest.mark.parametrize(
+    ("instant", "year"),
+    [
+        (0, 1970),
+        (-1, 1969),
+        (1704067199, 2023),
+        (1704067200, 2024),
+        (-62135596800, 1),
+        (253402300799.5, 9999),
+    ],
+)
+def test_an_instant_has_a_year(instant: float, year: int) -> None:
+    """In UTC, from the first to the last that can be written."""
+    assert year_of(instant) == year

@@ -392,6 +392,11 @@ def synthesize(
     return _DECLARATION + _xml(family, version, namespace, _declare(used).encode(), entries)
 
 
+def open_entries(namespace: str) -> bytes:
+    """Return the start tag of an element in which entries of a segment may stand."""
+    return b"<entries%s%s>\n" % (attribute("xmlns", namespace).written, _declare(ALL_PREFIXES).encode())
+
+
 def _xml(family: Family, version: str, namespace: str | None, declared: bytes, entries: bytes) -> bytes:
     default = attribute("xmlns", default_namespace(family) if namespace is None else namespace).written
     if family is Family.ATOM:

@@ -5,6 +5,7 @@ Identities are the parser's (R9). Nothing is sanitised: content is a stranger's 
 
 from __future__ import annotations
 
+import hashlib
 import itertools
 import json
 import re
@@ -15,7 +16,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from itertools import islice
-from typing import Any, Final, NamedTuple, Self, overload
+from typing import Any, Final, NamedTuple, Self, assert_never, overload
 from urllib.parse import quote
 from xml.etree.ElementTree import Element, ParseError, TreeBuilder, tostring
 
@@ -41,7 +42,7 @@ from wholefeed.core.model import (
     entry_id,
 )
 from wholefeed.core.parse.identities import SPACES, absolute
-from wholefeed.core.text.dates import parse_rfc822, parse_rfc3339
+from wholefeed.core.text.dates import calendar_date, parse_rfc822, parse_rfc3339
 from wholefeed.core.text.markup import escape, unescape
 from wholefeed.core.text.urls import is_http, resolve_or_empty
 from wholefeed.core.verbatim.addresses import is_permalink
@@ -409,6 +410,12 @@ class WrittenFields(NamedTuple):
     base: str
     """Base of the link; empty: none given."""
     published_at: float | None
+    published_text: str = ""
+    """The text of that date."""
+
+
+def _first_instant(dates: Iterable[tuple[float | None, str]]) -> tuple[float | None, str]:
+    return next((each for each in dates if each[0] is not None), (None, ""))
 
 
 def _atom_said(entry: Element) -> WrittenFields:
@@ -417,13 +424,15 @@ def _atom_said(entry: Element) -> WrittenFields:
     base = entry.get(_XML_BASE, "")
     if link is not None and (inner := link.get(_XML_BASE)):
         base = resolve_or_empty(base, inner) or base
-    dates = (parse_rfc3339(_text_of(entry, f"{own}{name}")) for name in _ATOM_PUBLISHED)
+    texts = (_text_of(entry, f"{own}{name}") for name in _ATOM_PUBLISHED)
+    at, written = _first_instant((parse_rfc3339(text), text) for text in texts)
     return WrittenFields(
         id=_text_of(entry, f"{own}id"),
         title=_text_of(entry, f"{own}title"),
         href=link.get("href", "") if link is not None else "",
         base=base,
-        published_at=next((at for at in dates if at is not None), None),
+        published_at=at,
+        published_text=written,
     )
 
 
@@ -443,16 +452,21 @@ def _rss_said(item: Element) -> WrittenFields:
         is_url = text.startswith(("http:", "https:")) or ":" not in text.partition("/")[0]
         href = text if is_url and is_permalink(text, guid.get("isPermaLink")) else ""
     dates = (
-        parse_rfc3339(_text_of(item, f"{_ATOM}published")),
-        parse_rfc822(_text_of(item, f"{own}pubDate")),
-        parse_rfc822(_text_of(item, f"{{{DC_NS}}}date")),
+        (read, _text_of(item, name))
+        for read, name in (
+            (parse_rfc3339, f"{_ATOM}published"),
+            (parse_rfc822, f"{own}pubDate"),
+            (parse_rfc822, f"{{{DC_NS}}}date"),
+        )
     )
+    at, written = _first_instant((read(text), text) for read, text in dates)
     return WrittenFields(
         id=item.get(_ABOUT, "") or _text_of(item, f"{own}guid"),
         title=_text_of(item, f"{own}title"),
         href=href,
         base=item.get(_XML_BASE, ""),
-        published_at=next((at for at in dates if at is not None), None),
+        published_at=at,
+        published_text=written,
     )
 
 
@@ -466,12 +480,14 @@ def _text_of(element: Element, name: str) -> str:
 
 
 def _item_said(item: Mapping[str, Any]) -> WrittenFields:
+    published = json_text(item.get("date_published"))
     return WrittenFields(
         id=json_text(item.get("id")),
         title=json_text(item.get("title")),
         href=json_text(item.get("url")) or json_text(item.get("external_url")),
         base="",
-        published_at=parse_rfc3339(json_text(item.get("date_published"))),
+        published_at=parse_rfc3339(published),
+        published_text=published,
     )
 
 
@@ -483,6 +499,20 @@ def json_text(value: Any) -> str:
 # Entries for pages
 
 
+class WrittenDate(NamedTuple):
+    at: float | None
+    """Epoch seconds; None: no date."""
+    on: str = ""
+    """The date if no time of day is written: `2019-03-03`, `2019-03` or `2019`."""
+
+    @classmethod
+    def of(cls, at: float | None, text: str) -> Self:
+        return cls(at, "" if at is None else calendar_date(text))
+
+
+NO_DATE: Final = WrittenDate(None)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PageEntry:
     identity: str
@@ -491,9 +521,8 @@ class PageEntry:
     """One line without markup."""
     link: str
     """http, https or empty."""
-    published: float | None
-    """Epoch seconds."""
-    updated: float | None
+    published: WrittenDate
+    updated: WrittenDate
     author: str
     content: str
     """HTML as published, or escaped text; not sanitised."""
@@ -510,6 +539,25 @@ class PageEntry:
     """Whether only the beginning was read."""
     text_page: str = ""
     """The page that the content was taken from (T4); empty: the content is the feed's own."""
+
+    @property
+    def date(self) -> WrittenDate:
+        """The date that pages show: publication, else update."""
+        return self.updated if self.published.at is None else self.published
+
+    @property
+    def name(self) -> str:
+        return name_entry(self.identity, self.title, self.date.at)
+
+
+def name_entry(identity: str, title: str, at: float | None) -> str:
+    """Return a short name for links to an entry; several entries may have the same."""
+    told = identity or f"{title[:_NAMING_CHARACTERS]}\n{at}"
+    return f"e{hashlib.blake2b(told.encode('utf-8', 'replace'), digest_size=NAME_BYTES).hexdigest()}"
+
+
+NAME_BYTES: Final = 5
+_NAMING_CHARACTERS: Final = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -541,6 +589,45 @@ def parse_for_page(family: Family, text: bytes, *, namespace: str = "", is_cut: 
         written = _element(family, text, namespace, is_cut=is_cut)
     made = _SHOWN[family](written, _SAID[family](written))
     return replace(made, is_cut=is_cut, text_page=_text_page(family, written))
+
+
+class EntryHeading(NamedTuple):
+    """The part of an entry that lists of entries show."""
+
+    name: str
+    """See `name_entry`."""
+    title: str
+    """One line without markup; empty: none."""
+    date: WrittenDate
+    lead: str = ""
+    """The beginning of its text, if it has no title."""
+
+
+def read_heading(family: Family, written: _Written) -> EntryHeading:
+    """Return the heading of an item, or of an element with the children of `HEADING_TAGS`."""
+    said = _SAID[family](written)
+    title = _find_title(written, said)
+    date = WrittenDate.of(said.published_at, said.published_text)
+    if date.at is None:
+        date = _find_update(family, written)
+    lead = "" if title else next((text for text, _ in _TEXTS[family](written) if text.strip()), "")
+    return EntryHeading(name_entry(said.id, title, date.at), title, date, beginning_of(lead))
+
+
+def read_item_heading(text: bytes, *, is_cut: bool) -> EntryHeading:
+    """Return the heading of a JSON Feed's item."""
+    return read_heading(Family.JSON, read_item(text, is_cut=is_cut))
+
+
+def beginning_of(html: str) -> str:
+    """Return the first words of a text, for an entry without a title."""
+    beginning = html[:_LEAD_CHARACTERS]
+    if len(html) > _LEAD_CHARACTERS and (tag := beginning.rfind("<")) > beginning.rfind(">"):
+        beginning = beginning[:tag]
+    return strip_markup(beginning, " ")
+
+
+_LEAD_CHARACTERS: Final = 2000
 
 
 TEXT_MARK: Final = "wholefeed:text"
@@ -638,7 +725,6 @@ def _of_atom(entry: Element, said: WrittenFields) -> PageEntry:
         for each in entry.iterfind(f"{own}link")
         if each.get("rel", "").lower() == "enclosure"
     )
-    updated = _text_of(entry, f"{own}updated") or _text_of(entry, f"{own}modified")
     categories = [
         Category(each.get("term", ""), each.get("label", ""), each.get("scheme", ""))
         for each in entry.iterfind(f"{own}category")
@@ -646,8 +732,8 @@ def _of_atom(entry: Element, said: WrittenFields) -> PageEntry:
     return _make_page_entry(
         said,
         _atom_texts(entry),
-        title=_title_of(entry.find(f"{own}title")),
-        updated=parse_rfc3339(updated),
+        title=_find_title(entry, said),
+        updated=_find_update(Family.ATOM, entry),
         authors=names,
         categories=[*categories, *_subjects(entry)],
         enclosures=links,
@@ -666,15 +752,14 @@ def _of_rss(item: Element, said: WrittenFields) -> PageEntry:
         names = [_text_of(item, _ITUNES_AUTHOR) or _text_of(item, f"{_ATOM}author/{_ATOM}name")]
     base = _base_of(item, "")
     enclosures = [*item.iterfind(f"{own}enclosure"), *filter(_is_played, item.iter(f"{_MEDIA}content"))]
-    dates = (parse_rfc3339(_text_of(item, name)) for name in _UPDATED)
     categories = [
         Category(each.text or "", scheme=each.get("domain", "")) for each in item.iterfind(f"{own}category")
     ]
     return _make_page_entry(
         said,
         _rss_texts(item),
-        title=_title_of(item.find(f"{own}title")),
-        updated=next((at for at in dates if at is not None), None),
+        title=_find_title(item, said),
+        updated=_find_update(Family.RSS, item),
         authors=names,
         categories=[*categories, *_subjects(item)],
         enclosures=[
@@ -719,8 +804,8 @@ def _of_item(item: Mapping[str, Any], said: WrittenFields) -> PageEntry:
     return _make_page_entry(
         said,
         _item_texts(item),
-        title=" ".join(said.title.split()),
-        updated=parse_rfc3339(json_text(item.get("date_modified"))),
+        title=_find_title(item, said),
+        updated=_find_update(Family.JSON, item),
         authors=(json_text(each.get("name")) for each in people if isinstance(each, dict)),
         categories=[Category(json_text(each)) for each in json_list(item.get("tags"))],
         enclosures=[("", *(json_text(each.get(name)) for name in _OF_ATTACHMENTS)) for each in files],
@@ -749,12 +834,32 @@ _SHOWN: Final[Mapping[Family, Callable[[_Written, WrittenFields], PageEntry]]] =
 }
 
 
+def _find_title(written: _Written, said: WrittenFields) -> str:
+    if not isinstance(written, Element):
+        return " ".join(said.title.split())
+    return _title_of(written.find(f"{written.tag[: written.tag.rfind('}') + 1]}title"))
+
+
+def _find_update(family: Family, written: _Written) -> WrittenDate:
+    match family:
+        case Family.ATOM:
+            own = written.tag.rpartition("}")[0] + "}"
+            texts: Iterable[str] = [_text_of(written, f"{own}updated") or _text_of(written, f"{own}modified")]
+        case Family.RSS | Family.RDF:
+            texts = (_text_of(written, name) for name in _UPDATED)
+        case Family.JSON:
+            texts = [json_text(written.get("date_modified"))]
+        case unreachable:
+            assert_never(unreachable)
+    return WrittenDate.of(*_first_instant((parse_rfc3339(text), text) for text in texts))
+
+
 def _make_page_entry(
     said: WrittenFields,
     texts: Iterable[tuple[str, str]],
     *,
     title: str,
-    updated: float | None,
+    updated: WrittenDate,
     authors: Iterable[str],
     categories: Iterable[Category],
     enclosures: Iterable[tuple[str, ...]],
@@ -775,7 +880,7 @@ def _make_page_entry(
         identity=said.id,
         title=title,
         link=http_url(said.base, said.href),
-        published=said.published_at,
+        published=WrittenDate.of(said.published_at, said.published_text),
         updated=updated,
         author=", ".join(dict.fromkeys(name for each in authors if (name := _in_a_line(each)))),
         content=content,
@@ -856,6 +961,20 @@ def _item_texts(item: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     yield paragraphs(summary), ""
 
 
+_TEXTS: Final[Mapping[Family, Callable[[_Written], Iterable[tuple[str, str]]]]] = {
+    Family.ATOM: _atom_texts,
+    Family.RSS: _rss_texts,
+    Family.RDF: _rss_texts,
+    Family.JSON: _item_texts,
+}
+TEXT_TAGS: Final = frozenset({"content", "summary", "description", "encoded", "body", "group"})
+"""Local names of children with the text of an entry."""
+HEADING_TAGS: Final = TEXT_TAGS | frozenset(
+    {"title", "id", "guid", "published", "issued", "created", "updated", "modified", "pubDate", "date"}
+)
+"""Local names of the children for `read_heading`."""
+
+
 def _atom_text(element: Element) -> str:
     """Return a text construct as HTML (RFC 4287, 3.1 and 4.1.3; modes of Atom 0.3)."""
     kind = element.get("type", "text").partition(";")[0].strip().lower()
@@ -918,8 +1037,9 @@ def _title_of(element: Element | None) -> str:
     return " ".join(text.split())
 
 
-def strip_markup(text: str) -> str:
-    return " ".join(unescape(MARKUP.sub("", text)).split())
+def strip_markup(text: str, gap: str = "") -> str:
+    """Return a text in one line, with `gap` in place of each tag."""
+    return " ".join(unescape(MARKUP.sub(gap, text)).split())
 
 
 MARKUP: Final = re.compile(r"<(?:/?[A-Za-z][^<>]*|![^<>]*)>")

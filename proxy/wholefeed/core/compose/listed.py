@@ -32,7 +32,7 @@ def named_entries(document: Stored | FeedDocument) -> list[FeedEntry]:
         FeedEntry(
             link=each.link,
             title=each.title,
-            at=each.updated if each.published is None else each.published,
+            at=each.date.at,
         )
         for each in made
     ]

@@ -7,13 +7,14 @@ share that no earlier one can take.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Final, NamedTuple
 from urllib.parse import unquote, urlsplit
 
-from wholefeed.core.compose.entries import Enclosure, PageEntry, parse_for_page
+from wholefeed.core.compose.entries import Enclosure, PageEntry, WrittenDate, beginning_of, parse_for_page
 from wholefeed.core.compose.sanitising import (
     LONGEST_URL,
     Allowance,
@@ -23,18 +24,19 @@ from wholefeed.core.compose.sanitising import (
     plain_url,
     sanitise,
 )
+from wholefeed.core.compose.skimming import LONGEST_TITLE, title_of
 from wholefeed.core.model import Family
+from wholefeed.core.origins import Origin
 from wholefeed.core.text.urls import UrlPlaces
 
 PAGE_BYTES: Final = 1 << 20
 """In UTF-8."""
 ENTRIES_BYTES: Final = PAGE_BYTES - (1 << 17)
 """The rest surrounds the entries."""
-_ARTICLE_BYTES: Final = 1600  # markup around any entry
+_ARTICLE_BYTES: Final = 2400  # markup around any entry
 _FILE_BYTES: Final = 400  # markup around any file of an entry, with type and size
 _LEAST_BYTES: Final = 1 << 12  # for files and content of each entry, if available
 _FILES_BYTES: Final = 1 << 14  # for the files of one entry
-_LONGEST_TITLE: Final = 300
 _LONGEST_NAME: Final = 120
 
 
@@ -45,12 +47,14 @@ class EntryText(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Article:
+    name: str
+    """See `name_entry`; unique on its page."""
     title: str
-    """Text, like all fields but `content`."""
+    """Text, like all fields but `content`; the beginning of the content if the entry has none."""
     link: str
-    at: float | None
-    """Publication, else update; epoch seconds."""
-    updated: float | None
+    date: WrittenDate
+    """Publication, else update."""
+    updated: WrittenDate
     author: str
     content: str
     """Sanitised HTML."""
@@ -62,6 +66,8 @@ class Article:
     """Not shown."""
     is_of_page: bool = False
     """Whether the content was taken from the entry's page (T4)."""
+    origin: Origin | None = None
+    """The source of its document; None: unknown."""
 
 
 class File(NamedTuple):
@@ -85,21 +91,30 @@ def show_entries(
 
     `base` resolves relative URLs by default.
     """
-    read = [
-        _shorten(parse_for_page(family, text, namespace=namespace, is_cut=is_cut))
+    parsed = [
+        parse_for_page(family, text, namespace=namespace, is_cut=is_cut)
         for text, is_cut in _of_few_elements(entries)
     ]
+    read = [_shorten(each) for each in parsed]
     left_bytes = ENTRIES_BYTES - sum(
         _ARTICLE_BYTES + sum(map(_escaped_bytes, (each.title, each.link, each.author))) for each in read
     )
     least_bytes = min(_LEAST_BYTES, left_bytes // max(1, len(read)))
-    left, made = Allowance(), []
-    for number, entry in enumerate(read, 1):
+    left, made, names = Allowance(), [], _unique(each.name for each in parsed)
+    for number, (entry, name) in enumerate(zip(read, names, strict=True), 1):
         room_bytes = left_bytes - least_bytes * (len(read) - number)
-        article, taken_bytes = _article(entry, room_bytes, left, base, loads_all_but)
+        article, taken_bytes = _article(entry, name, room_bytes, left, base, loads_all_but)
         made.append(article)
         left_bytes -= taken_bytes
     return made
+
+
+def _unique(names: Iterable[str]) -> Iterator[str]:
+    """Number names after their first use."""
+    times = Counter[str]()
+    for name in names:
+        times[name] += 1
+        yield name if times[name] == 1 else f"{name}-{times[name]}"
 
 
 _MOST_ELEMENTS: Final = 50_000  # `<` characters in one page; escaped content has none
@@ -123,7 +138,7 @@ def _of_few_elements(entries: Sequence[EntryText]) -> Iterator[EntryText]:
 def _shorten(entry: PageEntry) -> PageEntry:
     return replace(
         entry,
-        title=plain(entry.title, _LONGEST_TITLE),
+        title=plain(entry.title, LONGEST_TITLE),
         link=_short(plain_url(entry.link)),
         author=plain(entry.author, _LONGEST_NAME),
     )
@@ -138,7 +153,7 @@ def _escaped_bytes(text: str) -> int:
 
 
 def _article(
-    entry: PageEntry, room_bytes: int, left: Allowance, base: str, own: UrlPlaces | None
+    entry: PageEntry, name: str, room_bytes: int, left: Allowance, base: str, own: UrlPlaces | None
 ) -> tuple[Article, int]:
     """Return the article, and the bytes of its files and content."""
     files_left_bytes = files_bytes = min(room_bytes // 2, _FILES_BYTES)
@@ -152,11 +167,11 @@ def _article(
             files.append(file)
     room_bytes -= (taken_bytes := files_bytes - files_left_bytes)
     content, cut = sanitise(entry.content, entry.base or base, left, most_bytes=room_bytes, loads_all_but=own)
-    at = entry.published if entry.published is not None else entry.updated
     article = Article(
-        title=entry.title,
+        name=name,
+        title=title_of(entry.title, beginning_of(content)),
         link=entry.link,
-        at=at,
+        date=entry.date,
         updated=entry.updated,
         author=entry.author,
         content=content,

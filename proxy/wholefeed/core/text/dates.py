@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from datetime import UTC, date, datetime
-from typing import Final
+from typing import Final, NamedTuple
 
 HOUR_SECONDS: Final = 3_600
 DAY_SECONDS: Final = 24 * HOUR_SECONDS
@@ -35,6 +35,37 @@ def parse_rfc822(text: str) -> float | None:
         return None
     instant = _read_rfc822(cleaned)
     return _read_iso(cleaned) if instant is None else instant
+
+
+def calendar_date(text: str) -> str:
+    """Return the date of a text without a time of day: `2019-03-03`, `2019-03` or `2019`; else "".
+
+    Midnight by its own clock is no time, too: programs write it for one that they do not know.
+    """
+    if ":" in text and "00:00" not in text:
+        return ""
+    cleaned = _clean(text)
+    found = _match_iso(cleaned) or _match_rfc822(cleaned)
+    if found is None or found.instant is None or any(int(each or 0) for each in found.rest[:_CLOCK_GROUPS]):
+        return ""
+    rest = (f"-{each:02}" for each in (found.month, found.day) if each is not None)
+    return f"{found.year:04}{''.join(rest)}"
+
+
+_CLOCK_GROUPS: Final = 4
+
+
+def calendar_words(on: str) -> str:
+    """Return a date of `calendar_date` in words: `3 March 2019`, `March 2019`."""
+    year, *rest = on.split("-")
+    named = MONTH_NAMES[int(rest[0]) - 1] if rest else ""
+    return " ".join([*(str(int(day)) for day in rest[1:]), *([named] if rest else ()), str(int(year))])
+
+
+def year_of(instant: float) -> int:
+    """Return the year of epoch seconds, in UTC."""
+    days = int(instant // DAY_SECONDS) + _EPOCH_DAY
+    return date.fromordinal(min(max(days, 1), date.max.toordinal())).year
 
 
 def format_rfc3339(instant: float) -> str:
@@ -174,12 +205,32 @@ _ISO: Final = re.compile(
 )
 
 
+class _WrittenParts(NamedTuple):
+    year: int
+    month: int | None
+    day: int | None
+    rest: _Groups
+
+    @property
+    def instant(self) -> float | None:
+        month, day = (1 if each is None else each for each in (self.month, self.day))
+        return _instant(self.year, month, day, self.rest)
+
+
 def _read_iso(text: str) -> float | None:
+    found = _match_iso(text)
+    return None if found is None else found.instant
+
+
+def _match_iso(text: str) -> _WrittenParts | None:
     match = _ISO.fullmatch(text)
     if match is None:
         return None
     year, month, day, short_month, short_day, *rest = match.groups()
-    return _instant(int(year), int(month or short_month or 1), int(day or short_day or 1), tuple(rest))
+    month, day = month or short_month, day or short_day
+    return _WrittenParts(
+        int(year), None if month is None else int(month), None if day is None else int(day), tuple(rest)
+    )
 
 
 _WEEKDAY: Final = r"(?:[^\W\d]{2,}\.?\s*,?\s*)?"
@@ -200,6 +251,11 @@ _ASCTIME: Final = re.compile(
 
 
 def _read_rfc822(text: str) -> float | None:
+    found = _match_rfc822(text)
+    return None if found is None else found.instant
+
+
+def _match_rfc822(text: str) -> _WrittenParts | None:
     if match := _DAY_FIRST.fullmatch(text):
         day, month, year, *rest = match.groups()
     elif match := _MONTH_FIRST.fullmatch(text):
@@ -209,7 +265,7 @@ def _read_rfc822(text: str) -> float | None:
     else:
         return None
     number = _month(month)
-    return None if number is None else _instant(_full_year(year), number, int(day), tuple(rest))
+    return None if number is None else _WrittenParts(_full_year(year), number, int(day), tuple(rest))
 
 
 def _month(name: str) -> int | None:

@@ -76,7 +76,7 @@ def _entry_page(entry: PageEntry, *, is_full: bool) -> EntryPage:
     return EntryPage(
         key=page_key(url) if url else b"",
         url=url,
-        updated_at=entry.updated,
+        updated_at=entry.updated.at,
         text=text,
         is_full=is_full,
         is_cut=bool(text) and is_cut_short("".join(said.split())),

@@ -159,6 +159,37 @@ def find_own(db: Database, feed: int, segments: Iterable[int]) -> OwnEntries:
     return OwnEntries(sum(lists.values()), masks)
 
 
+_ORDER: Final = "CASE d.role WHEN 'subscription' THEN 0 WHEN 'memory' THEN 1 ELSE 2 END, d.rank, d.id"
+_ORIGINS: Final = f"""
+    SELECT d.segment, d.origin, (
+        SELECT count(*) FROM entry AS e WHERE e.document = d.id AND e.is_live = 1
+    ) AS entries
+    FROM document AS d
+    WHERE d.feed = :feed AND d.rank IS NOT NULL AND d.segment IN (SELECT value FROM json_each(:segments))
+    ORDER BY {_ORDER}
+"""  # noqa: S608 - names of columns
+_ORIGINS_OF: Final = """
+    SELECT id, origin FROM document WHERE feed = :feed AND id IN (SELECT value FROM json_each(:documents))
+"""
+
+
+def list_origins(db: Database, feed: int, segments: Sequence[int]) -> dict[int, list[Origin | None]]:
+    """Return the origin of each entry of some segments, from the top, by their present documents."""
+    found: dict[int, list[Origin | None]] = {}
+    for segment, origin, entries in fetch_all(db, _ORIGINS, {"feed": feed, "segments": json_ids(segments)}):
+        found.setdefault(segment, []).extend([Origin(origin)] * entries)
+    woven = {
+        int(segment): Members.read(bytes(packed))
+        for segment, packed in fetch_all(db, _MEMBERS_OF, {"segments": json_ids(segments)})
+    }
+    documents = {document for members in woven.values() for document in members.stamps}
+    rows = fetch_all(db, _ORIGINS_OF, {"feed": feed, "documents": json_ids(documents)}) if documents else ()
+    origins = {document: Origin(origin) for document, origin in rows}
+    for segment, members in woven.items():
+        found[segment] = [origins.get(member.document) for member in members]
+    return found
+
+
 _PLACED: Final = """
     SELECT id, segment, is_dirty = 0, is_settled, live_bytes
     FROM document

@@ -36,7 +36,22 @@ async function copied(source) {
 const said = document.querySelector("[data-said]");
 if (said) history.replaceState(null, "", said.dataset.said || location.pathname);
 
-/* Where a time is told as "5 minutes ago", pointing at it tells the time of day. */
-for (const each of document.querySelectorAll("time[datetime]")) {
-  each.title = new Date(each.dateTime).toLocaleString();
+/* Times are those of the browser's zone, and UTC in the title; of "5 minutes ago" the title has both. */
+const MONTHS = ["January", "February", "March", "April", "May", "June", "July", "August", "September", "October", "November",
+  "December"];
+for (const each of document.querySelectorAll('time[datetime*="T"]')) {
+  const at = new Date(each.dateTime);
+  if (!(at.getFullYear() >= 1900)) continue; /* zones were no whole minutes then */
+  const utc = `${timeInWords(new Date(at.getTime() + at.getTimezoneOffset() * 60000))} UTC`;
+  const { shown } = each.dataset;
+  each.title = shown ? utc : `${timeInWords(at)} (${utc})`;
+  if (shown) each.textContent = shown === "day" ? dayInWords(at) : timeInWords(at);
+}
+
+function dayInWords(at) {
+  return `${at.getDate()} ${MONTHS[at.getMonth()]} ${at.getFullYear()}`;
+}
+
+function timeInWords(at) {
+  return `${dayInWords(at)}, ${[at.getHours(), at.getMinutes()].map((each) => String(each).padStart(2, "0")).join(":")}`;
 }
