@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import time
 from contextlib import suppress
 
 import pytest
 from structlog.testing import capture_logs
 
+from tests.cpu_time import cpu_limit
 from tests.feeds import an_item, atom
 from tests.origin import Origin
 from tests.running import StartProxy
@@ -147,19 +147,16 @@ def test_what_is_no_url_is_none(given: str) -> None:
 @pytest.mark.parametrize("given", ["a." * 4000 + "@", "." * 8000 + " ", "1" * 8000 + " "])
 def test_what_is_no_url_is_seen_at_once(given: str) -> None:
     """The loop that answers everybody waits meanwhile; a long one took five seconds."""
-    started = time.process_time()
-    with suppress(RequestError):
+    with cpu_limit(0.05), suppress(RequestError):
         feed_url(given)
-    assert time.process_time() - started < 0.2
 
 
 def test_blanks_within_a_prefixed_url_are_passed_at_once() -> None:
     """Only blanks behind the URL count; the search took half a second."""
     raw_path = "/https://o.test/" + "%20" * 2600
-    started = time.process_time()
-    assert read_prefix(raw_path + "x") == (raw_path + "x")[1:]
-    assert read_prefix(raw_path) == "https://o.test/"
-    assert time.process_time() - started < 0.1
+    with cpu_limit(0.025):
+        assert read_prefix(raw_path + "x") == (raw_path + "x")[1:]
+        assert read_prefix(raw_path) == "https://o.test/"
 
 
 def test_the_wait_is_at_most_what_is_configured() -> None:
