@@ -170,3 +170,50 @@ async def test_status_says_how_sources_differ(looking: Proxy, origin: Origin, bl
     ]
     shown = await looking.ask("GET", "/", params={"url": url}, headers={"Accept": "text/html"})
     assert b"18 only in its sitemap" in shown.body
+
+
+async def test_posts_at_the_root_are_told_by_their_pages(
+    looking: Proxy, origin: Origin, blog: ArchivePage
+) -> None:
+    """H10: each page is asked for once; `/about-me/` has no date and is none, then and after a month."""
+    posts = list(blog.newest_first)
+    root = {post.number: f"/{post.path.strip('/').rpartition('/')[2]}-of-mine/" for post in posts}
+    feed = blog._feed(blog.newest_first[:5])  # noqa: SLF001 - as blog.publish makes it
+    for post in posts:
+        feed = feed.replace(blog.url(post).encode(), origin.url(root[post.number]).encode())
+        date, title = f"<time datetime={post.day:%Y-%m-%d}>then</time>", f"<h1>{post.title}</h1>"
+        origin.answer(root[post.number], page(f"<article class=post>{title}{date}<p>Text.</article>"))
+    origin.publish("/feed", feed, content_type="application/xml")
+    origin.answer("/about-me/", page("<article><h1>About me</h1><p>Text.</article>"))
+    paths = [*root.values(), "/about-me/"]
+    urls = "".join(f"<url><loc>{origin.url(path)}</loc></url>" for path in paths)
+    a_file(origin, "/sitemap.xml", f"<urlset>{urls}</urlset>".encode())
+    url = origin.url("/feed")
+    await looking.get(url)
+    await looked(looking)
+    reply = await looking.get(url)
+    assert reply.state == "listed"
+    assert entries(reply.body) == [(root[post.number], post.title) for post in posts]
+    counts = origin.counts()
+    assert {counts[path] for path in paths if path != root[30]} <= {0, 1}
+    origin.forget_requests()
+    looking.clock.advance(31 * DAY)
+    await look_again(looking, url)
+    assert not set(origin.counts()) & set(paths)
+    assert len(entries((await looking.get(url)).body)) == len(posts)
+
+
+async def test_a_guess_that_is_refused_ends_that_guess_alone(
+    looking: Proxy, origin: Origin, blog: ArchivePage
+) -> None:
+    """H1: no page or robots.txt names /sitemap.xml, so 403 says nothing of others; of a list it does."""
+    rows = "".join(f'<li><a href="{post.path}">{post.title}</a></li>' for post in blog.newest_first)
+    origin.answer("/", page("<p>Welcome."))
+    origin.answer("/archives/", page(f"<main><ul>{rows}</ul></main>"))
+    origin.fault("/sitemap.xml", Status(403))
+    url = origin.url("/feed")
+    await looking.get(url)
+    await looked(looking)
+    assert origin.counts()["/sitemap.xml"] == 1
+    reply = await looking.get(url)
+    assert (reply.state, len(entries(reply.body))) == ("listed", 30)

@@ -300,8 +300,9 @@ class _Asking:
             urls = await self.fetches.name_sitemaps(request.url)
             return urls if isinstance(urls, NotHad) else SitemapNames(urls)
         if isinstance(request, PageRequest):
-            return await self.fetches.fetch(request.url, self._read)
-        return await self.fetches.fetch(request.url, partial(self._read_file, request))
+            return await self.fetches.fetch(request.url, self._read, is_guess=request.is_guess)
+        is_guess = isinstance(request, SitemapRequest) and request.is_guess
+        return await self.fetches.fetch(request.url, partial(self._read_file, request), is_guess=is_guess)
 
     async def _read(self, url: str, fetched: Fetched) -> Answer:
         work, body = self.fetches.context.source.work, fetched.body

@@ -82,15 +82,24 @@ class PageFetches:
         if self.paused_until is None:
             self.paused_until = self.context.now() + PAUSE_SECONDS
 
-    async def fetch(self, url: str, read: ReadPage[T]) -> T | NotHad:
-        """Return the result of `read` for a page, after its redirects."""
-        return await self._try(url, partial(self._ask, read=read))
+    async def fetch(self, url: str, read: ReadPage[T], *, is_guess: bool = False) -> T | NotHad:
+        """Return the result of `read` for a page, after its redirects.
+
+        `is_guess`: no page or file names it, so 403 refuses nothing else.
+        """
+        return await self._try(url, partial(self._ask, read=read), is_guess=is_guess)
 
     async def name_sitemaps(self, url: str) -> tuple[str, ...] | NotHad:
         """Return the sitemaps that the robots.txt of a URL's host names (H10)."""
         return await self._try(url, self._find_sitemaps)
 
-    async def _try(self, url: str, ask: Callable[[str], Awaitable[T | NotHad | _Redirect]]) -> T | NotHad:
+    async def _try(
+        self,
+        url: str,
+        ask: Callable[[str], Awaitable[T | NotHad | _Redirect]],
+        *,
+        is_guess: bool = False,
+    ) -> T | NotHad:
         """Ask for one thing of the site, after its redirects, unless rules or pauses forbid it."""
         context, site = self.context, self.context.site_of
         if context.pauses.lasts(url, now=context.now()):
@@ -115,11 +124,7 @@ class PageFetches:
             except QueueFullError as exc:  # a look has time
                 await asyncio.sleep(exc.retry_after_seconds or 1.0)
             except DocumentError as exc:
-                self._note_refusal(url, exc)
-                is_lasting = exc.publisher_status in GONE or (
-                    exc.publisher_status is None and lasts(exc.slug)
-                )
-                return NotHad(url, exc.slug, exc.publisher_status, is_lasting=is_lasting)
+                return self._fail(url, exc, is_guess=is_guess)
 
     async def _find_sitemaps(self, url: str) -> tuple[str, ...]:
         await self._rule(url)
@@ -164,6 +169,15 @@ class PageFetches:
 
     def _rest(self) -> None:
         self.pace.rest(self.context.site_of(self.url), self._delay_seconds)
+
+    def _fail(self, url: str, error: DocumentError, *, is_guess: bool) -> NotHad:
+        """Return the failure, and pause a publisher that refuses; one that refuses a guess answers others."""
+        status = error.publisher_status
+        is_refused_guess = is_guess and status == HTTPStatus.FORBIDDEN
+        if not is_refused_guess:
+            self._note_refusal(url, error)
+        is_lasting = status in GONE or is_refused_guess or (status is None and lasts(error.slug))
+        return NotHad(url, error.slug, status, is_lasting=is_lasting)
 
     def _note_refusal(self, url: str, error: DocumentError) -> None:
         """Pause a publisher that refuses (R32)."""

@@ -26,8 +26,10 @@ from tests.core.listing.web import (
     HOST,
     Looking,
     a_feed,
+    a_job,
     a_list,
     an_entry,
+    answer,
     day_of,
     in_pages,
     look_in,
@@ -35,8 +37,8 @@ from tests.core.listing.web import (
     path_of,
     title_of,
 )
-from wholefeed.core.listing.file_search import MOST_FILES
-from wholefeed.core.listing.finding import MOST_LOOKS, LookMemory
+from wholefeed.core.listing.file_search import MOST_FILES, SitemapNamesRequest
+from wholefeed.core.listing.finding import MOST_LOOKS, FoundLists, LookMemory, NotHad, PageRequest, look
 from wholefeed.core.listing.page_links import link_key
 from wholefeed.core.text.dates import DAY_SECONDS
 
@@ -87,7 +89,7 @@ def test_a_second_look_reads_the_same_files_alone(name: str) -> None:
     model = (SITEMAPS | INDEXES)[name]
     first = look_at(model)
     known = LookMemory.of(json.loads(json.dumps(asdict(first.found.known))))
-    again = look_at(model, known=known)
+    again = look_at(model, known=known, known_keys=frozenset(map(link_key, first.links)))
     assert again.asked == []
     assert sorted(again.links) == sorted(first.links)
     assert again.found.known == known
@@ -288,6 +290,33 @@ def test_further_pages_of_a_list_are_no_entries() -> None:
     numbered = [an_entry(number, link=f"{HOST}/blog/{90 - number}/") for number in range(6)]
     file = urlset(url(f"/blog/{90 - number}/", day_of(number)) for number in ALL)
     assert len(look_in({"/": "<p>Hello", "/sitemap.xml": file}, numbered).links) == len(ALL)
+
+
+def test_a_whole_list_is_compared_with_a_few_files_alone() -> None:
+    """H10: the first, the last, and one more of an index, unless they name many posts that the list lacks."""
+    maps = {f"/map-{n}.xml": a_map(*range(3 * n, 3 * n + 3)) for n in range(10)}
+    pages = {**in_pages(30, 6), "/sitemap.xml": index(*maps), **maps}
+    assert look_in(pages).files == ["/sitemap.xml", "/map-0.xml", "/map-9.xml", "/map-1.xml"]
+    looking = look_in({**pages, "/": a_list(range(5)), "/page/2/": 404})
+    assert len(looking.files) == 1 + len(maps)
+    assert sorted(looking.numbers) == ALL
+
+
+def test_a_failure_to_read_robots_txt_makes_no_post_missing() -> None:
+    """H7, H10: the question for sitemaps has the URL of a post."""
+    steps, asked = look(a_job()), []
+    ask = next(steps)
+    found: FoundLists | None = None
+    while found is None:
+        asked.append(ask)
+        is_page = isinstance(ask, PageRequest)
+        reply = answer({"/": "<p>Hello"}, ask.url) if is_page else NotHad(ask.url, "timeout", None, False)
+        try:
+            ask = steps.send(reply)
+        except StopIteration as end:
+            found = end.value
+    assert any(isinstance(each, SitemapNamesRequest) for each in asked)
+    assert not {each.url for each in found.missing} & {entry.link for entry in a_feed()}
 
 
 def test_an_index_is_read_within_the_limit_of_pages() -> None:

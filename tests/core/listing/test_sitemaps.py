@@ -93,6 +93,20 @@ def test_a_file_may_be_packed_or_plain_text() -> None:
     assert paths(read(b"\xef\xbb\xbf" + body.encode())) == [path_of(1)]
 
 
+def test_all_members_of_a_gzip_file_are_read() -> None:
+    """H10; RFC 1952, 2.2: tools join files, and some pack each block for itself; zeros may follow."""
+    body = urlset([url(path_of(number)) for number in range(300)]).encode()
+    parts = [body[start : start + 1000] for start in range(0, len(body), 1000)]
+    packed = b"".join(map(gzip.compress, parts))
+    for behind in (b"", b"\0" * 512):
+        sitemap = read(packed + behind)
+        assert (sitemap.total, sitemap.is_cut) == (300, False)
+    for broken in (packed[:-5], packed + b"x", packed + gzip.compress(b" " * (MOST_FILE_BYTES + 1))):
+        assert read(broken).is_cut
+    with cpu_limit(0.5):
+        assert read(packed + gzip.compress(b"") * 100_000).is_cut
+
+
 @pytest.mark.parametrize(
     "body", ["", "<rss/>", "<html><p>Not found", "Hello", "{}", b"\x1f\x8bnothing", b"\xff\xfe\0\0"]
 )

@@ -96,6 +96,15 @@ class Looking:
         return {each.url.removeprefix(HOST): each.why for each in self.found.looked}
 
 
+def a_job(**changes: object) -> ListJob:
+    facts: dict[str, object] = {
+        "feed_url": f"{HOST}/feed.xml",
+        "home_urls": (f"{HOST}/",),
+        "entries": a_feed(),
+    }
+    return ListJob(**{**facts, "site_of": site_of, "now": NOW, **changes})  # type: ignore[arg-type]
+
+
 def look_in(
     pages: Mapping[str, str | int],
     entries: Sequence[FeedEntry] | None = None,
@@ -112,13 +121,11 @@ def look_in(
 
     `sitemaps`: those that robots.txt names.
     """
-    job = ListJob(
+    job = a_job(
         feed_url=feed_url,
         home_urls=home_urls,
         entries=a_feed() if entries is None else tuple(entries),
-        site_of=site_of,
         most_pages=most_pages,
-        now=NOW,
         known=known or LookMemory(),
         known_keys=known_keys,
         generator=generator,

@@ -9,8 +9,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterable, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import islice
 from typing import Any, Final, NamedTuple, TypeVar
 
@@ -33,6 +34,8 @@ class SitemapRequest(NamedTuple):
     shape: PathShape
     wanted: frozenset[str]
     """Keys of further pages to report."""
+    is_guess: bool = False
+    """Whether no file or page names it."""
 
 
 class IndexRequest(NamedTuple):
@@ -107,6 +110,10 @@ class FileSearch:
     """Keys of wanted pages that a sitemap names."""
     has_sitemap: bool = False
     """Whether a sitemap was read, so that `pages` are all there are."""
+    doubtful: dict[str, tuple[FileEntry, ...]] = field(default_factory=dict)
+    """Pages of a file, by way; see `EntrySelection`."""
+    undated: dict[str, tuple[FileEntry, ...]] = field(default_factory=dict)
+    _judges: dict[str, Callable[[PageEvidence], SiteFile | None]] = field(default_factory=dict, init=False)
 
     # Search indexes
 
@@ -131,11 +138,8 @@ class FileSearch:
         is_typed = any(
             each.key not in met and self.feed.shape.fits(each.key) for group in groups[1:] for each in group
         )
-        selection = self._select(groups[0], evidence, is_typed=is_typed, root=root)
-        if not selection.items:
-            self.refuse(index.url, selection.why)
-            return None
-        return self._found(SiteFile(url=index.url, way=INDEX, selection=selection, is_cut=index.is_cut))
+        facts = _FileFacts(groups[0], is_typed, root, is_cut=index.is_cut)
+        return self._judge(index.url, INDEX, facts, evidence)
 
     # Substack
 
@@ -154,29 +158,31 @@ class FileSearch:
                 break
             self.vain += 1
             entries |= new
-        selection = self._select(tuple(entries.values()), PageEvidence(), is_typed=True)
-        url = _at_root(home, "archive")
-        if not selection.items:
-            return None
-        return SiteFile(url=url, way=ARCHIVE, selection=selection)
+        return self._judge(
+            _at_root(home, "archive"), ARCHIVE, _FileFacts(tuple(entries.values()), True), PageEvidence()
+        )
 
     # Sitemaps
 
     def find_sitemap(
-        self, evidence: PageEvidence, *, wanted: frozenset[str] = frozenset(), is_check: bool = False
+        self,
+        evidence: PageEvidence,
+        *,
+        wanted: frozenset[str] = frozenset(),
+        listed: frozenset[str] = frozenset(),
     ) -> FileTalk[SiteFile | None]:
         """Ask for the sitemaps that robots.txt names, else for usual ones.
 
-        `is_check`: another source has the entries; one guess has to do.
+        `listed`: keys of a source that seems whole; then one guess and a few files have to do.
         """
         names = yield from self.ask(SitemapNamesRequest(self.feed.links[0]))
         named = names.urls[:_MOST_NAMED] if isinstance(names, SitemapNames) else ()
         if len(named) > 1:
-            return (yield from self._read_all(named[0], named, evidence, wanted, has_indexes=True))
-        for url in named or self._guesses()[: 1 if is_check else None]:
+            return (yield from self._read_all(named[0], named, evidence, wanted, listed, has_indexes=True))
+        for url in named or self._guesses()[: 1 if listed else None]:
             if self.vain <= 0:
                 return None
-            found = yield from self.read_sitemap(url, evidence, wanted)
+            found = yield from self.read_sitemap(url, evidence, wanted, listed, is_guess=not named)
             if found is not None or self.has_sitemap:
                 return found
         return None
@@ -186,17 +192,23 @@ class FileSearch:
         return list(dict.fromkeys(resolve_or_empty(base, name) for name in _SITEMAP_NAMES for base in bases))
 
     def read_sitemap(
-        self, url: str, evidence: PageEvidence, wanted: frozenset[str] = frozenset()
+        self,
+        url: str,
+        evidence: PageEvidence,
+        wanted: frozenset[str] = frozenset(),
+        listed: frozenset[str] = frozenset(),
+        *,
+        is_guess: bool = False,
     ) -> FileTalk[SiteFile | None]:
-        sitemap = yield from self._ask(SitemapRequest(url, self.feed.shape, wanted))
+        sitemap = yield from self._ask(SitemapRequest(url, self.feed.shape, wanted, is_guess))
         if not isinstance(sitemap, Sitemap):
             return None
         self.has_sitemap = True
         if sitemap.sitemaps:
             self.vain += 1
-            return (yield from self._read_all(url, sitemap.sitemaps, evidence, wanted))
+            return (yield from self._read_all(url, sitemap.sitemaps, evidence, wanted, listed))
         self._note_pages(sitemap, wanted)
-        return self._judge(url, [sitemap], evidence, is_typed=False)
+        return self._judge_sitemaps(url, [sitemap], evidence, is_typed=False)
 
     def _read_all(
         self,
@@ -204,6 +216,7 @@ class FileSearch:
         urls: Sequence[str],
         evidence: PageEvidence,
         wanted: frozenset[str],
+        listed: frozenset[str] = frozenset(),
         *,
         has_indexes: bool = False,
     ) -> FileTalk[SiteFile | None]:
@@ -213,34 +226,42 @@ class FileSearch:
         """
         ranked, spare = rank_sitemaps(urls), self.most_files
         for is_typed in (True, False):
-            read, asked = list[Sitemap](), 0
+            read = dict[int, Sitemap]()
             left = [each for each, is_named in ranked if is_named == is_typed]
-            for each in islice(left, spare):
-                if self.vain <= 0 or sum(len(known.entries) for known in read) >= _MOST_ENTRIES:
+            places = _ends_first(len(left)) if listed else list(range(len(left)))
+            asked = 0
+            for place in islice(places, spare):
+                is_enough = sum(len(known.entries) for known in read.values()) >= _MOST_ENTRIES
+                if self.vain <= 0 or is_enough or (listed and asked >= _CHECKED and not _adds(read, listed)):
                     break
                 asked += 1
-                sitemap = yield from self._ask(SitemapRequest(each, self.feed.shape, wanted))
+                sitemap = yield from self._ask(SitemapRequest(left[place], self.feed.shape, wanted))
                 if isinstance(sitemap, Sitemap):
                     self.has_sitemap = True
                     if has_indexes and sitemap.sitemaps:
                         self.vain += 1
-                        found = yield from self._read_all(each, sitemap.sitemaps, evidence, wanted)
+                        found = yield from self._read_all(
+                            left[place], sitemap.sitemaps, evidence, wanted, listed
+                        )
                         if found is not None:
                             return found
                         continue
                     self._note_pages(sitemap, wanted)
-                    read.append(sitemap)
+                    read[place] = sitemap
                     self.vain += bool(sitemap.entries)
             spare -= asked
+            in_order = [read[place] for place in sorted(read)]
             is_cut = asked < len(left)
-            if read and (found := self._judge(url, read, evidence, is_typed=is_typed, is_cut=is_cut)):
+            if read and (
+                found := self._judge_sitemaps(url, in_order, evidence, is_typed=is_typed, is_cut=is_cut)
+            ):
                 return found
         return None
 
     def _note_pages(self, sitemap: Sitemap, wanted: frozenset[str]) -> None:
         self.pages |= {each.key for each in sitemap.entries if each.key in wanted}
 
-    def _judge(
+    def _judge_sitemaps(
         self,
         url: str,
         read: Sequence[Sitemap],
@@ -249,15 +270,15 @@ class FileSearch:
         is_typed: bool,
         is_cut: bool = False,
     ) -> SiteFile | None:
-        entries = [each for sitemap in read for each in sitemap.entries]
         roots = [sitemap.root for sitemap in read if sitemap.root is not None]
-        root = self._root_of(f"//host/{root}" for root in roots)
-        selection = self._select(entries, evidence, is_typed=is_typed, root=root)
-        if not selection.items:
-            self.refuse(url, selection.why)
-            return None
-        is_cut = is_cut or any(sitemap.is_cut for sitemap in read)
-        return self._found(SiteFile(url=url, way=SITEMAP, selection=selection, is_cut=is_cut))
+        facts = _FileFacts(
+            [each for sitemap in read for each in sitemap.entries],
+            is_typed,
+            self._root_of(f"//host/{root}" for root in roots),
+            frozenset[str]().union(*(sitemap.sections for sitemap in read)),
+            is_cut=is_cut or any(sitemap.is_cut for sitemap in read),
+        )
+        return self._judge(url, SITEMAP, facts, evidence)
 
     # For all
 
@@ -265,16 +286,28 @@ class FileSearch:
         self.vain -= 1
         return (yield from self.ask(request))
 
-    def _found(self, file: SiteFile) -> SiteFile:
-        self.vain += 1
-        return file
-
-    def _select(
-        self, entries: Sequence[FileEntry], evidence: PageEvidence, *, is_typed: bool, root: str = ""
-    ) -> EntrySelection:
-        return select_entries(
-            entries, self.feed, evidence, is_typed=is_typed, root=root, feed_url=self.feed_url
+    def _judge(self, url: str, way: str, facts: _FileFacts, evidence: PageEvidence) -> SiteFile | None:
+        """Return a file with the entries that it names; None: it has none, noted."""
+        self._judges[way] = partial(self._judge, url, way, facts)
+        selection = select_entries(
+            facts.entries,
+            self.feed,
+            evidence,
+            is_typed=facts.is_typed,
+            root=facts.root,
+            sections=facts.sections,
+            feed_url=self.feed_url,
         )
+        self.doubtful[way], self.undated[way] = selection.doubtful, selection.undated
+        if not selection.items:
+            self.refuse(url, selection.why)
+            return None
+        self.vain += 1
+        return SiteFile(url=url, way=way, selection=selection, is_cut=facts.is_cut)
+
+    def judge_again(self, way: str, evidence: PageEvidence) -> SiteFile | None:
+        """Judge the last file of a way by further evidence."""
+        return self._judges[way](evidence)
 
     def _root_of(self, keys: Iterable[str]) -> str:
         """Return the folder of all pages, the feed's own home page among them."""
@@ -286,6 +319,30 @@ class FileSearch:
             while start != segments[: len(start)]:
                 start = start[:-1]
         return "/".join(start or [])
+
+
+class _FileFacts(NamedTuple):
+    entries: Sequence[FileEntry]
+    is_typed: bool
+    """Whether it has posts alone."""
+    root: str = ""
+    sections: frozenset[str] = frozenset()
+    is_cut: bool = False
+
+
+_CHECKED: Final = 3
+"""Files of an index to compare with another source."""
+
+
+def _ends_first(count: int) -> list[int]:
+    """Return places, the first and the last in front: one of them has the oldest entries."""
+    return list(dict.fromkeys([*range(min(count, 1)), *range(max(0, count - 1), count), *range(count)]))
+
+
+def _adds(read: Mapping[int, Sitemap], listed: frozenset[str]) -> bool:
+    """Return whether files name so many further pages that a list may end early."""
+    named = {each.key for sitemap in read.values() for each in sitemap.entries}
+    return 2 * len(named - listed) > len(listed)
 
 
 def _at_root(url: str, path: str) -> str:

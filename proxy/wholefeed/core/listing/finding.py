@@ -9,6 +9,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Container, Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
+from hashlib import blake2b
 from itertools import islice
 from typing import Any, Final, NamedTuple, Self, TypeVar
 
@@ -22,6 +23,7 @@ from wholefeed.core.listing.file_search import (
     FileSearch,
     SiteFile,
     SitemapNames,
+    SitemapNamesRequest,
 )
 from wholefeed.core.listing.joined_sources import (
     GivenEntries,
@@ -50,8 +52,9 @@ from wholefeed.core.listing.lists import (
 from wholefeed.core.listing.page_dates import Day, day_in, read_date, says_only_date
 from wholefeed.core.listing.page_links import link_key, own_link
 from wholefeed.core.listing.page_reading import ListPage, PageLink
+from wholefeed.core.listing.post_pages import PostFacts, PostKind
 from wholefeed.core.listing.search_indexes import SearchIndex
-from wholefeed.core.listing.site_files import PageEvidence
+from wholefeed.core.listing.site_files import FileEntry, PageEvidence, is_page_name
 from wholefeed.core.listing.sitemaps import Sitemap
 from wholefeed.core.listing.ways import (
     ROOT_NAMES,
@@ -83,6 +86,8 @@ class LookMemory:
     """Keys of the newest listed entries."""
     missing: tuple[str, ...] = ()
     """URLs of failed pages that may come later."""
+    others: tuple[str, ...] = ()
+    """Digests of keys: pages named by a file, but no entries."""
 
     @classmethod
     def of(cls, values: Mapping[str, Any]) -> Self:
@@ -112,6 +117,8 @@ class ListJob:
 
 class PageRequest(NamedTuple):
     url: str
+    is_guess: bool = False
+    """Whether no page or file names it."""
 
 
 class NotHad(NamedTuple):
@@ -196,6 +203,10 @@ _MOST_TRIES: Final = 4  # candidates for the next page
 _KEPT: Final = 3
 """Requests that looking around leaves for the walk, once a way is known, and the menu for guesses."""
 _MOST_OF_MENU: Final = 4
+_MOST_OF_OTHERS: Final = 2  # pages of the menu, to compare posts with
+_MOST_FAILED: Final = 3  # pages in a row that were not had
+_A_FEW: Final = 10  # posts between two looks at whether the feed is of the whole site
+_MOST_REMEMBERED: Final = 2000
 _SAME_DAY: Final = 10  # entries in a row on one day: their dates are none
 _FEW: Final = 3
 _MANY: Final = 1000
@@ -243,8 +254,16 @@ class _ListSearch:
         self._spare = MOST_LOOKS
         self._requests = 0
         self._adds_slash = False
+        self._posts: dict[str, PostFacts] = {}
+        """Entries by key, shown by their pages."""
+        self._others = dict.fromkeys(job.known.others)
+        """See `LookMemory.others`."""
+        self._seen = -1, PageEvidence()
+        """A number of pages, and the evidence from them."""
+        self._checked = 0
+        """Number of requests for pages named by a file."""
         self._lost: list[MissingPage] = []
-        """Files that were not had."""
+        """Files and pages of possible entries, not had."""
         self._lasting: set[str] = set()
         """Those of them that are never asked for again."""
         self._files = FileSearch(
@@ -257,6 +276,10 @@ class _ListSearch:
         )
 
     def run(self) -> Asking[FoundLists]:
+        found = yield from self._run()
+        return replace(found, known=replace(found.known, others=tuple(self._others)[-_MOST_REMEMBERED:]))
+
+    def _run(self) -> Asking[FoundLists]:
         """Look at the known list first, else everywhere."""
         if not self._feed.is_fit:
             return self._nothing(LookOutcome(url=self._job.feed_url, why="entries-elsewhere"))
@@ -276,16 +299,20 @@ class _ListSearch:
                 walked = yield from self._walk_best(ways)
         guesses = self._guesses()
         sitemap = yield from self._files.find_sitemap(
-            self._evidence(), wanted=frozenset(map(link_key, guesses)), is_check=bool(walked or index)
+            self._evidence(), wanted=frozenset(map(link_key, guesses)), listed=_whole_keys(walked, index)
         )
         if walked is None and index is None:
-            if sitemap is not None:  # it names the pages that there are
-                guesses = [url for url in guesses if link_key(url) in self._files.pages]
+            named = [url for url in guesses if link_key(url) in self._files.pages]
+            # a sitemap with entries names the pages that there are
+            guesses = named if sitemap is not None else list(dict.fromkeys([*named, *guesses]))
             ways = []
-            yield from self._look_around(ways, guesses, kept=1)
+            yield from self._look_around(ways, guesses, kept=1, are_guesses=True)
             walked = yield from self._walk_best(ways)
         if walked is None and index is None and sitemap is None:
             walked = yield from self._walk_chain()
+        listed = _whole_keys(walked, None)
+        index = yield from self._check_pages(INDEX, index, listed)
+        sitemap = yield from self._check_pages(SITEMAP, sitemap, listed)
         return self._join(self._found(walked) if walked else None, index, sitemap)
 
     def _nothing(self, *further: LookOutcome) -> FoundLists:
@@ -294,11 +321,13 @@ class _ListSearch:
 
     # Places to look
 
-    def _look_around(self, ways: list[_Way], urls: list[str], *, kept: int = 0) -> Asking[None]:
+    def _look_around(
+        self, ways: list[_Way], urls: list[str], *, kept: int = 0, are_guesses: bool = False
+    ) -> Asking[None]:
         """Read pages, and those linked as lists, until one promises enough."""
-        waiting, number = urls, 0
+        waiting, number, guesses = list(urls), 0, len(urls) if are_guesses else 0
         while number < len(waiting) and self._may_go_on and self._spare > (_KEPT if ways else kept):
-            page = yield from self._ask(waiting[number])
+            page = yield from self._ask(waiting[number], is_guess=number < guesses)
             number += 1
             if not isinstance(page, ListPage):
                 continue
@@ -331,7 +360,8 @@ class _ListSearch:
         if self._keeping.has_twins:  # the site may answer every path with one page
             return []
         urls = [resolve_or_empty(self._homes()[0], f"/{name}") for name in ROOT_NAMES]
-        return [url for url in urls if not self._feed.shape.fits(link_key(url))]
+        keys = {url: link_key(url) for url in urls}
+        return [url for url, key in keys.items() if is_page_name(key) or not self._feed.shape.fits(key)]
 
     def _may_look(self, link: PageLink, shapes: Container[str]) -> bool:
         """Return whether a linked page may list entries, rather than be one."""
@@ -349,7 +379,8 @@ class _ListSearch:
     def _is_own(self, url: str) -> bool:
         return self._job.site_of(url) == self._site
 
-    def _ask(self, url: str, *, is_page: bool = False) -> Asking[ListPage | NotHad]:
+    def _ask(self, url: str, *, is_page: bool = False, is_guess: bool = False) -> Asking[ListPage | NotHad]:
+        """Return a page. `is_page`: of a list."""
         if self._adds_slash and is_page:
             url = _with_slash(url)
         key = link_key(url)
@@ -359,14 +390,10 @@ class _ListSearch:
             return NotHad(url, "cross-origin", None, True)
         self._spare -= 1
         self._requests += 1
-        answer = yield PageRequest(url)
-        assert isinstance(answer, ListPage | NotHad), "the answer to a request for a page"
+        answer = yield from self._get(url, is_guess=is_guess)
         if isinstance(answer, ListPage):
-            if not self._is_own(answer.url):
-                answer = NotHad(url, "cross-origin", None, True)
-            else:
-                self._adds_slash |= answer.url == f"{url}/"
-                answer = self._keeping.keep(answer)
+            self._adds_slash |= answer.url == f"{url}/"
+            answer = self._keeping.keep(answer._replace(parts=frozenset()) if is_page else answer)
         self._had[key] = answer
         if isinstance(answer, NotHad):
             why = f"{answer.slug} {answer.status}" if answer.status else answer.slug
@@ -374,6 +401,14 @@ class _ListSearch:
         else:
             self._had.setdefault(link_key(answer.url), answer)
             self._note(url, "no-list")
+        return answer
+
+    def _get(self, url: str, *, is_guess: bool = False) -> Asking[ListPage | NotHad]:
+        """Return a page of the feed's site."""
+        answer = yield PageRequest(url, is_guess)
+        assert isinstance(answer, ListPage | NotHad), "the answer to a request for a page"
+        if isinstance(answer, ListPage) and not self._is_own(answer.url):
+            return NotHad(url, "cross-origin", None, True)
         return answer
 
     def _note(self, url: str, why: str) -> None:
@@ -392,7 +427,16 @@ class _ListSearch:
         return [page for page in self._had.values() if isinstance(page, ListPage)]
 
     def _evidence(self) -> PageEvidence:
-        return PageEvidence.of(self._pages(), self._feed)
+        if self._seen[0] != len(self._had):
+            made = PageEvidence.of(
+                self._pages(),
+                self._feed,
+                posts=self._posts,
+                known=self._job.known_keys,
+                is_other=lambda key: _digest(key) in self._others,
+            )
+            self._seen = len(self._had), made
+        return self._seen[1]
 
     def _ask_file(self, request: FileRequest) -> Asking[FileAnswer]:
         if not self._is_own(request.url):
@@ -401,12 +445,93 @@ class _ListSearch:
         assert not isinstance(answer, ListPage), "the answer to a request for a file"
         if not isinstance(answer, NotHad):
             return answer
+        if isinstance(request, SitemapNamesRequest):  # its URL is a post's
+            return None
         if answer.status not in GONE:  # most are guesses
             self._note(request.url, f"{answer.slug} {answer.status}" if answer.status else answer.slug)
         self._lost.append(MissingPage(url=answer.url, slug=answer.slug, status=answer.status))
         if answer.is_lasting:
             self._lasting.add(answer.url)
         return None
+
+    # Pages that a file names
+
+    def _check_pages(
+        self, way: str, file: SiteFile | None, listed: frozenset[str]
+    ) -> Asking[SiteFile | None]:
+        """Return the file with further entries, shown by their own pages.
+
+        `listed`: keys of a list that seems whole.
+        """
+        doubtful, undated = (it.get(way, ()) for it in (self._files.doubtful, self._files.undated))
+        named = {each.key for each in doubtful} | set(file.keys if file else ())
+        if not (doubtful or undated) or 2 * len(named - listed) <= len(listed):
+            return file
+        is_cut = yield from self._look_at_posts(way, doubtful, undated)
+        evidence = self._evidence()
+        found = self._files.judge_again(way, evidence)
+        self._others |= {_digest(key): None for key in evidence.menu if self._feed.shape.fits(key)}
+        return replace(found, is_cut=True) if found and is_cut else found
+
+    def _look_at_posts(
+        self, way: str, doubtful: Sequence[FileEntry], undated: Sequence[FileEntry]
+    ) -> Asking[bool]:
+        """Look at pages until the limit; return whether possible entries are left."""
+        kind = yield from self._learn_posts()
+        if kind is None:
+            return False
+        failed, found = 0, 0
+        for number, each in enumerate((*doubtful, *undated)):
+            is_told = number >= len(doubtful)
+            if self._checked >= self._job.most_pages:
+                return not is_told
+            if each.key in self._posts or not self._is_own(each.url):
+                continue
+            self._checked += 1
+            page = yield from self._get(each.url)
+            if isinstance(page, NotHad):
+                failed = 0 if page.is_lasting else failed + 1
+                if not page.is_lasting:
+                    self._lost.append(MissingPage(url=each.url, slug=page.slug, status=page.status))
+                    if failed >= _MOST_FAILED or page.slug == "host-backoff":
+                        return not is_told
+                    continue
+            elif link_key(page.url) == each.key and (
+                facts := kind.read_post(page, self._feed, is_told=is_told)
+            ):
+                self._posts[each.key] = facts
+                found += 1
+                if found % _A_FEW == 0 and self._files.judge_again(way, self._evidence()) is None:
+                    return False  # the feed is of a part of the site
+                continue
+            self._others[_digest(each.key)] = None
+        return False
+
+    def _learn_posts(self) -> Asking[PostKind | None]:
+        """Compare pages of the feed's entries with the front page and pages of the menu."""
+        own = dict[str, ListPage]()
+        for link in self._last_links():
+            page = yield from self._ask(link)
+            if isinstance(page, NotHad):
+                return None
+            self._refund(link)
+            own[link_key(link)] = page
+        yield from self._ask(self._homes()[0])
+        links = (link for page in self._pages() for link in menu_on(page) if link.key not in self._had)
+        for url in list({link.key: link.url for link in links if self._is_own(link.url)}.values())[
+            :_MOST_OF_OTHERS
+        ]:
+            yield from self._ask(url)
+            self._refund(url)
+        others = [page for page in self._pages() if link_key(page.url) not in self._feed.order]
+        kind = PostKind.learn(own, others, self._feed)
+        if kind is not None:  # with their titles, "Issue 12" is one
+            self._posts |= {key: kind.facts_of(page) for key, page in own.items()}
+        return kind
+
+    def _last_links(self) -> list[str]:
+        """Return the links of the feed's last entries, which are most like older ones."""
+        return sorted(self._feed.links, key=lambda link: self._feed.order[link_key(link)])[-LEAST:]
 
     def _join(self, found: FoundLists | None, *files: SiteFile | None) -> FoundLists:
         """Return the entries of all sources: a dated index, a list, an index, a sitemap."""
@@ -445,11 +570,13 @@ class _ListSearch:
 
     def _read_files_again(self) -> Asking[FoundLists | None]:
         """Read the known files again; None: they have changed."""
-        known, evidence = self._job.known, PageEvidence()
+        known, evidence = self._job.known, self._evidence()
         if known.way == SITEMAP:
             file = yield from self._files.read_sitemap(known.first_url, evidence)
+            file = yield from self._check_pages(SITEMAP, file, frozenset())
         elif known.way == INDEX:
             file = yield from self._files.find_index((known.first_url,), evidence)
+            file = yield from self._check_pages(INDEX, file, frozenset())
         else:
             file = yield from self._files.find_archive(self._job.generator)
         if file is not None:
@@ -732,7 +859,7 @@ class _ListSearch:
 
         `relation`: the known one; empty: the feed's last three entries have to show it.
         """
-        own = sorted(self._feed.links, key=lambda link: self._feed.order[link_key(link)])[-LEAST:]
+        own = self._last_links()
         known, is_titled = relation, True
         page: Answer = NotHad("", "", None, False)
         for place, link in enumerate(own[-1:] if known else own, 1):
@@ -890,6 +1017,19 @@ class _ListSearch:
     def _tops(self, pages: Sequence[ReadListPage]) -> tuple[str, ...]:
         newest = (item.key for page in pages for item in page.items)
         return tuple(islice(dict.fromkeys((*islice(newest, TOPS), *self._job.known.tops)), TOPS))
+
+
+def _digest(key: str) -> str:
+    return blake2b(key.encode(), digest_size=4).hexdigest()
+
+
+def _whole_keys(walked: _ListWalk | None, index: SiteFile | None) -> frozenset[str]:
+    """Return the keys of a source that seems whole; empty: none does."""
+    if walked is not None and not walked.is_cut and not walked.missing:
+        return frozenset(item.key for page in walked.pages for item in page.items)
+    if index is not None and not index.is_cut:
+        return frozenset(index.keys)
+    return frozenset()
 
 
 _NO_PAGE: Final = re.compile(

@@ -13,6 +13,7 @@ MOST_BYTES: Final = 12_000_000
 _LINK_BYTES: Final = 380  # per link and its place in a table, without texts; measured
 _MOST_OF_MENU: Final = 50  # of a page
 _TEXT_BYTES: Final = 100  # per text's place in a table
+_PART_BYTES: Final = 64  # of an element of a page: a number, and its place in a table
 
 
 class Keeping:
@@ -38,6 +39,7 @@ class Keeping:
     def keep(self, page: ListPage) -> ListPage:
         """Return the page with links that may lead to entries or lists, cut at the limit."""
         self._contents[page.url] = hash((page.links, page.title))
+        self._room_bytes -= _PART_BYTES * len(page.parts)
         links: list[PageLink] = []
         left = _MOST_OF_MENU
         for link in page.links:

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from hashlib import blake2b
 from itertools import islice, takewhile
 from typing import Any, Final, NamedTuple
+from zlib import crc32
 
 from wholefeed.core.listing.index_names import find_indexes
 from wholefeed.core.listing.page_dates import (
@@ -82,9 +83,11 @@ class ListPage(NamedTuple):
     title: str = ""
     """Title, if this is the page of a post: `p-name`, `og:title`, or the first heading."""
     at: float | None = None
-    """Date, if this is the page of a post: the first one, preferably of a `<time>`; epoch seconds."""
+    """Date, if this is the page of a post, epoch seconds: metadata's, a `<time>`'s, or the first."""
     indexes: tuple[str, ...] = ()
     """URLs of search indexes that the page names (H11)."""
+    parts: frozenset[int] = frozenset()
+    """Digests of its elements' tags, classes and ids: pages of one kind have most of them in common."""
 
 
 MAX_LINKS: Final = 20_000
@@ -125,11 +128,26 @@ def read_page(body: bytes, url: str, content_type: str) -> ListPage:
         previous_urls=tuple(page.previous_urls),
         following_urls=tuple(page.following_urls),
         title=next(filter(None, map(page.names.get, ("p-name", "og:title", "heading"))), ""),
-        at=page.at,
+        at=page.said_at or _read_publication(tree.text) or page.at,
         indexes=find_indexes(tree.text, url),
+        parts=frozenset(page.parts),
     )
 
 
+def _read_publication(text: bytes) -> float | None:
+    """Return the only date of publication in JSON-LD, or None."""
+    said = {each[1] for each in islice(_JSON_PUBLISHED.finditer(text), 2)}
+    return _instant(said.pop().decode("ascii", "replace")) if len(said) == 1 else None
+
+
+def _instant(text: str) -> float | None:
+    return parse_rfc3339(text) if read_date(text[:10], is_alone=True) else None
+
+
+_JSON_PUBLISHED: Final = re.compile(rb'"datePublished"\s{0,9}:\s{0,9}"([0-9][^"\\]{7,34})"')
+_PUBLISHED: Final = frozenset(
+    ("article:published_time", "datePublished", "date", "dcterms.created", "DC.date")
+)
 _WHOLE_PAGE: Final = re.compile(rb"<(?:!doctype|html|head|body)\b", re.IGNORECASE)
 _MOST_PROLOGUE: Final = 4096
 
@@ -276,6 +294,10 @@ _VARYING: Final = re.compile(
 )
 _TAIL: Final = 32  # eight elements
 _MOST_PARTS: Final = 5  # of a date: weekday, day, month, year, time
+_MOST_PAGE_PARTS: Final = 600
+_LONGEST_NAMES: Final = 400
+_TELLING: Final = frozenset({"article", "h1", "main", "time"})
+"""Elements that tell the kind of a page by themselves."""
 _MOST_BUTTONS: Final = 50
 _MOST_NAMES: Final = 20
 _MOST_MORE: Final = 4
@@ -315,6 +337,9 @@ class _PageReader:
         self.names: dict[str, str] = {}
         """Possible titles of a post's page, by where they stand."""
         self.at: float | None = None
+        self.said_at: float | None = None
+        """Publication, as the head says."""
+        self.parts: set[int] = set()
         self._left_buttons, self._left_names = _MOST_BUTTONS, _MOST_NAMES
         """Elements left to be read as buttons and as titles of the page: each costs a hundred others."""
         self._base = url
@@ -377,6 +402,7 @@ class _PageReader:
         place = self._places.get((around, tag, *said))
         if place is None:
             place = self._places[around, tag, *said] = self._find_place(tag, around, *said)
+            self._add_parts(tag, f"{said[0]} {said[1]}")
         counts = self._counts()
         row = parent if parent is None or parent.tag in _ROWS else parent.row
         element = _Element(tag, place, parent, counts, counts, (self._heading, self._level), row)
@@ -385,18 +411,33 @@ class _PageReader:
             self._close_gap(parent)
             self._anchors += 1
             self._link(node, element)
-        elif tag == "meta" and node.get("property") == "og:title":
-            self.names.setdefault("og:title", _all_text(iter([node.get("content") or ""])))
+        elif tag == "meta":
+            self._read_meta(node)
         elif tag in ("link", "base"):
             self._relate(node, tag)
-        elif tag == "time" and (said := node.get("datetime")):
-            at = parse_rfc3339(said) if read_date(said[:10], is_alone=True) else None
-            if at is not None:
-                self._marks.append(_LinkMark(len(self._links), at, is_marked_up=True))
-                self.at = at if self.at is None and not place.is_aside else self.at
+        elif tag == "time" and (said := node.get("datetime")) and (at := _instant(said)) is not None:
+            self._marks.append(_LinkMark(len(self._links), at, is_marked_up=True))
+            self.at = at if self.at is None and not place.is_aside else self.at
         if self._left_buttons and tag in _BUTTONS:
             self._button(node, tag)
         return element
+
+    def _read_meta(self, node: Any) -> None:
+        name, content = node.get("property") or node.get("name") or "", node.get("content") or ""
+        if name == "og:title":
+            self.names.setdefault(name, _all_text(iter([content])))
+        if name in _PUBLISHED or node.get("itemprop") in _PUBLISHED:
+            self.said_at = self.said_at or _instant(content)
+        if name == "og:type":
+            self._add_parts("meta", content)
+        elif name.startswith("article:"):
+            self._add_parts("meta", name)
+
+    def _add_parts(self, tag: str, names: str) -> None:
+        if len(self.parts) < _MOST_PAGE_PARTS:
+            tokens = _DIGITS.sub("0", names[:_LONGEST_NAMES]).split()
+            tokens += [""] if tag in _TELLING else []
+            self.parts |= {crc32(f"{tag} {each}".encode()) for each in tokens}
 
     def _counts(self) -> _LinkCounts:
         return _LinkCounts(len(self._links), len(self._marks), len(self._titles))

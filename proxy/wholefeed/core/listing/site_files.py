@@ -11,13 +11,14 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, Self
 
 from wholefeed.core.listing.lists import LEAST, Item, ListedFeedEntries, lists_on
 from wholefeed.core.listing.page_dates import day_in
 from wholefeed.core.listing.page_reading import ListPage, PageLink
+from wholefeed.core.listing.post_pages import PostFacts
 from wholefeed.core.text.dates import DAY_SECONDS
 
 
@@ -42,16 +43,32 @@ def path_of(key: str) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PageEvidence:
-    """Facts from the pages of the site that were read."""
+    """Facts from the pages of the site that were read, and from earlier looks."""
 
     linked: frozenset[str] = frozenset()
     """Keys linked in the same way as the feed's entries."""
+    menu: frozenset[str] = frozenset()
+    """Keys in menus, beside other pages."""
     is_mixed: bool = False
     """Whether a page lists further entries between the feed's: the feed is of a part of the site."""
+    posts: Mapping[str, PostFacts] = field(default_factory=dict)
+    """Entries by key, shown by their pages."""
+    known: Container[str] = frozenset()
+    """Keys of entries listed before."""
+    is_other: Callable[[str], bool] = lambda _: False
+    """Returns whether a key is known to be no entry's."""
 
     @classmethod
-    def of(cls, pages: Iterable[ListPage], feed: ListedFeedEntries) -> PageEvidence:
-        linked, is_mixed = set[str](), False
+    def of(
+        cls,
+        pages: Iterable[ListPage],
+        feed: ListedFeedEntries,
+        *,
+        posts: Mapping[str, PostFacts],
+        known: Container[str],
+        is_other: Callable[[str], bool],
+    ) -> Self:
+        linked, menu, is_mixed = set[str](), set[str](), False
         for page in pages:
             own: dict[str, set[str]] = {}
             for link in page.links:
@@ -60,10 +77,31 @@ class PageEvidence:
             # a menu may link one or two
             shapes = {shape for shape, keys in own.items() if feed.has_met(keys) >= LEAST}
             linked |= {link.key for link in page.links if link.shape in shapes}
+            menu.update(_find_menus(page, feed))
             is_mixed |= any(
                 each.met >= LEAST and _is_mixed(each.keys, feed) for each in lists_on(page, feed)[:1]
             )
-        return cls(linked=frozenset(linked), is_mixed=is_mixed)
+        return cls(
+            linked=frozenset(linked),
+            menu=frozenset(menu - linked),
+            is_mixed=is_mixed,
+            posts=posts,
+            known=known,
+            is_other=is_other,
+        )
+
+
+def _find_menus(page: ListPage, feed: ListedFeedEntries) -> Iterator[str]:
+    """Yield the keys in rows of links without an entry of the feed, but with other pages."""
+    rows: dict[tuple[str, int], list[str]] = {}
+    for link in page.links:
+        if link.is_aside:
+            rows.setdefault((link.shape, link.block), []).append(link.key)
+    for keys in rows.values():
+        # popular posts stand aside, too, but among themselves
+        has_others = any(not feed.shape.fits(key) or is_page_name(key) or not path_of(key) for key in keys)
+        if has_others and not feed.has_met(keys):
+            yield from keys
 
 
 def _is_mixed(keys: Sequence[str], feed: ListedFeedEntries) -> bool:
@@ -83,6 +121,10 @@ class EntrySelection:
     """Whether the file's dates are those of publication."""
     in_doubt: int = 0
     """Number of pages with paths like entries' that nothing shows to be entries."""
+    doubtful: tuple[FileEntry, ...] = ()
+    """Those whose own pages may show it, in the order of the file."""
+    undated: tuple[FileEntry, ...] = ()
+    """New entries whose days only their own pages may show."""
     dates: Mapping[str, float] = field(default_factory=dict)
     """Days of publication by key, for entries without better ones."""
 
@@ -94,11 +136,13 @@ def select_entries(
     *,
     is_typed: bool = False,
     root: str = "",
+    sections: Container[str] = frozenset(),
     feed_url: str = "",
 ) -> EntrySelection:
     """Return the entries of the feed's site among the pages of a file, or the reason why there are none.
 
     `is_typed`: the file has posts alone, and others have the pages. `root`: the folder of the whole site.
+    `sections`: names of the folders at the top of the host.
     """
     unique = {each.key: each for each in reversed(entries)}
     fitting = [each for each in reversed(unique.values()) if _fits(each, feed)]
@@ -110,30 +154,29 @@ def select_entries(
         fitting = [each for each in fitting if each.kind in kinds]
     fitting = _drop_undated(fitting, feed)
     trusted = _trusts_dates(fitting, feed)
-    dates = _dates(fitting, feed, trusted=trusted)
-    are_folders = any(each.has_below for each in fitting if each.key in feed.order)
-    are_numbered = any(map(is_numbered, feed.order))
-    can_tell = is_typed or has_kinds
-
-    def is_entry(each: FileEntry) -> bool:
-        if each.key in feed.order or each.key in evidence.linked:
-            return True
-        if (each.has_below and not are_folders) or (is_numbered(each.key) and not are_numbered):
-            return False
-        is_told = is_telling(each, feed, root)
-        return (can_tell or is_told) and (not is_page_name(each.key) or (is_told and each.key in dates))
-
-    kept = [each for each in fitting if is_entry(each)]
+    dates = _dates(fitting, feed, evidence, trusted=trusted)
+    judge = _EntryJudge(feed, evidence, fitting, dates, root, sections, can_tell=is_typed or has_kinds)
+    judged = [(each, judge.is_entry(each)) for each in fitting]
+    kept = [each for each, is_entry in judged if is_entry]
+    doubtful = tuple(each for each, is_entry in judged if is_entry is None)
     in_doubt = len(fitting) - len(kept)
     if all(each.key in feed.order for each in kept):
-        return EntrySelection(why="pages-not-told" if in_doubt else "nothing-more", in_doubt=in_doubt)
+        why = "pages-not-told" if in_doubt else "nothing-more"
+        return EntrySelection(why=why, in_doubt=in_doubt, doubtful=doubtful)
     order = _order(kept, feed)
     if not _is_of_whole_site(kept, feed, evidence, dates, order=order, trusted=trusted, feed_url=feed_url):
         return EntrySelection(why="feed-of-a-part", in_doubt=in_doubt)
+    kept = _drop_newer(kept, feed, evidence)
     return EntrySelection(
-        items=tuple(_sort(kept, feed, dates, order)),
+        items=tuple(_sort(kept, feed, evidence, dates, order)),
         is_dated=trusted,
         in_doubt=in_doubt,
+        doubtful=doubtful,
+        undated=tuple(
+            each
+            for each in kept
+            if not (each.key in dates or each.key in evidence.known or each.key in feed.order)
+        ),
         dates={each.key: dates[each.key] for each in kept if each.key in dates},
     )
 
@@ -145,6 +188,71 @@ def _fits(entry: FileEntry, feed: ListedFeedEntries) -> bool:
 # Entries or pages
 
 
+class _EntryJudge:
+    """Tells entries from other pages of a file."""
+
+    def __init__(
+        self,
+        feed: ListedFeedEntries,
+        evidence: PageEvidence,
+        fitting: Sequence[FileEntry],
+        dates: Container[str],
+        root: str,
+        sections: Container[str],
+        *,
+        can_tell: bool,
+    ) -> None:
+        self._feed = feed
+        self._evidence = evidence
+        self._dates = dates
+        self._root = root
+        self._sections = sections
+        self._can_tell = can_tell
+        self._are_folders = any(each.has_below for each in fitting if each.key in feed.order)
+        self._are_numbered = any(map(is_numbered, feed.order))
+        self._shortest = min(len(_name_of(key)) for key in feed.order)
+
+    def is_entry(self, each: FileEntry) -> bool | None:
+        """Return whether a page is an entry; None: only the page shows that."""
+        key, evidence = each.key, self._evidence
+        is_shown = key in self._feed.order or key in evidence.posts or key in evidence.linked
+        if is_shown or self._is_of_others(each):
+            return is_shown
+        if key in evidence.known or _has_day(each.url) or "?" in key:
+            return True
+        is_told = is_telling(each, self._feed, self._root)
+        if is_page_name(key):
+            return None if is_told and key in self._dates else False
+        # lists and drafts have shorter names than posts
+        is_long = is_told and len(_name_of(key)) >= self._shortest
+        return True if self._can_tell or is_long else None
+
+    def _is_of_others(self, each: FileEntry) -> bool:
+        """Return whether a page is a folder of others, a part of a list, or in a menu."""
+        name = each.key.rpartition("/")[2]
+        return (
+            (each.has_below and not self._are_folders)
+            or (is_numbered(each.key) and not self._are_numbered)
+            or (name in self._sections and "?" not in each.key)
+            or each.key in self._evidence.menu
+            or self._evidence.is_other(each.key)
+        )
+
+
+def _name_of(key: str) -> str:
+    """Return the last part of a path; numbers are as long as each other."""
+    return _DIGITS.sub("0", _SUFFIX.sub("", key.partition("?")[0].rpartition("/")[2]))
+
+
+_SUFFIX: Final = re.compile(r"\.[a-z]{2,5}\Z")
+_DIGITS: Final = re.compile(r"[0-9]+")
+
+
+def _has_day(url: str) -> bool:
+    day = day_in(url)
+    return day is not None and bool(day.day)
+
+
 def is_telling(entry: FileEntry, feed: ListedFeedEntries, root: str = "") -> bool:
     """Return whether a path tells an entry: by a folder, a number, a day or a query of entries' own.
 
@@ -152,10 +260,7 @@ def is_telling(entry: FileEntry, feed: ListedFeedEntries, root: str = "") -> boo
     """
     words = feed.shape.words_of(entry.key) or ()
     above = len(root.split("/")) if root else 0
-    if "?" in entry.key or any(words[above:]):
-        return True
-    day = day_in(entry.url)
-    return day is not None and bool(day.day)
+    return "?" in entry.key or any(words[above:]) or _has_day(entry.url)
 
 
 def is_page_name(key: str) -> bool:
@@ -201,13 +306,17 @@ def _trusts_dates(entries: Sequence[FileEntry], feed: ListedFeedEntries) -> bool
 _SAME_DAY_SECONDS: Final = 1.5 * DAY_SECONDS  # files may name days, of any zone
 
 
-def _dates(entries: Sequence[FileEntry], feed: ListedFeedEntries, *, trusted: bool) -> dict[str, float]:
-    """Return days of publication: the feed's, those in URLs, and those of the file where they may be."""
+def _dates(
+    entries: Sequence[FileEntry], feed: ListedFeedEntries, evidence: PageEvidence, *, trusted: bool
+) -> dict[str, float]:
+    """Return days of publication: the feed's, those of pages and URLs, and the file's where they may be."""
     found: dict[str, float] = {}
     oldest = min(feed.dates.values(), default=None)
     crowded = _crowded_days(entries) if trusted else frozenset()
     for each in entries:
         own, day = feed.dates.get(each.key), day_in(each.url)
+        if own is None and each.key in evidence.posts:
+            own = evidence.posts[each.key].at
         if own is not None:
             found[each.key] = own
         elif day is not None and day.day and day.at is not None:
@@ -276,8 +385,21 @@ _PART: Final = re.compile(
 """In URLs of feeds that are of a part of their site."""
 
 
+def _drop_newer(entries: list[FileEntry], feed: ListedFeedEntries, evidence: PageEvidence) -> list[FileEntry]:
+    """Drop supposed posts newer than the feed's oldest entry: the feed would have them."""
+    oldest = min(feed.dates.values(), default=None)
+    if oldest is None:
+        return entries
+    newer = {key for key, facts in evidence.posts.items() if facts.at > oldest + _SAME_DAY_SECONDS}
+    return [each for each in entries if each.key not in newer or each.key in feed.order]
+
+
 def _sort(
-    entries: Sequence[FileEntry], feed: ListedFeedEntries, dates: Mapping[str, float], order: int
+    entries: Sequence[FileEntry],
+    feed: ListedFeedEntries,
+    evidence: PageEvidence,
+    dates: Mapping[str, float],
+    order: int,
 ) -> list[Item]:
     """Return items newest first: the feed's in its own order, then by date or the order of the file."""
     ordered = entries[::-1] if order < 0 else entries
@@ -287,9 +409,10 @@ def _sort(
         # those without a date are older than the feed's, and nothing tells how much
         others = [*(each for each in others if each.key not in dates), *dated]
     own = sorted((each for each in entries if each.key in feed.order), key=lambda each: feed.order[each.key])
-    return [Item(each.key, _link_to(each, dates)) for each in (*own, *others)]
+    return [Item(each.key, _link_to(each, evidence, dates)) for each in (*own, *others)]
 
 
-def _link_to(entry: FileEntry, dates: Mapping[str, float]) -> PageLink:
-    at = dates.get(entry.key)
-    return PageLink(entry.url, entry.key, entry.title, "", at=at, dated_by="" if at is None else "page")
+def _link_to(entry: FileEntry, evidence: PageEvidence, dates: Mapping[str, float]) -> PageLink:
+    at, facts = dates.get(entry.key), evidence.posts.get(entry.key)
+    title = entry.title or (facts.title if facts else "")
+    return PageLink(entry.url, entry.key, title, "", at=at, dated_by="" if at is None else "page")

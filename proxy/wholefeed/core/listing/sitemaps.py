@@ -27,6 +27,7 @@ MOST_SITEMAPS: Final = 2000
 _MOST_DEPTH: Final = 16
 _FREE_URLS: Final = 2000
 _BYTES_PER_URL: Final = 30  # least average; denser files would cost over a second per megabyte
+_MOST_SECTIONS: Final = 200
 _MOST_CHARACTERS: Final = 8 << 20
 """Limit for URLs and keys of all entries together."""
 
@@ -42,6 +43,8 @@ class Sitemap(NamedTuple):
     """Number of all pages."""
     root: str | None = None
     """Path of the folder that all pages are in; None: no pages."""
+    sections: frozenset[str] = frozenset()
+    """Names of the folders at the top of the host."""
     is_cut: bool = False
     """Whether limits or errors left out a part."""
 
@@ -67,18 +70,33 @@ def read_sitemap(
 
 
 def _unpack(body: bytes) -> tuple[bytes, bool]:
+    """Return the text of all members of a gzip file (RFC 1952, 2.2), and whether a part is left out."""
     if not body.startswith(_GZIP):
         return body[:MOST_FILE_BYTES], len(body) > MOST_FILE_BYTES
-    packed = zlib.decompressobj(_GZIP_WINDOW)
-    try:
-        text = packed.decompress(body, MOST_FILE_BYTES)
-    except zlib.error:
-        return b"", True
-    return text, not packed.eof
+    texts, room, place = list[bytes](), MOST_FILE_BYTES, 0
+    for _ in range(_MOST_MEMBERS):
+        packed = zlib.decompressobj(_GZIP_WINDOW)
+        while not packed.eof and place < len(body) and room:
+            piece = body[place : place + _PIECE_BYTES]
+            try:
+                text = packed.decompress(piece, room)
+            except zlib.error:
+                return b"".join(texts), True
+            texts.append(text)
+            room -= len(text)
+            place += len(piece) - len(packed.unused_data)
+        is_end = not body[place : place + _PIECE_BYTES].strip(
+            b"\0"
+        )  # zeros may pad a file to a block's length
+        if is_end or not packed.eof or not room:
+            return b"".join(texts), not (is_end and packed.eof)
+    return b"".join(texts), True
 
 
 _GZIP: Final = b"\x1f\x8b"
 _GZIP_WINDOW: Final = 16 + zlib.MAX_WBITS
+_PIECE_BYTES: Final = 1 << 16
+_MOST_MEMBERS: Final = 1000
 
 
 class _SitemapReader:
@@ -96,6 +114,7 @@ class _SitemapReader:
         self._folders: set[str] = set()
         """Keys of the folders that pages are in."""
         self._root: list[str] | None = None
+        self._sections: set[str] = set()
         self._total = 0
         self._room = _MOST_CHARACTERS
         self._most_urls = min(MOST_URLS, _FREE_URLS + size_bytes // _BYTES_PER_URL)
@@ -111,7 +130,15 @@ class _SitemapReader:
             for each in self._entries.values()
         )
         root = None if self._root is None else "/".join(self._root)
-        return Sitemap(self._url, entries, tuple(self._sitemaps), self._total, root, self._is_cut)
+        return Sitemap(
+            self._url,
+            entries,
+            tuple(self._sitemaps),
+            self._total,
+            root,
+            frozenset(self._sections),
+            is_cut=self._is_cut,
+        )
 
     # Plain text: a URL a line
 
@@ -184,6 +211,8 @@ class _SitemapReader:
         self._folders.add(key.partition("?")[0].rpartition("/")[0])
         segments = path_of(key).split("/")
         self._root = segments if self._root is None else _common_start(self._root, segments)
+        if len(segments) > 1 and len(self._sections) < _MOST_SECTIONS:
+            self._sections.add(segments[0])
         if key not in self._entries and (self._shape.fits(key) or key in self._wanted):
             at = parse_rfc3339(modified[:_LONGEST_DATE]) if modified else None
             self._entries[key] = FileEntry(url, key, at=at)
