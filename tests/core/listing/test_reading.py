@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.cpu_time import cpu_limit
 from wholefeed.core.jobs import JOBS
 from wholefeed.core.listing.page_reading import MAX_LINKS, MAX_TEXT_CHARACTERS, ListPage, PageLink, read_page
 
@@ -386,6 +387,34 @@ def test_a_hostile_page_costs_little(body: str) -> None:
     assert len(page.links) <= MAX_LINKS
     assert all(len(link.text) <= MAX_TEXT_CHARACTERS and len(link.url) <= 2000 for link in page.links)
     assert len(pickle.dumps(page)) < 4_000_000
+
+
+@pytest.mark.fault("147")
+@pytest.mark.parametrize(
+    "row",
+    [
+        "<b>{0}</b><i>May</i><u>{1}</u></p><p>",
+        "<p><i>{1}</i><i>a 1999",
+        "<p>{1} 20",
+        "<b>{1}</b>1",
+        "<dt>May {1}<dd>",
+        "<p class=a{1}>",
+        "<li><a href=x>4 May {1}</a>",
+    ],
+)
+def test_a_page_of_different_dates_costs_little(row: str) -> None:
+    """H9: a second of computing for each megabyte; so many different dates are on no real page."""
+    body = "".join(row.format(number % 28 + 1, number) for number in range(700_000 // len(row)))
+    with cpu_limit(len(body) / 1e6):
+        read(body)
+
+
+def test_an_archive_of_dates_in_parts_is_read_whole() -> None:
+    """H9: 3,000 rows of a hundred bytes each, with days, months and years in their own elements."""
+    row = "<li><i>{0}</i> <b>May</b> <u>{1}</u> <a href=/{2}>A post about number {2}, as an example</a></li>"
+    page = read("".join(row.format(n % 28 + 1, 1990 + n // 100, n) for n in range(3000)))
+    assert (page.is_cut, len(page.links)) == (False, 3000)
+    assert all(link.at is not None for link in page.links)
 
 
 def test_what_is_left_out_is_told() -> None:

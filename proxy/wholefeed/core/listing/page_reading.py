@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from itertools import islice, takewhile
@@ -102,7 +102,9 @@ MAX_HOSTS: Final = 500
 _FREE_LINKS: Final = 2000
 _BYTES_PER_LINK: Final = 60  # least average, with everything between two links
 _FREE_ELEMENTS: Final = 20_000
-_BYTES_PER_ELEMENT: Final = 12  # denser pages would cost over a second per megabyte
+_BYTES_PER_ELEMENT: Final = 16  # denser pages would cost over a second per megabyte
+_FREE_DATES: Final = 4000
+_BYTES_PER_DATE: Final = 50  # least average of different texts; each takes as long as five elements
 _FREE_CHARACTERS: Final = 1 << 16
 # Link URLs may total `_FREE_CHARACTERS` and this many times the page: below a long `<base>`, a link of ten
 # bytes has a URL of a thousand.
@@ -138,6 +140,14 @@ def _read_publication(text: bytes) -> float | None:
     """Return the only date of publication in JSON-LD, or None."""
     said = {each[1] for each in islice(_JSON_PUBLISHED.finditer(text), 2)}
     return _instant(said.pop().decode("ascii", "replace")) if len(said) == 1 else None
+
+
+def _read_any(text: str) -> Day | Slashed | None:
+    return read_slashed(text) or read_date(text)
+
+
+def _read_alone(text: str) -> Day | Slashed | None:
+    return read_slashed(text) or read_date(text, is_alone=True)
 
 
 def _instant(text: str) -> float | None:
@@ -356,6 +366,9 @@ class _PageReader:
         self._places: dict[tuple[_LinkPlace, str, str, str, str], _LinkPlace] = {}
         self._links: list[_PageAnchor] = []
         self._marks: list[_LinkMark] = []
+        self._said: dict[tuple[str, Callable[[str], Day | Slashed | None]], Day | Slashed | None] = {}
+        """Dates by text, and by how it was read."""
+        self._most_dates = _FREE_DATES + size_bytes // _BYTES_PER_DATE
         self._slashed: set[bool | None] = set()
         """Known orders of numeric dates."""
         self._titles: list[str] = []
@@ -572,7 +585,21 @@ class _PageReader:
                 self._heading, self._level = element.heading
                 return
         is_short = joined and len(joined) <= LONGEST and element.tag != "time"
-        self._head(element, read_heading(joined) if is_short else None, has_days=has_days)
+        said = self._read_text(joined, read_heading) if is_short else None
+        assert not isinstance(said, Slashed), "headings are years and months"
+        self._head(element, said, has_days=has_days)
+
+    def _read_text(self, text: str, read: Callable[[str], Day | Slashed | None]) -> Day | Slashed | None:
+        """Return the date that a text says, unless the page has too many different ones."""
+        if not may_say_day(text):
+            return read(text)
+        key = text, read
+        if key not in self._said:
+            if len(self._said) >= self._most_dates:
+                self.is_cut = True
+                return None
+            self._said[key] = read(text)
+        return self._said[key]
 
     def _head(self, element: _Element, said: Day | None, *, has_days: bool) -> None:
         """Note a heading, marked up or not: a year, or its month."""
@@ -625,12 +652,11 @@ class _PageReader:
         is_title = bool(self._anchors and self._links) and (
             element.tag in _HEADINGS or self._links[-1].text == said
         )
-        slashed = read_slashed(said)
-        if slashed is not None:
-            self._slashed.add(slashed.is_day_first)
-            self._marks.append(_LinkMark(links, slashed, is_heading=is_heading, is_title=is_title))
+        day = self._read_text(said, _read_alone if self._anchors else _read_any)
+        if isinstance(day, Slashed):
+            self._slashed.add(day.is_day_first)
+            self._marks.append(_LinkMark(links, day, is_heading=is_heading, is_title=is_title))
             return
-        day = read_date(said, is_alone=bool(self._anchors))
         if day is None or (not day.year and self._anchors):
             return
         at = day._replace(year=day.year or self._heading.year).at
