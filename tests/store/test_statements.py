@@ -32,9 +32,9 @@ LISTS_ALL = {
 """Statements that scan a table because they return or count it."""
 
 SMALL_IN_SQLITE = re.compile(
-    r"SCAN (c|changed|decided|json_each|probe|two|\(subquery-\d+\)|feed USING INDEX feed_walking)( |$)"
+    r"SCAN (c|changed|decided|due|json_each|probe|two|\(subquery-\d+\)|feed USING INDEX feed_walking)( |$)"
 )
-"""Temporary tables and arguments as long as the change; partial indexes; single rows."""
+"""Temporary tables and arguments as long as the change; partial indexes; single rows; what is due."""
 
 
 def statements(*modules: ModuleType) -> dict[str, str]:

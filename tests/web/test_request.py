@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from contextlib import suppress
 
 import pytest
@@ -22,6 +23,7 @@ from wholefeed.web.request import (
     prefix_of,
     read_prefix,
     read_query,
+    read_replay,
     read_view,
     read_wait,
     root_from,
@@ -149,6 +151,13 @@ def test_what_is_no_url_is_seen_at_once(given: str) -> None:
     """The loop that answers everybody waits meanwhile; a long one took five seconds."""
     with cpu_limit(0.05), suppress(RequestError):
         feed_url(given)
+
+
+@pytest.mark.parametrize(("given", "shown"), [("3/week", "3/week"), ("9/hour", "1/day"), ("a&b", "1/day")])
+def test_the_example_for_a_replay_is_a_valid_one(given: str, shown: str) -> None:
+    """P1: with the rate that was asked for, if it is one."""
+    with pytest.raises(RequestError, match=re.escape(f"such as http://p/f&replay={shown}&from=")):
+        read_replay({"replay": given}, "http://p/f")
 
 
 def test_blanks_within_a_prefixed_url_are_passed_at_once() -> None:

@@ -259,7 +259,7 @@ async def test_a_page_that_is_none_is_told_in_words(proxy: Proxy, origin: Origin
     assert reply.status == 404
     said = text(reply)
     assert "This feed has no such page." in said
-    assert f"expected page as a number from 1 to 1, got '{number}'" in said
+    assert f"expected page 1, which is all, got '{number}'" in said
     assert "web address" not in said
 
 

@@ -128,6 +128,12 @@ class ReplayPace:
 MOST: Final = 50
 """Largest number of entries per period."""
 WEEKDAYS: Final = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
+
+
+def is_rate(text: str) -> bool:
+    return _RATE.fullmatch(text) is not None
+
+
 _RATE: Final = re.compile(rf"(?P<count>[1-9]|[1-4][0-9]|{MOST})/(?P<period>day|week)", re.ASCII)
 _FROM: Final = re.compile(
     r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]([01]\d|2[0-3]):[0-5]\d)", re.ASCII | re.IGNORECASE

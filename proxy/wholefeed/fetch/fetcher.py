@@ -265,8 +265,10 @@ class Fetcher:
         target = redirect_target(base, location, allow_downgrade=self.config.allow_downgrade)
         transfer.cookies.store(base.url, response.fields("set-cookie"), now=time.time())
         next_request = (target.url, transfer.cookies.find_field(target.url))
-        if next_request in transfer.asked or len(transfer.seen) > self.config.max_redirects:
-            message = f"expected at most {self.config.max_redirects} redirects and no circle"
+        is_circle = next_request in transfer.asked
+        if is_circle or len(transfer.seen) > self.config.max_redirects:
+            most, got = self.config.max_redirects, "a circle" if is_circle else "more"
+            message = f"expected at most {most} redirects, each to another URL, got {got}"
             raise PublisherError(message, url=base.url, slug="redirect-loop")
         return target
 

@@ -14,11 +14,13 @@ from wholefeed.store.rows import FeedRow
 
 _AT_ONCE: Final = 4
 """Feeds at once, of as many sites."""
+_READ_AT_ONCE: Final = 64
+"""Due feeds; one of each host."""
 _LONGEST_IDLE_SECONDS: Final = 600.0
 
 
 class _ListDue(Protocol):
-    def __call__(self, db: Database, /, now: float, limit: int) -> list[FeedRow]: ...
+    def __call__(self, db: Database, /, now: float, limit: int, offset: int) -> list[FeedRow]: ...
 
 
 class _NextDueAt(Protocol):
@@ -107,13 +109,18 @@ class SiteRounds:
 
     async def _begin_due(self) -> bool:
         """Begin possible work; return whether any is under way."""
-        now = self._context.now()
-        due = await self._context.store.read(partial(self._list_due, now=now, limit=16 * _AT_ONCE))
+        now, offset = self._context.now(), 0
         self._resting = {feed: until for feed, until in self._resting.items() if until > now}
-        for feed in due:
-            site = self._site_of(feed)
-            if len(self._tasks) < _AT_ONCE and site not in self._tasks and feed.id not in self._resting:
-                _ = self._begin(site, feed)
+        while len(self._tasks) < _AT_ONCE:
+            list_due = partial(self._list_due, now=now, limit=_READ_AT_ONCE, offset=offset)
+            due = await self._context.store.read(list_due)
+            for feed in due:  # a site may have many hosts
+                site = self._site_of(feed)
+                if len(self._tasks) < _AT_ONCE and site not in self._tasks and feed.id not in self._resting:
+                    _ = self._begin(site, feed)
+            if len(due) < _READ_AT_ONCE:
+                break
+            offset += _READ_AT_ONCE
         return bool(self._tasks)
 
     def _site_of(self, feed: FeedRow) -> str:

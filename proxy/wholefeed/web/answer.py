@@ -55,6 +55,7 @@ from wholefeed.web.request import (
     ONLY_VALUES,
     Asked,
     Replay,
+    name_pages,
     own_url,
     page_url,
     parse_weights,
@@ -479,9 +480,7 @@ async def _on_page(
             retry_after_seconds=LOADING_SECONDS,
         )
     if page.number is not None and page.number > count:
-        raise NoSuchPageError(
-            f"expected page as a number from 1 to {count}, got {page.number}; first: {first}"
-        )
+        raise NoSuchPageError(f"expected {name_pages(count)}, got {page.number}; first: {first}")
     is_first = page.number in (None, count)
     head = feed.head or b""
     if total:  # an empty feed keeps the publisher's date

@@ -25,7 +25,7 @@ from multidict import istr
 
 from wholefeed.config.tables import SMALLEST_ANSWER_BYTES, Config, ServerConfig
 from wholefeed.core.compose.views import FeedPage, View
-from wholefeed.core.replay import WEEKDAYS, PaceError, ReplayPace, last_beginning
+from wholefeed.core.replay import WEEKDAYS, PaceError, ReplayPace, is_rate, last_beginning
 from wholefeed.core.text.dates import parse_rfc3339
 from wholefeed.core.text.urls import UrlError, canonical_url, safe_url, without_feed_scheme
 from wholefeed.errors import (
@@ -480,7 +480,8 @@ def read_replay(options: Mapping[str, str], feed_url: str) -> Replay | None:
     if "replay" not in options:
         return None
     if "from" not in options:
-        whole = f"{feed_url}&replay={quote(options['replay'][:40])}&from=2026-01-31T06:00:00%2B01:00"
+        rate = options["replay"] if is_rate(options["replay"]) else "1/day"
+        whole = f"{feed_url}&replay={rate}&from=2026-01-31T06:00:00%2B01:00"
         raise RequestError(f"expected from beside replay, the instant when it begins, such as {whole}")
     shows_original = _is_on(options, "original")
     try:
@@ -488,6 +489,11 @@ def read_replay(options: Mapping[str, str], feed_url: str) -> Replay | None:
     except PaceError as exc:
         raise RequestError(str(exc)) from exc
     return Replay(pace, shows_original)
+
+
+def name_pages(count: int) -> str:
+    """Return the pages that a feed has, for messages."""
+    return "page 1, which is all" if count == 1 else f"page as a number from 1 to {count}"
 
 
 def replay_options(options: Mapping[str, str]) -> dict[str, str]:

@@ -40,7 +40,7 @@ from wholefeed.web.pages_base import (
     render,
     root_of,
 )
-from wholefeed.web.request import FULL, Asked, base_url, own_url, read_replay, read_wait
+from wholefeed.web.request import FULL, Asked, base_url, name_pages, own_url, read_replay, read_wait
 
 _ENTRIES_A_PAGE: Final = 50
 _WAIT_SECONDS: Final = 1.0
@@ -217,7 +217,7 @@ async def _view_of(reconstruction: Reconstruction, url: str, options: Mapping[st
     page_asked = options.get("page", "1")
     number = int(page_asked) if _NUMBER.fullmatch(page_asked) else 0
     if not 1 <= number <= pages:
-        raise NoSuchPageError(f"expected page as a number from 1 to {pages}, got {page_asked[:40]!r}")
+        raise NoSuchPageError(f"expected {name_pages(pages)}, got {page_asked[:40]!r}")
     head = await describe(feed)
     site = plain_url(head.site or feed.via_url)
     return {

@@ -389,7 +389,6 @@ def test_a_hostile_page_costs_little(body: str) -> None:
     assert len(pickle.dumps(page)) < 4_000_000
 
 
-@pytest.mark.fault("147")
 @pytest.mark.parametrize(
     "row",
     [

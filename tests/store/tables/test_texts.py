@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from functools import partial
+from typing import Any
 
 import pytest
 
 from tests.named_store import NamedStore
 from tests.store.makers import a_feed
 from wholefeed.store.rows import FeedRow
-from wholefeed.store.tables import text_table
+from wholefeed.store.tables import feed_table, text_table
 from wholefeed.store.tables.text_table import NewText
 
 NOW = 1_800_000_000.0
@@ -109,6 +110,25 @@ async def test_a_plan_is_due_when_texts_are_asked_for(store: NamedStore) -> None
     assert await due(NOW + DAY) == [feed]
     await store.write(partial(text_table.put_off, feed=feed, plan=plan, due_at=None))
     assert await due(NOW + DAY) == [feed], "what was asked for meanwhile stays due"
+
+
+@pytest.mark.parametrize("table", [feed_table, text_table], ids=["lists", "texts"])
+async def test_one_feed_of_each_host_is_due(store: NamedStore, table: Any) -> None:
+    """H1, T2: the first one of each, so a site of many feeds keeps no other waiting."""
+    urls = [*(f"https://a.test/{number}" for number in range(9)), "http://a.test/", "https://b.test/x/y"]
+    feeds = [(await a_feed(store, url)).id for url in urls]
+    sql = "UPDATE feed SET digest = :digest, is_walking = 0, list_at = id"
+    await store.write(lambda db: db.execute(sql, {"digest": b"d"}))
+    for feed in feeds:
+        await store.write(partial(text_table.ask, feed=feed, now=NOW))
+
+    async def due(offset: int) -> list[int]:
+        rows = await store.read(partial(table.list_due, now=NOW, limit=2, offset=offset))
+        return [each.id for each in rows]
+
+    assert await due(0) == [feeds[0], feeds[9]]
+    assert await due(2) == [feeds[10]]
+    assert await due(4) == []
 
 
 async def test_pages_without_an_entry_go(store: NamedStore) -> None:

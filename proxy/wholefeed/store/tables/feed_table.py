@@ -172,14 +172,32 @@ def list_unfinished(db: Database) -> list[FeedRow]:
     return [feed_row(row) for row in fetch_all(db, _UNFINISHED)]
 
 
-_LIST_DUE: Final = f"""
-    SELECT {FEED_COLUMNS} FROM feed WHERE list_at <= :now AND is_walking = 0 ORDER BY list_at, id LIMIT :limit
-"""  # noqa: S608 - names of columns
+def host_of(column: str) -> dict[str, tuple[str, str]]:
+    """Return the expression, by engine, for scheme and host of a URL in its canonical form."""
+    return {
+        "host": (
+            f"substr({column}, 1, instr(substr({column}, 9), '/') + 8)",
+            f"substr({column}, 1, strpos(substr({column}, 9), '/') + 8)",
+        )
+    }
 
 
-def list_due(db: Database, now: float, limit: int) -> list[FeedRow]:
-    """Return the feeds with due pages of their publishers (H8), those due longest first."""
-    return [feed_row(row) for row in fetch_all(db, _LIST_DUE, {"now": now, "limit": limit})]
+_LIST_DUE: Final = vary_by_engine(
+    f"""
+    SELECT {FEED_COLUMNS} FROM (
+        SELECT {FEED_COLUMNS}, row_number() OVER (PARTITION BY {{host}} ORDER BY list_at, id) AS place
+        FROM feed WHERE list_at <= :now AND is_walking = 0
+    ) AS due
+    WHERE place = 1 ORDER BY list_at, id LIMIT :limit OFFSET :offset
+    """,  # noqa: S608 - names of columns
+    **host_of("fetch_url"),
+)
+
+
+def list_due(db: Database, now: float, limit: int, offset: int = 0) -> list[FeedRow]:
+    """Return feeds with due pages of their publishers (H8), those due longest first, one of each host."""
+    rows = fetch_all(db, _LIST_DUE, {"now": now, "limit": limit, "offset": offset})
+    return [feed_row(row) for row in rows]
 
 
 _NEXT_LIST: Final = "SELECT min(list_at) FROM feed WHERE list_at > :now"

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from wholefeed.core.text.dates import DAY_SECONDS
-from wholefeed.store.base import Database, fetch_all, fetch_one, fetch_value, run, run_many
+from wholefeed.store.base import Database, fetch_all, fetch_one, fetch_value, run, run_many, vary_by_engine
 from wholefeed.store.rows import FEED_COLUMNS, FeedRow, TextRefusal, TextSummary, feed_row
 from wholefeed.store.tables import feed_table
 from wholefeed.store.tables.document_table import EncodedBody, encode_body
@@ -87,15 +87,24 @@ def ask_again(db: Database, feed: int, now: float) -> None:
 
 
 _FEED_COLUMNS: Final = ", ".join(f"f.{name}" for name in FEED_COLUMNS.split(", "))
-_DUE: Final = f"""
-    SELECT {_FEED_COLUMNS} FROM text_plan AS p JOIN feed AS f ON f.id = p.feed
-    WHERE p.due_at <= :now AND p.asked_at >= :since AND f.is_walking = 0 AND f.digest IS NOT NULL
-    ORDER BY p.due_at, f.id LIMIT :limit
-"""  # noqa: S608 - names of columns
+_DUE: Final = vary_by_engine(
+    f"""
+    SELECT {FEED_COLUMNS} FROM (
+        SELECT {_FEED_COLUMNS}, p.due_at,
+            row_number() OVER (PARTITION BY {{host}} ORDER BY p.due_at, f.id) AS place
+        FROM text_plan AS p JOIN feed AS f ON f.id = p.feed
+        WHERE p.due_at <= :now AND p.asked_at >= :since AND f.is_walking = 0 AND f.digest IS NOT NULL
+    ) AS due
+    WHERE place = 1 ORDER BY due_at, id LIMIT :limit OFFSET :offset
+    """,  # noqa: S608 - names of columns
+    **feed_table.host_of("f.via_url"),
+)
 
 
-def list_due(db: Database, now: float, limit: int) -> list[FeedRow]:
-    rows = fetch_all(db, _DUE, {"now": now, "since": now - WISH_SECONDS, "limit": limit})
+def list_due(db: Database, now: float, limit: int, offset: int = 0) -> list[FeedRow]:
+    """Return feeds with due texts, those due longest first, one of each host."""
+    since = now - WISH_SECONDS
+    rows = fetch_all(db, _DUE, {"now": now, "since": since, "limit": limit, "offset": offset})
     return [feed_row(row) for row in rows]
 
 
