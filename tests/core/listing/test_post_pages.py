@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict
+from dataclasses import asdict, replace
 
 import pytest
 
@@ -127,6 +127,17 @@ def test_a_list_that_is_dated_like_a_post_is_none() -> None:
     rows = "".join(f"<a href='{model.path(number)}'>{number}</a>" for number in range(POSTS))
     looking = look_at(model, {"/blog/tags-list": model.post(12).replace("</article>", f"{rows}</article>")})
     assert f"{HOST}/blog/tags-list" not in looking.links
+
+
+@pytest.mark.parametrize(
+    "name", ["astro_tags", "next_languages", "quartz", "nuxt", "nikola", "docusaurus_tags"]
+)
+def test_the_pages_of_short_names_are_looked_at_though_a_file_has_days(name: str) -> None:
+    """H10: lists and drafts may have days as posts have; their names are short."""
+    model = replace(SITES[name](), lastmod=day_of, page_lastmod=day_of(30))
+    looking = look_at(model)
+    assert older(model, looking) == set(range(POSTS)) - set(model.numbers)
+    assert len(looking.asked) < POSTS / 2 + LEARNING
 
 
 def test_a_post_that_is_not_in_the_feed_but_newer_is_none() -> None:

@@ -112,7 +112,7 @@ class FileSearch:
     """Whether a sitemap was read, so that `pages` are all there are."""
     doubtful: dict[str, tuple[FileEntry, ...]] = field(default_factory=dict)
     """Pages of a file, by way; see `EntrySelection`."""
-    undated: dict[str, tuple[FileEntry, ...]] = field(default_factory=dict)
+    unsure: dict[str, tuple[FileEntry, ...]] = field(default_factory=dict)
     _judges: dict[str, Callable[[PageEvidence], SiteFile | None]] = field(default_factory=dict, init=False)
 
     # Search indexes
@@ -298,7 +298,7 @@ class FileSearch:
             sections=facts.sections,
             feed_url=self.feed_url,
         )
-        self.doubtful[way], self.undated[way] = selection.doubtful, selection.undated
+        self.doubtful[way], self.unsure[way] = selection.doubtful, selection.unsure
         if not selection.items:
             self.refuse(url, selection.why)
             return None

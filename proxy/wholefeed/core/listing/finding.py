@@ -463,25 +463,25 @@ class _ListSearch:
 
         `listed`: keys of a list that seems whole.
         """
-        doubtful, undated = (it.get(way, ()) for it in (self._files.doubtful, self._files.undated))
+        doubtful, unsure = (it.get(way, ()) for it in (self._files.doubtful, self._files.unsure))
         named = {each.key for each in doubtful} | set(file.keys if file else ())
-        if not (doubtful or undated) or 2 * len(named - listed) <= len(listed):
+        if not (doubtful or unsure) or 2 * len(named - listed) <= len(listed):
             return file
-        is_cut = yield from self._look_at_posts(way, doubtful, undated)
+        is_cut = yield from self._look_at_posts(way, doubtful, unsure)
         evidence = self._evidence()
         found = self._files.judge_again(way, evidence)
         self._others |= {_digest(key): None for key in evidence.menu if self._feed.shape.fits(key)}
         return replace(found, is_cut=True) if found and is_cut else found
 
     def _look_at_posts(
-        self, way: str, doubtful: Sequence[FileEntry], undated: Sequence[FileEntry]
+        self, way: str, doubtful: Sequence[FileEntry], unsure: Sequence[FileEntry]
     ) -> Asking[bool]:
         """Look at pages until the limit; return whether possible entries are left."""
         kind = yield from self._learn_posts()
         if kind is None:
             return False
         failed, found = 0, 0
-        for number, each in enumerate((*doubtful, *undated)):
+        for number, each in enumerate((*doubtful, *unsure)):
             is_told = number >= len(doubtful)
             if self._checked >= self._job.most_pages:
                 return not is_told

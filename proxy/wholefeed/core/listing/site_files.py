@@ -123,8 +123,8 @@ class EntrySelection:
     """Number of pages with paths like entries' that nothing shows to be entries."""
     doubtful: tuple[FileEntry, ...] = ()
     """Those whose own pages may show it, in the order of the file."""
-    undated: tuple[FileEntry, ...] = ()
-    """New entries whose days only their own pages may show."""
+    unsure: tuple[FileEntry, ...] = ()
+    """New entries without days, or with short names: their own pages may tell more."""
     dates: Mapping[str, float] = field(default_factory=dict)
     """Days of publication by key, for entries without better ones."""
 
@@ -172,11 +172,7 @@ def select_entries(
         is_dated=trusted,
         in_doubt=in_doubt,
         doubtful=doubtful,
-        undated=tuple(
-            each
-            for each in kept
-            if not (each.key in dates or each.key in evidence.known or each.key in feed.order)
-        ),
+        unsure=tuple(each for each in kept if judge.is_unsure(each)),
         dates={each.key: dates[each.key] for each in kept if each.key in dates},
     )
 
@@ -210,7 +206,8 @@ class _EntryJudge:
         self._can_tell = can_tell
         self._are_folders = any(each.has_below for each in fitting if each.key in feed.order)
         self._are_numbered = any(map(is_numbered, feed.order))
-        self._shortest = min(len(_name_of(key)) for key in feed.order)
+        lengths = sorted(len(_name_of(key)) for key in feed.order)
+        self._shortest, self._short = lengths[0], lengths[min(_FEW_SHORT, len(lengths) - 1)]
 
     def is_entry(self, each: FileEntry) -> bool | None:
         """Return whether a page is an entry; None: only the page shows that."""
@@ -227,6 +224,14 @@ class _EntryJudge:
         is_long = is_told and len(_name_of(key)) >= self._shortest
         return True if self._can_tell or is_long else None
 
+    def is_unsure(self, each: FileEntry) -> bool:
+        """Return whether the page of an entry is worth a look."""
+        key, evidence = each.key, self._evidence
+        if key in self._feed.order or key in evidence.posts or key in evidence.known:
+            return False
+        is_short = len(_name_of(key)) < self._short and not (self._can_tell or _has_day(each.url))
+        return key not in self._dates or (is_short and key not in evidence.linked)
+
     def _is_of_others(self, each: FileEntry) -> bool:
         """Return whether a page is a folder of others, a part of a list, or in a menu."""
         name = each.key.rpartition("/")[2]
@@ -237,6 +242,10 @@ class _EntryJudge:
             or each.key in self._evidence.menu
             or self._evidence.is_other(each.key)
         )
+
+
+_FEW_SHORT: Final = 2
+"""Entries of the feed with shorter names than those that need no look."""
 
 
 def _name_of(key: str) -> str:
