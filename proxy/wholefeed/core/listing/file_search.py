@@ -106,6 +106,8 @@ class FileSearch:
     """Notes why a file does not count."""
     vain: int = MOST_FILES
     """Further requests that may bring nothing."""
+    asked: int = 0
+    """Requests for files."""
     pages: set[str] = field(default_factory=set)
     """Keys of wanted pages that a sitemap names."""
     has_sitemap: bool = False
@@ -284,6 +286,7 @@ class FileSearch:
 
     def _ask(self, request: SitemapRequest | IndexRequest) -> FileTalk[FileAnswer]:
         self.vain -= 1
+        self.asked += 1
         return (yield from self.ask(request))
 
     def _judge(self, url: str, way: str, facts: _FileFacts, evidence: PageEvidence) -> SiteFile | None:

@@ -17,6 +17,7 @@ from wholefeed.core.adapters.base import GONE
 from wholefeed.core.listing.file_search import (
     FILE_WAYS,
     INDEX,
+    MOST_FILES,
     SITEMAP,
     FileAnswer,
     FileRequest,
@@ -52,7 +53,7 @@ from wholefeed.core.listing.lists import (
 from wholefeed.core.listing.page_dates import Day, day_in, read_date, says_only_date
 from wholefeed.core.listing.page_links import link_key, own_link
 from wholefeed.core.listing.page_reading import ListPage, PageLink
-from wholefeed.core.listing.post_pages import PostFacts, PostKind
+from wholefeed.core.listing.post_pages import PostFacts, PostKind, says_day
 from wholefeed.core.listing.search_indexes import SearchIndex
 from wholefeed.core.listing.site_files import FileEntry, PageEvidence, is_page_name
 from wholefeed.core.listing.sitemaps import Sitemap
@@ -467,23 +468,26 @@ class _ListSearch:
         named = {each.key for each in doubtful} | set(file.keys if file else ())
         if not (doubtful or unsure) or 2 * len(named - listed) <= len(listed):
             return file
-        is_cut = yield from self._look_at_posts(way, doubtful, unsure)
+        kind, most = yield from self._learn_posts(is_brief=bool(file and file.has_days and not doubtful))
+        is_cut = (yield from self._look_at_posts(kind, most, way, doubtful, unsure)) if kind else False
         evidence = self._evidence()
         found = self._files.judge_again(way, evidence)
         self._others |= {_digest(key): None for key in evidence.menu if self._feed.shape.fits(key)}
         return replace(found, is_cut=True) if found and is_cut else found
 
     def _look_at_posts(
-        self, way: str, doubtful: Sequence[FileEntry], unsure: Sequence[FileEntry]
+        self,
+        kind: PostKind,
+        most: int,
+        way: str,
+        doubtful: Sequence[FileEntry],
+        unsure: Sequence[FileEntry],
     ) -> Asking[bool]:
         """Look at pages until the limit; return whether possible entries are left."""
-        kind = yield from self._learn_posts()
-        if kind is None:
-            return False
         failed, found = 0, 0
         for number, each in enumerate((*doubtful, *unsure)):
             is_told = number >= len(doubtful)
-            if self._checked >= self._job.most_pages:
+            if self._checked >= most:
                 return not is_told
             if each.key in self._posts or not self._is_own(each.url):
                 continue
@@ -507,27 +511,37 @@ class _ListSearch:
             self._others[_digest(each.key)] = None
         return False
 
-    def _learn_posts(self) -> Asking[PostKind | None]:
-        """Compare pages of the feed's entries with the front page and pages of the menu."""
+    def _learn_posts(self, *, is_brief: bool) -> Asking[tuple[PostKind | None, int]]:
+        """Compare pages of the feed's entries with others; the number is a limit for further pages.
+
+        `is_brief`: only the rest of the looks may be spent.
+        """
+        spare, requests = self._spare, self._requests
+        samples = self._last_links()[1 if is_brief else 0 :]
+        if is_brief and spare <= len(samples):
+            return None, 0
         own = dict[str, ListPage]()
-        for link in self._last_links():
+        for link in samples:
             page = yield from self._ask(link)
-            if isinstance(page, NotHad):
-                return None
+            if isinstance(page, NotHad) or not says_day(page, self._feed.dates.get(link_key(link))):
+                return None, 0
             self._refund(link)
             own[link_key(link)] = page
         yield from self._ask(self._homes()[0])
-        links = (link for page in self._pages() for link in menu_on(page) if link.key not in self._had)
-        for url in list({link.key: link.url for link in links if self._is_own(link.url)}.values())[
-            :_MOST_OF_OTHERS
-        ]:
+        others = self._other_pages()
+        links = (link for page in others for link in menu_on(page) if link.key not in self._had)
+        urls = list({link.key: link.url for link in links if self._is_own(link.url)}.values())
+        for url in urls[: 0 if is_brief else max(0, 1 + _MOST_OF_OTHERS - len(others))]:
             yield from self._ask(url)
             self._refund(url)
-        others = [page for page in self._pages() if link_key(page.url) not in self._feed.order]
-        kind = PostKind.learn(own, others, self._feed)
+        kind = PostKind.learn(own, self._other_pages(), self._feed)
         if kind is not None:  # with their titles, "Issue 12" is one
             self._posts |= {key: kind.facts_of(page) for key, page in own.items()}
-        return kind
+        left = spare - (self._requests - requests) + max(0, MOST_FILES - self._files.asked)
+        return kind, self._checked + left if is_brief else self._job.most_pages
+
+    def _other_pages(self) -> list[ListPage]:
+        return [page for page in self._pages() if link_key(page.url) not in self._feed.order]
 
     def _last_links(self) -> list[str]:
         """Return the links of the feed's last entries, which are most like older ones."""

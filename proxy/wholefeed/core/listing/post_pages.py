@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final, NamedTuple, Self
 
-from wholefeed.core.listing.lists import LEAST, ListedFeedEntries, plain
+from wholefeed.core.listing.lists import ListedFeedEntries, plain
 from wholefeed.core.listing.page_reading import ListPage
 from wholefeed.core.text.dates import DAY_SECONDS
 
@@ -40,17 +40,15 @@ class PostKind:
     def learn(
         cls, own: Mapping[str, ListPage], others: Iterable[ListPage], feed: ListedFeedEntries
     ) -> Self | None:
-        """Learn from the pages of the feed's entries, given by key; None: they differ in nothing.
+        """Learn from two or three pages of the feed's entries, by key; None: they differ in nothing.
 
         They have to say their days. A manual has pages of one kind, too, without any.
         """
         pages = list(own.values())
-        if len(pages) < LEAST:
-            return None
         parts = pages[0].parts.intersection(*(page.parts for page in pages[1:]))
         for page in others:
             parts -= page.parts
-        if not parts or not all(_says_day(page, feed.dates.get(key)) for key, page in own.items()):
+        if not parts or not all(says_day(page, feed.dates.get(key)) for key, page in own.items()):
             return None
         return cls(
             parts=parts,
@@ -78,7 +76,8 @@ _TOLD_SHARE: Final = 0.4
 _FREE_LINKS: Final = 5
 
 
-def _says_day(page: ListPage, at: float | None) -> bool:
+def says_day(page: ListPage, at: float | None) -> bool:
+    """Return whether a page says the day of an instant, or the one before or behind."""
     return at is not None and page.at is not None and abs(page.at - at) <= 1.5 * DAY_SECONDS
 
 

@@ -124,7 +124,7 @@ class EntrySelection:
     doubtful: tuple[FileEntry, ...] = ()
     """Those whose own pages may show it, in the order of the file."""
     unsure: tuple[FileEntry, ...] = ()
-    """New entries without days, or with short names: their own pages may tell more."""
+    """New entries without days, or with short names; likely lists first."""
     dates: Mapping[str, float] = field(default_factory=dict)
     """Days of publication by key, for entries without better ones."""
 
@@ -172,7 +172,7 @@ def select_entries(
         is_dated=trusted,
         in_doubt=in_doubt,
         doubtful=doubtful,
-        unsure=tuple(each for each in kept if judge.is_unsure(each)),
+        unsure=tuple(sorted(filter(judge.is_unsure, kept), key=judge.rank)),
         dates={each.key: dates[each.key] for each in kept if each.key in dates},
     )
 
@@ -207,7 +207,7 @@ class _EntryJudge:
         self._are_folders = any(each.has_below for each in fitting if each.key in feed.order)
         self._are_numbered = any(map(is_numbered, feed.order))
         lengths = sorted(len(_name_of(key)) for key in feed.order)
-        self._shortest, self._short = lengths[0], lengths[min(_FEW_SHORT, len(lengths) - 1)]
+        self._short = lengths[min(_FEW_SHORT, len(lengths) - 1)]
 
     def is_entry(self, each: FileEntry) -> bool | None:
         """Return whether a page is an entry; None: only the page shows that."""
@@ -219,18 +219,24 @@ class _EntryJudge:
             return True
         is_told = is_telling(each, self._feed, self._root)
         if is_page_name(key):
-            return None if is_told and key in self._dates else False
-        # lists and drafts have shorter names than posts
-        is_long = is_told and len(_name_of(key)) >= self._shortest
-        return True if self._can_tell or is_long else None
+            return is_told and key in self._dates
+        return True if self._can_tell or is_told else None
 
     def is_unsure(self, each: FileEntry) -> bool:
         """Return whether the page of an entry is worth a look."""
         key, evidence = each.key, self._evidence
         if key in self._feed.order or key in evidence.posts or key in evidence.known:
             return False
-        is_short = len(_name_of(key)) < self._short and not (self._can_tell or _has_day(each.url))
-        return key not in self._dates or (is_short and key not in evidence.linked)
+        if key not in self._dates:
+            return True
+        if self._can_tell or _has_day(each.url) or key in evidence.linked:
+            return False
+        # lists and drafts have shorter names than posts
+        return len(_name_of(key)) < self._short or is_page_name(key)
+
+    def rank(self, each: FileEntry) -> tuple[bool, bool, bool, int]:
+        name = _name_of(each.key)
+        return not is_page_name(each.key), each.key in self._dates, "0" in name, len(name)
 
     def _is_of_others(self, each: FileEntry) -> bool:
         """Return whether a page is a folder of others, a part of a list, or in a menu."""
