@@ -332,6 +332,7 @@ NewAddress: Final = NoteKind(
     "NewAddress", "new-address", "iTunes, itunes:new-feed-url; rule R25",
     made_from=MadeFrom.LINKS,
     text="the document names {href!r} as the feed's new address: {url}",
+    shown=("href",),
 )
 """Only a redirect moves a feed here."""
 
