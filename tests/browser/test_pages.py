@@ -103,20 +103,22 @@ async def test_without_javascript_everything_can_be_done(filled: Proxy, origin: 
         assert await page.title() != ""
         await page.get_by_role("link", name="wholefeed").click()
         await page.get_by_label("Title or address").fill("CHOSEN")
-        await page.get_by_label("History", exact=True).select_option("Remembered")
         await page.get_by_label("Sorted by").select_option("title")
         await page.get_by_role("button", name="Show", exact=True).click()
+        await page.get_by_role("link", name="Remembered 1").click()
         assert await page.get_by_role("row").count() == 2
         origin.forget_requests()
-        await page.get_by_role("button", name="Refresh").click()
+        await page.get_by_role("button", name="Refresh A feed").click()
         await filled.settled()
         await page.reload()
-        await page.get_by_text("The publisher was asked: no new entries.").wait_for()
+        await page.get_by_text("no new entries", exact=True).wait_for()
         assert origin.counts() == {"/chosen": 1}
-        await visit.open(q="chosen")
-        await page.get_by_role("link", name="Forget").click()
+        assert "q=CHOSEN&state=remembered&sort=title" in page.url
+        await page.get_by_label("Check A feed").check()
+        await page.get_by_role("button", name="Forget", exact=True).click()
         await page.get_by_role("button", name="for good").click()
-        assert await page.get_by_text("Forgotten, and").inner_text()
+        await page.get_by_text("1 feed is forgotten, and").wait_for()
+        assert "q=CHOSEN&state=remembered&sort=title" in page.url
         assert origin.url("/chosen") not in [each.url for each in await filled.service.feeds()]
         assert await page.get_by_role("button", name="Copy").count() == 0
         await page.get_by_role("button", name="Log out").click()
@@ -144,17 +146,19 @@ async def test_the_keyboard_reaches_everything(filled: Proxy) -> None:
         assert reached == list(range(usable))
         assert usable > 15
 
-        await page.get_by_role("link", name="Forget").first.focus()
+        await page.get_by_role("checkbox", name="Check A feed").first.focus()
+        await page.keyboard.press("Space")
+        await page.get_by_role("button", name="Forget", exact=True).focus()
         await page.keyboard.press("Enter")
         button = page.get_by_role("button", name="for good")
         await button.wait_for()
         await button.focus()
         await page.keyboard.press("Tab")
         await page.keyboard.press("Enter")
-        await page.get_by_role("heading", name="What can be done").wait_for()
+        await page.get_by_role("heading", name="Known feeds").wait_for()
         await page.go_back()
         await button.focus()
         await page.keyboard.press("Enter")
-        await page.get_by_text("Forgotten, and").wait_for()
+        await page.get_by_text("1 feed is forgotten, and").wait_for()
         await page.wait_for_url(visit.base)  # said once: not after the page is loaded again
-        await page.get_by_text("2 feeds", exact=True).wait_for()
+        await page.get_by_role("link", name="All 2").wait_for()

@@ -31,14 +31,16 @@ async def test_a_visit_from_login_to_logout(filled: Proxy, origin: Origin, host:
         assert await page.evaluate("document.cookie") == ""
         origin.forget_requests()
         await visit.open(q="partial")
-        await page.get_by_role("button", name="Refresh").click()
-        await page.get_by_role("link", name=origin.url("/partial"), exact=True).wait_for()
-        await filled.settled()
+        await page.get_by_role("button", name="Refresh A feed").click()
+        await page.get_by_text("no new entries", exact=True).wait_for()
         assert origin.counts()["/partial"] == 1
-        await visit.open(q="partial")
-        await page.get_by_role("link", name="Forget").click()
+        assert page.url == f"{visit.base}?q=partial"
+        await page.get_by_label("Check A feed").check()
+        await page.get_by_role("button", name="Forget", exact=True).click()
         await page.get_by_role("button", name="for good").click()
-        await page.get_by_text("2 feeds", exact=True).wait_for()
+        await page.get_by_text("1 feed is forgotten, and").wait_for()
+        await visit.open()
+        await page.get_by_role("link", name="All 2").wait_for()
         await page.get_by_role("button", name="Log out").click()
         await page.get_by_label("Access token").wait_for()
         await visit.open("feeds")
@@ -115,9 +117,9 @@ async def test_below_a_prefix_links_forms_and_redirects_stay_there(filled: Proxy
         (session,) = await page.context.cookies()
         assert session["path"] == "/our/feeds"
         assert await page.evaluate("getComputedStyle(document.querySelector('h1')).margin") != ""
-        await page.get_by_role("button", name="Refresh").click()
-        await page.get_by_role("link", name=origin.url("/partial"), exact=True).wait_for()
-        assert page.url.startswith(base + "?url=")
+        await page.get_by_role("button", name="Refresh A feed").click()
+        await page.get_by_text("no new entries", exact=True).wait_for()
+        assert page.url == base + "?q=partial"
         await page.get_by_role("link", name="wholefeed").click()
         await page.wait_for_url(base)
         assert visit.said == []

@@ -25,7 +25,7 @@ LISTS_ALL = {
     "wholefeed.store.tables.feed_table._LIST",
     "wholefeed.store.tables.feed_table._STATES",
     "wholefeed.store.tables.feed_table._SEARCH",
-    "wholefeed.store.tables.feed_table._COUNT_MATCHING",
+    "wholefeed.store.tables.feed_table._COUNT",
     "wholefeed.store.tables.feed_table._UNFINISHED",
     "wholefeed.store.tables.feed_table._COUNT_FEEDS",
 }
@@ -78,7 +78,7 @@ _TEXTS = """
 documents ending etag family feeds fetch_url final_url found_by kept keys kind last_modified links marks
 media_type memento name names notes outcome payload pinned position progress reading reason replica role
 served
-segments site_id sort state subscription token url version via_url warning way why words learned
+segments site_id sort state subscription token url urls version via_url warning way why words learned
 """
 TEXTS = frozenset(re.findall(r"\w+", _TEXTS))
 OTHERS: dict[str, dict[str, object]] = {
@@ -97,6 +97,7 @@ PARTIAL = {"feed_unfinished", "segment_retired"}
 """Indexes of wanted rows alone."""
 WALKED = LISTS_ALL | {
     "wholefeed.store.tables.failures._OPEN_SEARCHES",  # of all that is missing in any feed
+    "wholefeed.store.tables.failures._TROUBLES",
     "wholefeed.store.tables.failures._NEXT_SEARCH_AT",
 }
 

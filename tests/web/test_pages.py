@@ -9,7 +9,7 @@ import time
 from datetime import datetime
 from html import unescape
 from html.parser import HTMLParser
-from urllib.parse import parse_qs, parse_qsl, quote, urlencode, urlsplit
+from urllib.parse import parse_qs, quote, urlencode, urlsplit
 
 import pytest
 
@@ -22,27 +22,14 @@ from tests.publishers.wordpress import WordPress
 from tests.running import Proxy, Reply, StartProxy
 from tests.web.browsing import BROWSER, browse, read, submit, text
 from tests.web.test_feed import plain_publisher
-from wholefeed.core.model import Family, Kind, State
+from tests.web.test_home import add_feeds
+from wholefeed.core.model import State
 from wholefeed.core.readers import READERS
 from wholefeed.core.words import STATES
-from wholefeed.store.tables.feed_table import ORDERS, FeedSearch
 from wholefeed.web import pages
 from wholefeed.web.reader_links import draw_code
 
 TOKEN = "a token for readers"
-
-
-async def known(proxy: Proxy, *urls: str) -> None:
-    """Store feeds, each asked for a second after the one before."""
-    for number, url in enumerate(urls):
-        now = 1_700_000_000.0 + number
-        await proxy.store.create_feed(url, fetch_url=url, family=Family.ATOM, kind=Kind.PLAIN, now=now)
-
-
-def listed(page: bytes, *urls: str) -> list[str]:
-    """Return those of the URLs that a page links, in its order."""
-    links = {url: page.find(f'href="./?url={quote(url, safe="/")}"'.encode()) for url in urls}
-    return sorted((url for url in urls if links[url] >= 0), key=lambda url: links[url])
 
 
 async def test_a_program_is_told_how_to_subscribe(proxy: Proxy) -> None:
@@ -82,111 +69,10 @@ async def test_a_browser_gets_a_page_that_says_how_to_begin(proxy: Proxy) -> Non
     assert "./opml" in page.links
 
 
-async def test_known_feeds_are_listed_with_what_each_is(proxy: Proxy, origin: Origin) -> None:
-    """Each feed has a link to its page, and two forms."""
-    publish_chain(origin, archives=1, entries=2)
-    url = origin.url("/feed?a=1&b=2")
-    titled = atom(an_item("a")).replace(b"A feed", b"On &lt;script&gt;\n and on")
-    origin.publish("/feed?a=1&b=2", titled)
-    await proxy.whole(url)
-    reply = await browse(proxy)
-    quoted = quote(url, safe="")
-    assert read(reply).actions[1:] == [f"./refresh?url={quoted}", "./opml"]
-    assert f"./forget?url={quote(url)}" in read(reply).links
-    shown = text(reply)
-    assert "Known feeds 1 feed" in shown
-    assert "Remembered" in shown
-    assert "remembered" not in shown
-    assert STATES[State.REMEMBERED].meaning in shown
-    assert STATES[State.PARTIAL].meaning not in shown
-    assert "On <script> and on" in shown
-    assert "<script>" not in reply.body.decode()
-
-
-async def test_feeds_are_listed_in_the_order_that_is_chosen(proxy: Proxy) -> None:
-    """The last asked for come first; another order stays chosen."""
-    first, second, third = "https://c.test/", "https://a.test/", "https://b.test/"
-    await known(proxy, first, second, third)
-    assert listed((await browse(proxy)).body, first, second, third) == [third, second, first]
-    by_url = await browse(proxy, "/?q=&state=&sort=url")
-    assert listed(by_url.body, first, second, third) == [second, third, first]
-    assert b'<option value="url" selected>' in by_url.body
-
-
-async def test_the_list_is_filtered_by_words_and_state(proxy: Proxy, origin: Origin) -> None:
-    """Words match literally, in any case; both stay in the form."""
-    one, other = "https://Example.org/100%25_feed".lower(), "https://other.test/100xfeed"
-    await known(proxy, one, other)
-    origin.publish("/complete", atom(an_item("a"), complete=True))
-    titled = origin.url("/complete")
-    await proxy.whole(titled)
-    found = await browse(proxy, "/?q=EXAMPLE")
-    assert listed(found.body, one, other, titled) == [one]
-    assert b'value="EXAMPLE"' in found.body
-    assert "1 feed found. Show all" in text(found)
-    assert listed((await browse(proxy, "/?q=100%2525_")).body, one, other) == [one]
-    assert listed((await browse(proxy, "/?q=a+FEED")).body, one, other, titled) == [titled]
-    loading = await browse(proxy, "/?state=loading")
-    assert sorted(listed(loading.body, one, other, titled)) == [one, other]
-    assert b'<option value="loading" selected>' in loading.body
-    assert listed((await browse(proxy, "/?state=complete&sort=entries")).body, one, titled) == [titled]
-    none = await browse(proxy, '/?q="><b>')
-    assert listed(none.body, one, other) == []
-    assert b"<b>" not in none.body
-
-
-@pytest.mark.parametrize(
-    ("query", "search", "number"),
-    [
-        ({}, FeedSearch(), 1),
-        (
-            {"q": " a b ", "state": "stale", "sort": "title", "page": "7"},
-            FeedSearch("a b", "stale", "title"),
-            7,
-        ),
-        ({"q": "x" * 300, "state": "any", "sort": "; DROP", "page": "-1"}, FeedSearch("x" * 200), 1),
-        ({"page": "00"}, FeedSearch(), 1),
-        ({"page": "\u0663"}, FeedSearch(), 1),
-    ],
-)
-def test_what_is_looked_for_is_read_from_a_query(
-    query: dict[str, str], search: FeedSearch, number: int
-) -> None:
-    """Nonsense counts as nothing."""
-    assert pages.read_search(query) == (search, number)
-    link = pages.search_query(search, number)
-    assert pages.read_search(dict(parse_qsl(link[1:]))) == (search, number)
-
-
-def test_each_order_and_each_state_can_be_chosen() -> None:
-    """The form offers every order and state of the store."""
-    for sort in ORDERS:
-        assert pages.read_search({"sort": sort})[0].sort == sort
-    for state in State:
-        assert pages.read_search({"state": state.value})[0].state == state
-
-
-async def test_more_than_a_hundred_feeds_are_listed_in_parts(proxy: Proxy) -> None:
-    """Each feed appears once; beyond the last page is the last, nonsense the first."""
-    urls = [f"https://example.org/{number:03}" for number in range(205)]
-    await known(proxy, *urls)
-    first = await browse(proxy, "/?sort=url&q=example")
-    assert listed(first.body, *urls) == urls[:100]
-    assert "./?q=example&sort=url&page=2" in read(first).links
-    second = await browse(proxy, "/?sort=url&page=2")
-    assert listed(second.body, *urls) == urls[100:200]
-    assert {"./?sort=url", "./?sort=url&page=3"} <= set(read(second).links)
-    for number in ("3", "4", "9999999"):
-        assert listed((await browse(proxy, f"/?sort=url&page={number}")).body, *urls) == urls[200:]
-    for nonsense in ("0", "-1", "x", "9" * 400, "\u0663"):
-        page = await browse(proxy, f"/?sort=url&page={quote(nonsense)}")
-        assert listed(page.body, *urls) == urls[:100]
-
-
 async def test_what_stands_in_a_url_is_never_markup(proxy: Proxy) -> None:
     """A feed's URL is a stranger's text."""
     url = "https://example.org/?a='%3Cscript%3E&b=%22onload=1"
-    await known(proxy, url)
+    await add_feeds(proxy, url)
     page = (await browse(proxy)).body.decode()
     assert "<script>" not in page.replace("<script src", "")
     assert "'%3Cscript" not in page
@@ -644,13 +530,13 @@ async def test_a_stale_feed_says_what_was_tried_and_promises_nothing(proxy: Prox
     )
     assert "The publisher is asked next when a reader asks, in 59 seconds or later; a refresh by hand" in said
     home = text(await browse(proxy))
-    assert "37 minutes ago when a reader asks, in 59 seconds or later Refresh" in home
+    assert "Not refreshed 37 minutes ago Refresh" in home
     for each in (said, home):
         assert "Nothing needs to be done" not in each.partition("What the words under History mean")[0]
         assert "could not be reached" not in each
 
 
-async def test_the_list_knows_that_a_site_is_left_alone(proxy: Proxy, origin: Origin) -> None:
+async def test_a_page_knows_that_a_site_is_left_alone(proxy: Proxy, origin: Origin) -> None:
     """A due feed waits while its host pauses because of any feed there."""
     for path in ("/feed", "/other"):
         origin.publish(path, atom(an_item("a"), complete=True))
@@ -659,7 +545,6 @@ async def test_the_list_knows_that_a_site_is_left_alone(proxy: Proxy, origin: Or
     origin.fault("/other", Status(503, (("Retry-After", "1800"),)))
     await proxy.get(origin.url("/other"))
     await proxy.settled()
-    assert text(await browse(proxy)).count("when a reader asks, in 29 minutes or later") == 2
     said = text(await browse(proxy, target(origin.url("/feed"))))
     assert "asked next when a reader asks, in 29 minutes or later" in said
 

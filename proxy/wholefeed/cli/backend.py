@@ -346,7 +346,7 @@ class DatabaseBackend:
         if not self._is_there:
             return compose_opml("wholefeed", [])
         async with self._open() as service:
-            return await export(service, url_here(self._config), self._config)
+            return await export(service.every_feed(), url_here(self._config), self._config)
 
     async def account(self, url: str) -> JsonObject:
         async with self._open() as service:

@@ -1,4 +1,4 @@
-"""Feeds that need a person: which they are, why, and what helps.
+"""The feeds that need a person, the reasons, and the acts that help.
 
     need = find_need(troubles, now)            # None: the feed gets along by itself
     said = describe_need(troubles, need, url=url, site=site, is_address_known=False)
@@ -48,7 +48,7 @@ class Help(Enum):
     CONTINUE = auto()
     """Let the known feed at `NeedWords.address` continue this one (I3)."""
     CAUSE = auto()
-    """See on the feed's page what is missing and why."""
+    """See the missing documents on the feed's page."""
 
 
 class FeedTroubles(NamedTuple):

@@ -472,6 +472,24 @@ def asked_next(status: Mapping[str, Any], now: float) -> str:
     return f"{by_itself}, or sooner when a reader asks" if fresh < polled else by_itself
 
 
+def describe_polling(poll_seconds: float) -> str:
+    """Return when publishers are asked; `poll_seconds` is the interval of polls, 0 without them."""
+    by_readers = "when a reader asks for its feed, and what is here is no longer fresh"
+    if poll_seconds:
+        by_itself = f"{duration(poll_seconds)} after its last response"
+        return f"Each publisher is asked {by_itself}, or sooner {by_readers}."
+    return f"Each publisher is asked {by_readers}."
+
+
+def outcome_in_words(change: int, failure: str) -> str:
+    """Return the outcome of a refresh: a change in entries, or the reason of its failure (empty: none)."""
+    if failure:
+        return f"failed: {failure}"
+    if not change:
+        return "no new entries"
+    return f"{count_noun(abs(change), 'entry', 'entries')} {'more' if change > 0 else 'fewer'}"
+
+
 def _or_later(seconds: float) -> str:
     return f", in {duration(seconds)} or later" if seconds >= 1 else ""
 
@@ -577,6 +595,12 @@ _UNPRINTABLE: Final = re.compile(
 def count_noun(number: int, one: str, many: str) -> str:
     """Return a number and its noun: `1 entry`, `12,000 entries`."""
     return f"{number:,} {one if number == 1 else many}"
+
+
+def sums_in_words(entries: int, documents: int) -> str:
+    return (
+        f"{count_noun(entries, 'entry', 'entries')} out of {count_noun(documents, 'document', 'documents')}"
+    )
 
 
 def duration(seconds: float) -> str:

@@ -12,11 +12,11 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import replace
 from functools import partial
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeVar
 
 from wholefeed.core.compose.compose import Heading
 from wholefeed.core.compose.entries import identity_of
@@ -36,12 +36,14 @@ from wholefeed.service.background import AskedTimes, Housekeeping, Polling
 from wholefeed.service.checking import Checks
 from wholefeed.service.context import RefreshContext
 from wholefeed.service.entry_composer import EntryComposer
+from wholefeed.service.feed_list import FEEDS_PER_PART, FeedListPage, read_found, read_list
 from wholefeed.service.imports import Imports
 from wholefeed.service.listing import Lists
 from wholefeed.service.mementos import Mementos
 from wholefeed.service.memory import CachedFeed, Usage
 from wholefeed.service.opening import Opened, Openings
 from wholefeed.service.page_fetches import SitePace
+from wholefeed.service.refresh_queue import RefreshQueue
 from wholefeed.service.replays import Replays
 from wholefeed.service.results import Reconstruction, Status
 from wholefeed.service.running import Running
@@ -49,7 +51,7 @@ from wholefeed.service.showing import Showing, describe
 from wholefeed.service.texts import Texts
 from wholefeed.service.titles import Titles
 from wholefeed.service.watching import Watching
-from wholefeed.store.rows import FeedRow, FeedSummary, Snapshot
+from wholefeed.store.rows import FeedLine, FeedRow, FeedSummary, Snapshot
 from wholefeed.store.tables import feed_table, posts
 from wholefeed.store.tables.feed_table import FeedSearch
 
@@ -57,10 +59,10 @@ log = get_logger()
 
 _USUAL: Final = RefreshRequest()
 _MAX_LISTED: Final = 1000
-_FEEDS_PER_PART: Final = 100  # on one result page
 _LONGEST_SHOWN: Final = 200  # characters of an entry id quoted in an error
 # Time for one list to read titles missing from the store; the next list continues.
 _NAMING_SECONDS: Final = 0.5
+_Summary = TypeVar("_Summary", bound=FeedSummary)
 
 
 class FeedService:
@@ -93,6 +95,7 @@ class FeedService:
         self.texts = Texts(context, robots, pace)
         self.openings = Openings(context, self._running, self.mementos, self._stopping)
         self.imports = Imports(context, self._running, partial(self._ready, is_head=False))
+        self.queue = RefreshQueue(context, self._running)
         self.asked = AskedTimes(context.store, context.now)
         self.house = Housekeeping(context, self._running, self.asked)
         self.watching = Watching(context, self._running, self._stopping)
@@ -280,7 +283,7 @@ class FeedService:
         return await self._name_feeds(listed)
 
     async def every_feed(self) -> AsyncIterator[list[FeedSummary]]:
-        """Yield batches of published feeds, ordered by URL.
+        """Yield batches of all feeds, ordered by URL.
 
         A feed added or deleted meanwhile may make another feed appear twice or not at all.
         """
@@ -288,30 +291,31 @@ class FeedService:
         while True:
             async with self.checks.answering():
                 rows = await self._store.read(
-                    partial(feed_table.list_feeds, limit=_FEEDS_PER_PART, offset=offset)
+                    partial(feed_table.list_feeds, limit=FEEDS_PER_PART, offset=offset)
                 )
             if not rows:
                 return
-            yield await self._name_feeds([row for row in rows if row.digest])
+            yield await self._name_feeds(rows)
             offset += len(rows)
 
     async def listed(self, search: FeedSearch, number: int) -> FeedListPage:
-        """Return a result page, counted from 1; the last one if `number` is too large."""
-
-        async def part(wanted: int) -> FeedListPage:
-            first = (wanted - 1) * _FEEDS_PER_PART
-            found, total = await self._store.read(
-                partial(feed_table.search, search=search, limit=_FEEDS_PER_PART, offset=first)
-            )
-            return FeedListPage(tuple(found), total, wanted)
-
+        """Return a part of the table of feeds, counted from 1; the last one if `number` is too large."""
+        look = partial(read_list, search=search, number=number, now=self.now())
         async with self.checks.answering():
-            asked = await part(number)
-            if asked.number > asked.parts:
-                asked = await part(asked.parts)
-        return asked._replace(feeds=tuple(await self._name_feeds(asked.feeds)))
+            found = await self._store.read(look)
+        return found._replace(feeds=tuple(await self._name_feeds(found.feeds)))
 
-    async def _name_feeds(self, listed: Sequence[FeedSummary]) -> list[FeedSummary]:
+    async def find_all(self, search: FeedSearch) -> list[int]:
+        """Return the numbers of all feeds that a search finds, in order."""
+        async with self.checks.answering():
+            return await self._store.read(partial(read_found, search=search, now=self.now()))
+
+    async def lines_of(self, feeds: Sequence[int]) -> list[FeedLine]:
+        """Return the feeds with these numbers in this order, without forgotten ones."""
+        async with self.checks.answering():
+            return await self._name_feeds(await self._store.read(partial(feed_table.read_lines, feeds=feeds)))
+
+    async def _name_feeds(self, listed: Sequence[_Summary]) -> list[_Summary]:
         """Add titles to feeds published before the store had titles, as far as time and database allow."""
         unnamed = [row.id for row in listed if row.title is None and row.digest]
         found: dict[int, Heading] = {}
@@ -349,6 +353,10 @@ class FeedService:
                 await self.texts.ask_again(feed.id)
             return await self.watching.status(feed.id)
 
+    def is_being_asked(self, feed_id: int) -> bool:
+        """Return whether a feed's publisher is being asked, or a person's refresh waits for its turn."""
+        return self._running.running(feed_id) is not None or self.queue.is_waiting(feed_id)
+
     async def forget(self, url: str) -> None:
         """Delete a feed and everything stored of it.
 
@@ -357,9 +365,19 @@ class FeedService:
             UnknownFeedError: Nothing is stored for the URL.
         """
         async with self._of_known(url) as feed:
-            await self._running.cancel(feed.id)
-            await self._store.forget(feed.id, now=self.now())
-        log.info("feed.forgotten", feed=feed.id)
+            await self._forget(feed.id)
+
+    async def forget_all(self, feeds: Iterable[int]) -> None:
+        """Delete the feeds with these numbers; forgotten ones are passed over."""
+        for feed in feeds:
+            async with self.checks.answering():
+                await self._forget(feed)
+
+    async def _forget(self, feed_id: int) -> None:
+        self.queue.drop(feed_id)
+        await self._running.cancel(feed_id)
+        if await self._store.forget(feed_id, now=self.now()):
+            log.info("feed.forgotten", feed=feed_id)
 
     async def forget_entry(self, url: str, entry: str) -> None:
         """Remove one entry of a feed, until its publisher updates it (I2).
@@ -400,7 +418,7 @@ class FeedService:
 
     @property
     def is_busy(self) -> bool:
-        return len(self.openings) + len(self._running) > 0
+        return len(self.openings) + len(self._running) + len(self.queue) > 0
 
     async def resume(self) -> None:
         """Continue walks that an earlier run left unfinished."""
@@ -436,22 +454,10 @@ class FeedService:
         await self.texts.close()
         await self.openings.close()
         await self.replays.close()
+        await self.queue.close()
         await self._running.close()
         await self.checks.close()
         await self.asked.close()
-
-
-class FeedListPage(NamedTuple):
-    feeds: tuple[FeedSummary, ...]
-    total: int
-    """Feeds on all result pages."""
-    number: int
-    """From 1."""
-
-    @property
-    def parts(self) -> int:
-        """Number of result pages; at least 1."""
-        return max(1, -(-self.total // _FEEDS_PER_PART))
 
 
 class Load(NamedTuple):

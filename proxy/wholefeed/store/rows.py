@@ -112,6 +112,18 @@ class FeedSummary:
     site: str
 
 
+@dataclass(slots=True, kw_only=True)
+class FeedLine(FeedSummary):
+    """A feed in the table of feeds."""
+
+    oldest_at: float | None
+    """Date of its oldest dated entry."""
+    reason: str | None
+    """Why its publisher did not send it at the last request; None: it did."""
+    status: int | None
+    """The publisher's status then."""
+
+
 class FeedChanges(TypedDict, total=False):
     fetch_url: str
     moved_to: str | None
@@ -398,6 +410,13 @@ _LISTED: Final = {
     "noted_at": "coalesce(failed_at, checked_at) AS noted_at",
 }
 SUMMARY_COLUMNS: Final = ", ".join(_LISTED.get(name, name) for name in _field_names(FeedSummary))
+_OF_LINES: Final = {
+    **_LISTED,
+    "oldest_at": "(SELECT min(oldest_at) FROM segment WHERE segment.feed = feed.id AND position IS NOT NULL)",
+    "reason": "(SELECT reason FROM attempt WHERE attempt.feed = feed.id AND attempt.url = '')",
+    "status": "(SELECT status FROM attempt WHERE attempt.feed = feed.id AND attempt.url = '')",
+}
+LINE_COLUMNS: Final = ", ".join(_OF_LINES.get(name, name) for name in _field_names(FeedLine))
 DOCUMENT_COLUMNS: Final = ", ".join(_field_names(DocumentRow))
 SEGMENT_COLUMNS: Final = ", ".join(_field_names(SegmentRow))
 _Reader = Callable[[Any], Any]
@@ -438,15 +457,14 @@ feed_row: Final = _row_reader(
         "warning": member(Warned),
     },
 )
-listed_feed: Final = _row_reader(
-    FeedSummary,
-    {
-        "kind": member(Kind),
-        "visible_state": member(State),
-        "is_stale": bool,
-        "published_family": member(Family),
-    },
-)
+_SUMMARY_READERS: Final = {
+    "kind": member(Kind),
+    "visible_state": member(State),
+    "is_stale": bool,
+    "published_family": member(Family),
+}
+listed_feed: Final = _row_reader(FeedSummary, _SUMMARY_READERS)
+feed_line: Final = _row_reader(FeedLine, _SUMMARY_READERS)
 document_row: Final = _row_reader(
     DocumentRow,
     {

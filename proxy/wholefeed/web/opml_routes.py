@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import re
 from base64 import b64decode, b64encode
-from collections.abc import Iterator, Mapping
+from collections.abc import AsyncIterable, Iterator, Mapping, Sequence
 from email.message import Message
 from email.parser import BytesHeaderParser
 from functools import partial
@@ -23,7 +23,7 @@ from wholefeed.core.text.urls import UrlPlaces
 from wholefeed.core.words import count_noun
 from wholefeed.errors import UploadError
 from wholefeed.fetch.guard import AddressPolicy
-from wholefeed.service.service import FeedService
+from wholefeed.store.rows import FeedSummary
 from wholefeed.web.keys import ASKED, CONFIG, LISTS, SERVICE, UPLOADS
 from wholefeed.web.list_rewriting import Left, RewrittenList, moved_out, proxied_url, rewrite_list
 from wholefeed.web.pages_base import is_browser, page
@@ -48,18 +48,24 @@ COUNTS_FIELD: Final = "Opml-Subscriptions"
 async def get_opml(request: web.Request) -> web.StreamResponse:
     config = request.app[CONFIG]
     base = base_url(request, request[ASKED])
-    return _download(await export(request.app[SERVICE], base, config), "wholefeed.opml")
+    return download_list(await export(request.app[SERVICE].every_feed(), base, config))
 
 
-async def export(service: FeedService, base: str, config: Config) -> bytes:
-    """Return the known feeds, through the proxy at `base`."""
+async def export(feeds: AsyncIterable[Sequence[FeedSummary]], base: str, config: Config) -> bytes:
+    """Return a list of feeds, through the proxy at `base`; unpublished ones are left out."""
     listed: list[OutlineEntry] = []
-    async for rows in service.every_feed():
+    async for rows in feeds:
         listed += [
             OutlineEntry(row.title or row.url, proxied_url(base, row.url, config.server), row.site)
             for row in rows
+            if row.digest
         ]
     return compose_opml("wholefeed", listed)
+
+
+def download_list(document: bytes) -> web.Response:
+    """Answer with an exported list."""
+    return _download(document, "wholefeed.opml")
 
 
 async def post_opml(request: web.Request) -> web.StreamResponse:

@@ -1,4 +1,4 @@
-"""The pages for people, except a feed's entries (`wholefeed.web.view`).
+"""The pages for people, except a feed's entries (`wholefeed.web.view`) and the table of feeds (`home`).
 
 Programs get no page at these URLs. `wholefeed.core.words` has the words and charts.
 """
@@ -11,8 +11,8 @@ import re
 from collections.abc import Mapping, Sequence
 from functools import partial
 from http import HTTPStatus
-from typing import Any, Final, NamedTuple
-from urllib.parse import parse_qs, quote, quote_plus, unquote, urlencode
+from typing import Any, Final
+from urllib.parse import parse_qs, quote, quote_plus, unquote
 
 from aiohttp import web
 
@@ -23,19 +23,15 @@ from wholefeed.core.model import Family, State
 from wholefeed.core.parse.discovery import Alternate
 from wholefeed.core.replay import WEEKDAYS, PaceError, ReplayPace
 from wholefeed.core.slugs import failure_in_words, slug_in_words
-from wholefeed.core.text.dates import format_rfc3339
-from wholefeed.core.text.urls import UrlPlaces, is_http
+from wholefeed.core.text.urls import UrlPlaces
 from wholefeed.core.words import (
-    STALE,
     STATES,
-    Words,
-    ago,
-    asked_next,
     count_noun,
     describe_attempt,
     pace_in_words,
     passed_over_in_words,
     replay_in_words,
+    sums_in_words,
     texts_in_words,
     time_left,
     words_of,
@@ -55,26 +51,28 @@ from wholefeed.errors import (
 from wholefeed.fetch.hosts import BACKOFF
 from wholefeed.service.account import ChainDocument, Timeline, timeline_of
 from wholefeed.service.results import Reconstruction
-from wholefeed.service.service import FeedService
 from wholefeed.service.showing import describe, removable_names
 from wholefeed.service.titles import Excerpt
-from wholefeed.store.rows import FeedRow, FeedSummary
-from wholefeed.store.tables.feed_table import ORDERS, FeedSearch
+from wholefeed.store.rows import FeedRow
 from wholefeed.store.tables.segment_table import months
 from wholefeed.web.access import take_turn
-from wholefeed.web.api import json_answer, status_object, summary_object
+from wholefeed.web.api import json_answer, status_object
 from wholefeed.web.feed import forget_named, named_entry
+from wholefeed.web.home import ask_to_forget, home_page
 from wholefeed.web.import_routes import continued_object
 from wholefeed.web.keys import ASKED, CONFIG, LOGINS, SERVICE, STORE, named_url, with_instead
 from wholefeed.web.list_rewriting import feed_behind, replay_behind
 from wholefeed.web.pages_base import (
+    LONGEST_URL,
+    MOST_CHARACTERS,
+    Trouble,
     begin_session,
     date_element,
     end_session,
     is_browser,
     page,
+    see_other,
     session_of,
-    time_element,
 )
 from wholefeed.web.reader_links import chosen_format, make_reader_links, reader_url
 from wholefeed.web.request import (
@@ -93,10 +91,6 @@ from wholefeed.web.request import (
     whole_body,
 )
 
-_MOST_CHARACTERS: Final = 200
-"""For a title, or authors' names."""
-
-
 # Home
 
 
@@ -109,8 +103,8 @@ async def get_home(request: web.Request) -> web.StreamResponse:
     if not is_browser(request):
         return web.Response(text=_told(request), headers={"Vary": "Accept", "Cache-Control": "no-store"})
     if "url" in request.query:
-        return await _home_page(request, _NOTHING_TYPED, 400)
-    return await _home_page(request, None)
+        return await home_page(request, _NOTHING_TYPED, 400)
+    return await home_page(request, None)
 
 
 _TOKEN: Final = frozenset({"token", "amp;token"})
@@ -120,7 +114,7 @@ def _begun(request: web.Request) -> web.Response:
     """Replace the token in a URL by a session, since URLs are shown and stored."""
     parts = request.rel_url.raw_query_string.split("&")
     query = "&".join(part for part in parts if unquote(part.partition("=")[0]) not in _TOKEN)
-    response = _see_other("./?" + query if query else "./")
+    response = see_other("./?" + query if query else "./")
     begin_session(request, response)
     return response
 
@@ -143,95 +137,6 @@ def _told(request: web.Request) -> str:
         lines.append(f"or write the feed's URL behind the slash: {base}/https://example.org/feed.atom")
     lines.append(f"Open {base}/ in a browser for a page; {base}/openapi.json describes the rest.")
     return "\n".join(lines) + "\n"
-
-
-async def _home_page(request: web.Request, trouble: _Trouble | None, status: int = 200) -> web.Response:
-    app = request.app
-    search, number = read_search(request.query)
-    listing = await app[SERVICE].listed(search, number)
-    now = app[SERVICE].now()
-    return await page(
-        request,
-        "home.html",
-        status=status,
-        trouble=trouble,
-        forgotten=await _forgotten(request),
-        given=plain_url(request[ASKED].query.url),
-        feeds=[_feed_line(feed, app[SERVICE], now) for feed in listing.feeds],
-        words_of=_WORDS,
-        meanings=_meanings(listing.feeds),
-        listing=listing,
-        search=search,
-        orders=_ORDERS,
-        part=partial(search_query, search),
-        base=base_url(request, request[ASKED]),
-        has_token=bool(app[CONFIG].server.access_token),
-        version=__version__,
-    )
-
-
-_NUMBER: Final = re.compile("[1-9][0-9]{0,6}", re.ASCII)
-_MAX_WORDS: Final = 200
-_ORDERS: Final = {
-    "asked": "last asked for",
-    "title": "title",
-    "url": "address",
-    "state": "history",
-    "entries": "most entries",
-}
-"""Words for `ORDERS`."""
-
-
-def read_search(query: Mapping[str, str]) -> tuple[FeedSearch, int]:
-    """Return search and result page, from 1; nonsense is ignored."""
-    state, sort, number = query.get("state", ""), query.get("sort", ""), query.get("page", "")
-    search = FeedSearch(
-        words=query.get("q", "")[:_MAX_WORDS].strip(),
-        state=state if state in _WORDS else "",
-        sort=sort if sort in _ORDERS else ORDERS[0],
-    )
-    return search, int(number) if _NUMBER.fullmatch(number) else 1
-
-
-def search_query(search: FeedSearch, number: int = 1) -> str:
-    """Return the query of a link that `read_search` reads."""
-    sort = "" if search.sort == ORDERS[0] else search.sort
-    query = {"q": search.words, "state": search.state, "sort": sort, "page": "" if number == 1 else number}
-    kept = {name: value for name, value in query.items() if value}
-    return "?" + urlencode(kept) if kept else ""
-
-
-async def _forgotten(request: web.Request) -> str:
-    url = request.query.get("forgotten", "")[:_LONGEST_URL]
-    return plain_url(url) if is_http(url) and not await request.app[SERVICE].is_known(url) else ""
-
-
-def _feed_line(feed: FeedSummary, service: FeedService, now: float) -> dict[str, Any]:
-    at, pause = feed.checked_at, service.paused_until(feed.fetch_url)
-    told = {**summary_object(feed, service.poll_at(feed)), "paused_until": pause and format_rfc3339(pause)}
-    return {
-        "url": feed.url,
-        "title": plain(feed.title or "", _MOST_CHARACTERS),
-        "shown_url": feed.url.removeprefix("https://"),
-        "state": feed.visible_state,
-        "is_stale": feed.is_stale,
-        "entries": feed.entries,
-        "documents": feed.documents,
-        "refreshed": at and time_element(format_rfc3339(at), ago(at, now)),
-        "next": asked_next(told, now),
-    }
-
-
-_WORDS: Final[Mapping[str, Words]] = {
-    **{state.value: words for state, words in STATES.items()},
-    "stale": STALE,
-}
-"""Words about feeds, by style name."""
-
-
-def _meanings(feeds: Sequence[FeedSummary]) -> list[Words]:
-    used = {feed.visible_state.value for feed in feeds} | {"stale" for feed in feeds if feed.is_stale}
-    return [words for name, words in _WORDS.items() if name in used]
 
 
 # The page of one feed
@@ -268,7 +173,7 @@ async def _chosen(request: web.Request) -> web.StreamResponse:
         url = await named_url(request)
         if announced := await _find_announced(request, url):
             feeds = [
-                (plain_url(each.url), plain(each.title, _MOST_CHARACTERS), _FORMATS[each.media_type])
+                (plain_url(each.url), plain(each.title, MOST_CHARACTERS), _FORMATS[each.media_type])
                 for each in announced
             ]
             return await page(request, "choose.html", url=url, feeds=feeds)
@@ -298,8 +203,8 @@ def _behind_own(request: web.Request) -> str | None:
 
 async def _led_on(request: web.Request, behind: str) -> web.Response:
     if not behind and is_browser(request):
-        return await _home_page(request, _ITSELF_TYPED, 400)
-    return _see_other(f"./?{behind}")
+        return await home_page(request, _ITSELF_TYPED, 400)
+    return see_other(f"./?{behind}")
 
 
 async def _find_announced(request: web.Request, url: str) -> tuple[Alternate, ...]:
@@ -315,7 +220,7 @@ async def _troubled_home(request: web.Request, error: WholefeedError) -> web.Res
     if not is_browser(request):
         raise error
     request[ASKED].add(slug=error.slug)
-    return await _home_page(request, _trouble_of(error), error.answer_status)
+    return await home_page(request, _trouble_of(error), error.answer_status)
 
 
 async def _feed_page(request: web.Request) -> web.StreamResponse:
@@ -358,7 +263,7 @@ async def _show_feed(
         request,
         "feed.html",
         status=400 if replay["trouble"] else 200,
-        title=plain(head.title or feed.url, _MOST_CHARACTERS),
+        title=plain(head.title or feed.url, MOST_CHARACTERS),
         url=feed.url,
         known=told,
         said=said,
@@ -379,16 +284,10 @@ async def _show_feed(
         refreshed_words=describe_refresh(request.query.get("refreshed", ""), told),
         has_removed="removed" in request.query,
         continued=continued if _COUNT.fullmatch(continued := request.query.get("continued", "")) else "",
-        sums=_sums(told["entries"], told["documents"]),
-        walked=_sums(told["progress"]["entries"], told["progress"]["documents"]),
+        sums=sums_in_words(told["entries"], told["documents"]),
+        walked=sums_in_words(told["progress"]["entries"], told["progress"]["documents"]),
         left=time_left(told["progress"]),
         again_seconds=AGAIN_SECONDS,
-    )
-
-
-def _sums(entries: int, documents: int) -> str:
-    return (
-        f"{count_noun(entries, 'entry', 'entries')} out of {count_noun(documents, 'document', 'documents')}"
     )
 
 
@@ -506,9 +405,9 @@ def _lists(told: Mapping[str, Any], chain: Sequence[ChainDocument]) -> list[dict
 
 def _entry_line(entry: PageEntry, name: str) -> dict[str, Any]:
     return {
-        "title": plain(entry.title, _MOST_CHARACTERS) or "(without a title)",
+        "title": plain(entry.title, MOST_CHARACTERS) or "(without a title)",
         "link": plain_url(entry.link),
-        "author": plain(entry.author, _MOST_CHARACTERS),
+        "author": plain(entry.author, MOST_CHARACTERS),
         "day": date_element(entry.date, has_time=False),
         "entry": name,
     }
@@ -535,15 +434,17 @@ async def post_refresh(request: web.Request) -> web.StreamResponse:
     status = await request.app[SERVICE].refresh(url, is_full=is_full, has_texts=has_texts)
     if is_browser(request):
         told = status_object(status)
-        return _see_other(f"./?refreshed={told['entries']}&url={quote(url, safe='')}")  # as in `_action`
+        return see_other(f"./?refreshed={told['entries']}&url={quote(url, safe='')}")  # as in `_action`
     return json_answer(status_object(status), status=202)
 
 
 async def get_forget(request: web.Request) -> web.StreamResponse:
-    """Ask before a feed or its `entry` (I2) is forgotten."""
+    """Ask before a feed or its `entry` (I2) is forgotten, or the checked feeds of the table."""
+    if "url" not in request.query and is_browser(request):
+        return await ask_to_forget(request)
     status = await request.app[SERVICE].status(await named_url(request))
     entry = (named_entry(request[ASKED]) or "").strip()
-    sums = _sums(status.feed.entries, status.feed.documents)
+    sums = sums_in_words(status.feed.entries, status.feed.documents)
     return await _question(
         request, "forget.html", status.feed, entry=entry, known=status_object(status), sums=sums
     )
@@ -555,7 +456,7 @@ async def post_forget(request: web.Request) -> web.StreamResponse:
     if not is_browser(request):
         return web.Response(status=204)
     is_entry = "entry" in request[ASKED].query.options
-    return _see_other(f"./?{'removed=1&url' if is_entry else 'forgotten'}={quote(url, safe='')}")
+    return see_other(f"./?{'removed=1&url' if is_entry else 'forgotten'}={quote(url, safe='')}")
 
 
 async def get_continue(request: web.Request) -> web.StreamResponse:
@@ -572,18 +473,13 @@ async def post_continue(request: web.Request) -> web.StreamResponse:
         raise RequestError("expected the parameter old, the URL of the feed that is continued, got none")
     continued = await request.app[SERVICE].imports.continue_feed(feed_url(old), url)
     if is_browser(request):
-        return _see_other(f"./?continued={continued.new_entries}&url={quote(url, safe='')}")
+        return see_other(f"./?continued={continued.new_entries}&url={quote(url, safe='')}")
     return json_answer(continued_object(continued))
 
 
 async def _question(request: web.Request, template: str, feed: FeedRow, **said: Any) -> web.StreamResponse:
     title = (await describe(feed)).title or feed.url
-    return await page(request, template, url=feed.url, title=plain(title, _MOST_CHARACTERS), **said)
-
-
-def _see_other(location: str) -> web.Response:
-    """Redirect by a relative URL, valid below any prefix."""
-    return web.Response(status=303, headers={"Location": location, "Cache-Control": "no-store"})
+    return await page(request, template, url=feed.url, title=plain(title, MOST_CHARACTERS), **said)
 
 
 # Logging in
@@ -595,7 +491,7 @@ _MAX_FIELDS: Final = 8
 
 async def get_login(request: web.Request) -> web.StreamResponse:
     if not _has_secret(request) or session_of(request):
-        return _see_other("./")
+        return see_other("./")
     return await _login_page(request, 200)
 
 
@@ -603,7 +499,7 @@ async def post_login(request: web.Request) -> web.StreamResponse:
     """Begin a session and redirect to the wanted page."""
     token = request.app[CONFIG].server.access_token
     if not token:
-        return await _login_page(request, 403) if _has_secret(request) else _see_other("./")
+        return await _login_page(request, 403) if _has_secret(request) else see_other("./")
     next_path = request.query.get("next", "")
     try:
         take_turn(request.app[LOGINS], request[ASKED].client, "expected fewer tokens to be tried")
@@ -618,13 +514,13 @@ async def post_login(request: web.Request) -> web.StreamResponse:
         return await ask_for_token(
             request, exc, next_path=next_path, is_wrong=isinstance(exc, UnauthorizedError)
         )
-    response = _see_other("./" + own_path(next_path))
+    response = see_other("./" + own_path(next_path))
     begin_session(request, response)
     return response
 
 
 async def post_logout(request: web.Request) -> web.StreamResponse:
-    response = _see_other("./")
+    response = see_other("./")
     end_session(response)
     return response
 
@@ -704,7 +600,6 @@ def own_path(path: str) -> str:
 # Errors
 
 _LONGEST_DETAIL: Final = 1000
-_LONGEST_URL: Final = 2000
 _BY_STATUS: Final = {
     404: ("There is no page at this address", "Begin at the first page, or paste a feed's address below."),
     405: (
@@ -730,7 +625,7 @@ async def error_page(
 ) -> web.Response:
     if error is None:  # the web server itself refuses
         what, advice = _BY_STATUS.get(status, ("That failed", _BY_STATUS[500][1]))
-        trouble = _Trouble(what + ".", advice)
+        trouble = Trouble(what + ".", advice)
     else:
         trouble = _trouble_of(error)._replace(detail=detail[:_LONGEST_DETAIL])
     return await page(
@@ -748,21 +643,12 @@ async def error_page(
 def _asked_url(request: web.Request) -> str:
     try:
         query = request[ASKED].query
-        return plain_url((query.options.get("old") or query.url)[:_LONGEST_URL])
+        return plain_url((query.options.get("old") or query.url)[:LONGEST_URL])
     except WholefeedError:
         return ""
 
 
-class _Trouble(NamedTuple):
-    """An error explained for people."""
-
-    what: str
-    advice: str
-    """The next step."""
-    detail: str = ""
-
-
-def _trouble_of(error: WholefeedError) -> _Trouble:
+def _trouble_of(error: WholefeedError) -> Trouble:
     words = slug_in_words(error.slug)
     what = _WHAT_BY_SLUG.get(error.slug) or (words if " " in words else "that failed")
     advice = _ADVICE_BY_SLUG.get(error.slug, _LATER if isinstance(error, DocumentError) else _TELL)
@@ -771,18 +657,18 @@ def _trouble_of(error: WholefeedError) -> _Trouble:
     if isinstance(error, UploadError):  # its slugs are those of documents
         what, advice = _NO_LIST, _EXPORT
     detail = error.args[0] if isinstance(error, DocumentError) else str(error)
-    return _Trouble(_sentence(what), advice, _sentence(detail))
+    return Trouble(_sentence(what), advice, _sentence(detail))
 
 
 def _sentence(text: str) -> str:
     return text[:1].upper() + text[1:] + "."
 
 
-_NOTHING_TYPED: Final = _Trouble(
+_NOTHING_TYPED: Final = Trouble(
     "Nothing was typed.",
     "Paste the address of a feed, or of the site that has one: example.org/blog will do.",
 )
-_ITSELF_TYPED: Final = _Trouble(
+_ITSELF_TYPED: Final = Trouble(
     "That is an address of this proxy itself.",
     "Paste the address of a feed, or of the site that has one: example.org/blog will do.",
 )

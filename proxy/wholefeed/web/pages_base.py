@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from functools import cache, partial
 from hashlib import blake2b
 from importlib.resources import files
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 from urllib.parse import urlencode
 
 from aiohttp import web
@@ -116,6 +116,26 @@ def date_element(date: WrittenDate, *, has_time: bool = True) -> Markup | None:
     if has_time:
         return time_element(machine, f"{day}, {then:%H:%M} UTC", "minute")
     return time_element(machine, day, "day")
+
+
+def see_other(location: str) -> web.Response:
+    """Redirect by a relative URL, valid below any prefix."""
+    return web.Response(status=303, headers={"Location": location, "Cache-Control": "no-store"})
+
+
+MOST_CHARACTERS: Final = 200
+"""For a title, or authors' names."""
+LONGEST_URL: Final = 2000
+"""In a parameter that a page shows."""
+
+
+class Trouble(NamedTuple):
+    """An error explained for people."""
+
+    what: str
+    advice: str
+    """The next step."""
+    detail: str = ""
 
 
 # Browser or program

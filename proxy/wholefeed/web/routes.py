@@ -8,6 +8,7 @@ from aiohttp import web
 
 from wholefeed.web.api import get_events, get_feeds, get_healthz, get_openapi, get_readyz, get_status
 from wholefeed.web.feed import delete_feed, get_feed, get_prefixed
+from wholefeed.web.home import post_feeds
 from wholefeed.web.import_routes import delete_import, post_import
 from wholefeed.web.metrics import get_metrics
 from wholefeed.web.opml_routes import get_opml, post_opml
@@ -78,6 +79,7 @@ def routes() -> list[web.RouteDef]:
         web.post(IMPORT, post_import),
         web.delete(IMPORT, delete_import),
         web.get("/feeds", get_feeds),
+        web.post("/feeds", post_feeds),
         web.get("/opml", get_opml),
         web.post("/opml", post_opml),
         web.get("/healthz", get_healthz),

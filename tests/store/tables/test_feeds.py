@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from itertools import product
 from typing import Any, cast
@@ -11,13 +14,14 @@ import pytest
 from tests.named_store import NamedStore
 from tests.store.makers import NOW, URL, a_document, a_feed, a_publication, a_segment, an_entry, publish
 from tests.store.places import Place
+from wholefeed.core.attention import FeedTroubles
 from wholefeed.core.compose.compose import Heading
 from wholefeed.core.model import Family, Kind, State
 from wholefeed.core.refresh.stored import SUBSCRIPTION_ATTEMPT, Attempt
 from wholefeed.core.schedule import Times, poll_due_at
 from wholefeed.errors import UnknownFeedError
-from wholefeed.store.rows import FeedChanges, FeedRow
-from wholefeed.store.tables import feed_table
+from wholefeed.store.rows import FeedChanges, FeedLine, FeedRow
+from wholefeed.store.tables import failures, feed_table
 from wholefeed.store.tables.feed_table import version_of
 
 ALIAS = "http://o.test/alias"
@@ -199,26 +203,37 @@ async def listed(store: NamedStore, name: str, **changes: Any) -> None:
     await store.write(partial(feed_table.update, feed=feed.id, changes=cast("Any", changes)), feed=feed.id)
 
 
-async def found(store: NamedStore, *search: str, limit: int = 9, offset: int = 0) -> tuple[str, int]:
-    """The last words of the found feeds' URLs, and the count."""
+async def found(store: NamedStore, *search: str, limit: int = 9, offset: int = 0) -> str:
+    """The last words of the found feeds' URLs."""
     wanted = feed_table.FeedSearch(*search)
-    rows, total = await store.read(partial(feed_table.search, search=wanted, limit=limit, offset=offset))
-    return " ".join(row.url.rpartition("/")[2] for row in rows), total
+    ids = await store.read(partial(feed_table.search, search=wanted, limit=limit, offset=offset))
+    return names(await store.read(partial(feed_table.read_lines, feeds=ids)))
+
+
+def names(rows: Sequence[FeedLine]) -> str:
+    return " ".join(row.url.rpartition("/")[2] for row in rows)
 
 
 async def test_feeds_are_searched_by_what_their_url_or_title_holds(store: NamedStore) -> None:
-    """Search ignores the case of ASCII letters and takes the text literally. The count covers all result
-    pages."""
+    """Search ignores the case of ASCII letters and takes the text literally. Counts cover all parts."""
     for name, title in (("b", "Été"), ("A%", None), ("c", "A Walk"), ("a_", "")):
         await listed(store, name, title=title)
 
-    assert await found(store) == ("a_ c A% b", 4)
-    assert await found(store, "/A") == ("a_ A%", 2)
-    assert await found(store, "a%") == ("A%", 1)
-    assert await found(store, "a WALK") == ("c", 1)
-    assert await found(store, "Été") == ("b", 1)
-    assert await found(store, "O.TEST", "", "url", limit=2, offset=1) == ("a_ b", 4)
-    assert await found(store, "nothing") == ("", 0)
+    for words, expected in (
+        ("", "a_ c A% b"),
+        ("/A", "a_ A%"),
+        ("a%", "A%"),
+        ("a WALK", "c"),
+        ("Été", "b"),
+        ("nothing", ""),
+    ):
+        assert await found(store, words) == expected
+        counts = await store.read(partial(feed_table.count_found, words=words))
+        assert (counts.found, counts.feeds) == (len(expected.split()), 4)
+        assert (
+            await store.read(partial(feed_table.count_among, words=words, feeds=[1, 2, 3, 4])) == counts.found
+        )
+    assert await found(store, "O.TEST", "", "url", limit=2, offset=1) == "a_ b"
 
 
 async def test_feeds_are_sorted_and_chosen_by_what_is_shown_of_them(store: NamedStore) -> None:
@@ -238,13 +253,61 @@ async def test_feeds_are_sorted_and_chosen_by_what_is_shown_of_them(store: Named
     }
     assert tuple(orders) == feed_table.ORDERS
     for sort, expected in orders.items():
-        assert await found(store, "", "", sort) == (expected, 4), sort
-    assert await found(store, "", "partial", "title") == ("4 2", 2)
-    assert await found(store, "alpha", "partial") == ("4 2", 2)
-    assert await found(store, "", "complete") == ("1", 1)
-    assert await found(store, "", "loading") == ("3", 1)
-    assert await found(store, "", "stale") == ("2", 1)
-    assert await found(store, "beta", "stale") == ("", 0)
+        assert await found(store, "", "", sort) == expected, sort
+        look = partial(
+            feed_table.search, search=feed_table.FeedSearch("", "attention", sort), limit=9, offset=0
+        )
+        among = await store.read(partial(look, among=[1, 2, 3, 4]))
+        assert names(await store.read(partial(feed_table.read_lines, feeds=among))) == expected
+    assert await found(store, "", "partial", "title") == "4 2"
+    assert await found(store, "alpha", "partial") == "4 2"
+    assert await found(store, "", "complete") == "1"
+    assert await found(store, "", "loading") == "3"
+    assert await found(store, "", "stale") == "2"
+    assert await found(store, "beta", "stale") == ""
+    counts = await store.read(partial(feed_table.count_found, words=""))
+    assert counts.by_state == {"complete": 1, "partial": 2, "loading": 1, "stale": 1}
+    counts = await store.read(partial(feed_table.count_found, words="alpha"))
+    assert counts.by_state == {"complete": 0, "partial": 2, "loading": 0, "stale": 1}
+
+
+async def test_a_line_has_the_last_failure(store: NamedStore) -> None:
+    """A forgotten feed has no line; the others come in the order asked for."""
+    feed, other = await a_feed(store), await a_feed(store, "http://o.test/other")
+    await store.note_refetch(feed.id, an_attempt(SUBSCRIPTION_ATTEMPT), is_stale=True)
+    first, second = await store.read(partial(feed_table.read_lines, feeds=[other.id, 99, feed.id]))
+    assert (first.url, first.oldest_at, first.reason, first.status) == (other.url, None, None, None)
+    assert (second.url, second.reason, second.status) == (URL, "timeout", None)
+
+
+async def test_troubles_are_read_for_all_feeds_at_once(store: NamedStore) -> None:
+    """Reasons of missing documents count if all are the same; a feed may have a new address alone."""
+    first, second, third = [(await a_feed(store, f"http://o.test/{each}")).id for each in range(3)]
+    missing = [an_attempt("http://o.test/a"), an_attempt("http://o.test/b", first_at=NOW - 9)]
+    await publish(store, first, state=State.PARTIAL, missing=missing)
+    await store.note_refetch(first, an_attempt(SUBSCRIPTION_ATTEMPT, first_at=NOW - 7))
+    odd = replace(missing[0], reason="publisher-status", status=404)
+    await publish(store, second, state=State.PARTIAL, missing=[missing[1], odd])
+    named = json.dumps([{"code": "NewAddress", "href": "http://n.test/"}])
+    await publish(store, third, notes=named)
+    counts = await store.read(partial(feed_table.count_found, words="nothing"))
+    assert counts.readdressed == [third]
+    found = await store.read(partial(failures.list_troubles, readdressed=[third]))
+    assert found[first] == FeedTroubles(
+        feed=first, state=State.PARTIAL, failing_since=NOW - 7, reason="timeout",
+        missing=2, missing_since=NOW - 9, missing_reason="timeout",
+    )  # fmt: skip
+    assert found[second][:8] == (second, State.PARTIAL, None, None, None, 2, NOW - 9, None)
+    assert found[third] == FeedTroubles(third, State.COMPLETE, new_address="http://n.test/")
+
+
+async def test_known_urls_are_keys_and_aliases(store: NamedStore) -> None:
+    """In one question for many URLs."""
+    feed = await a_feed(store)
+    await store.write(partial(feed_table.add_alias, url="http://o.test/'\"alias", feed=feed.id))
+    urls = [URL, "http://o.test/'\"alias", "http://o.test/unknown", ""]
+    assert await store.read(partial(feed_table.find_known_urls, urls=urls)) == set(urls[:2])
+    assert await store.read(partial(feed_table.find_known_urls, urls=[])) == set()
 
 
 async def a_row(store: NamedStore, feed: int) -> FeedRow:

@@ -10,12 +10,23 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Final
 
+from wholefeed.core.attention import FeedTroubles, read_new_address
 from wholefeed.core.model import Kind
 from wholefeed.core.notes import MementoServed
 from wholefeed.core.origins import Origin
 from wholefeed.core.refresh.stored import SUBSCRIPTION_ATTEMPT, Attempt
-from wholefeed.store.base import Database, Row, ask, fetch_all, fetch_one, fetch_value, run, vary_by_engine
-from wholefeed.store.rows import Failures, FeedChanges, Overview, match_origins
+from wholefeed.store.base import (
+    Database,
+    Row,
+    ask,
+    fetch_all,
+    fetch_one,
+    fetch_value,
+    json_ids,
+    run,
+    vary_by_engine,
+)
+from wholefeed.store.rows import VISIBLE_STATE, Failures, FeedChanges, Overview, match_origins
 from wholefeed.store.tables import document_table, feed_table, text_table
 
 _LIST: Final = """
@@ -100,6 +111,46 @@ def overview(db: Database, feed: int) -> Overview:
         document_table.summarise_imports(db, feed),
         text_table.summarise(db, feed),
     )
+
+
+# Feeds that need a person
+
+# In the order of `FeedTroubles`: half of 20,000 feeds may be dead.
+_TROUBLES: Final = f"""
+    SELECT a.of_feed, {VISIBLE_STATE} AS state,
+        a.failing_since, a.reason, a.status, a.missing, a.missing_since,
+        CASE WHEN first_reason = last_reason AND alike THEN first_reason END AS missing_reason,
+        CASE WHEN first_reason = last_reason AND alike THEN first_status END AS missing_status
+    FROM (
+        SELECT attempt.feed AS of_feed,
+            max(CASE WHEN url = '' THEN first_at END) AS failing_since,
+            max(CASE WHEN url = '' THEN reason END) AS reason,
+            max(CASE WHEN url = '' THEN status END) AS status,
+            sum(CASE WHEN url = '' THEN 0 ELSE 1 END) AS missing,
+            min(CASE WHEN url <> '' THEN first_at END) AS missing_since,
+            min(CASE WHEN url <> '' THEN reason END) AS first_reason,
+            max(CASE WHEN url <> '' THEN reason END) AS last_reason,
+            min(CASE WHEN url <> '' THEN status END) AS first_status,
+            min(CASE WHEN url <> '' THEN coalesce(status, 0) END)
+                = max(CASE WHEN url <> '' THEN coalesce(status, 0) END) AS alike
+        FROM attempt GROUP BY attempt.feed
+    ) AS a
+    CROSS JOIN feed ON feed.id = a.of_feed
+"""  # noqa: S608 - names of columns
+_READDRESSED: Final = f"""
+    SELECT id, url, fetch_url, {VISIBLE_STATE} AS state, notes
+    FROM feed WHERE id IN (SELECT value FROM json_each(:feeds))
+"""  # noqa: S608 - names of columns
+
+
+def list_troubles(db: Database, readdressed: Iterable[int]) -> dict[int, FeedTroubles]:
+    """Return all feeds with failures, and those with a new address, by number."""
+    found = {row[0]: FeedTroubles(*row) for row in fetch_all(db, _TROUBLES)}
+    for row in fetch_all(db, _READDRESSED, {"feeds": json_ids(readdressed)}):
+        known = found.get(row["id"]) or FeedTroubles(row["id"], row["state"])
+        address = read_new_address(row["notes"], row["url"], row["fetch_url"])
+        found[row["id"]] = known._replace(new_address=address)
+    return found
 
 
 # Searches in web archives

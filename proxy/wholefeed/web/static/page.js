@@ -39,13 +39,17 @@ if (said) history.replaceState(null, "", said.dataset.said || location.pathname)
 /* Times are those of the browser's zone, and UTC in the title; of "5 minutes ago" the title has both. */
 const MONTHS = ["January", "February", "March", "April", "May", "June", "July", "August", "September", "October", "November",
   "December"];
-for (const each of document.querySelectorAll('time[datetime*="T"]')) {
-  const at = new Date(each.dateTime);
-  if (!(at.getFullYear() >= 1900)) continue; /* zones were no whole minutes then */
-  const utc = `${timeInWords(new Date(at.getTime() + at.getTimezoneOffset() * 60000))} UTC`;
-  const { shown } = each.dataset;
-  each.title = shown ? utc : `${timeInWords(at)} (${utc})`;
-  if (shown) each.textContent = shown === "day" ? dayInWords(at) : timeInWords(at);
+tellTimes();
+
+function tellTimes() {
+  for (const each of document.querySelectorAll('time[datetime*="T"]')) {
+    const at = new Date(each.dateTime);
+    if (!(at.getFullYear() >= 1900)) continue; /* zones were no whole minutes then */
+    const utc = `${timeInWords(new Date(at.getTime() + at.getTimezoneOffset() * 60000))} UTC`;
+    const { shown } = each.dataset;
+    each.title = shown ? utc : `${timeInWords(at)} (${utc})`;
+    if (shown) each.textContent = shown === "day" ? dayInWords(at) : timeInWords(at);
+  }
 }
 
 function dayInWords(at) {
