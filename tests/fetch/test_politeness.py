@@ -147,6 +147,30 @@ async def test_a_long_queue_of_one_host_does_not_starve_another() -> None:
         assert crowd.running == ["victim", "victim", "other"]
 
 
+async def test_readers_come_before_requests_that_nobody_waits_for() -> None:
+    """B2: a quarter of the places is theirs, and at one host they go first."""
+    gate = a_gate(concurrency=4, per_host=4)
+    began: list[str] = []
+    end = asyncio.Event()
+
+    async def ask(name: str, host: str, *, is_polled: bool) -> None:
+        async with gate.slot(host, 443, url=f"https://{host}/", is_polled=is_polled):
+            began.append(name)
+            await end.wait()
+
+    hosts = ("a", "b", "c", "d", "e")
+    tasks = [asyncio.create_task(ask(f"list {host}", host, is_polled=True)) for host in hosts]
+    await settled()
+    assert began == ["list a", "list b", "list c"]
+    tasks.append(asyncio.create_task(ask("reader e", "e", is_polled=False)))
+    await settled()
+    assert began[3:] == ["reader e"]
+    end.set()
+    await asyncio.gather(*tasks)
+    assert len(began) == 6
+    assert gate.running == gate.waiting == 0
+
+
 async def test_a_place_that_becomes_free_goes_to_the_host_that_holds_the_fewest() -> None:
     """A slow host in every place does not keep other hosts waiting when one is free."""
     async with a_crowd(a_gate(concurrency=4)) as crowd:

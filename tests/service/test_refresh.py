@@ -22,12 +22,21 @@ class CrowdedGate(HostGate):
 
     @asynccontextmanager
     async def slot(
-        self, host: str, port: int, *, url: str, is_new: bool = False, at_most: int | None = None
+        self,
+        host: str,
+        port: int,
+        *,
+        url: str,
+        is_new: bool = False,
+        is_polled: bool = False,
+        at_most: int | None = None,
     ) -> AsyncIterator[Slot]:
         self.asked += 1
         if self.asked % 2 == 0:
             raise QueueFullError("no room", url=url, retry_after_seconds=0.05)
-        async with super().slot(host, port, url=url, is_new=is_new, at_most=at_most) as slot:
+        async with super().slot(
+            host, port, url=url, is_new=is_new, is_polled=is_polled, at_most=at_most
+        ) as slot:
             yield slot
 
 

@@ -136,6 +136,8 @@ class Manner:
     is_head: bool = False
     expected: frozenset[int] = frozenset()
     """Error statuses to expect (a guessed URL's 404): raised, but not counted as faults."""
+    is_polled: bool = False
+    """Whether no reader waits for it: a quarter of all places is for others."""
     at_most: int | None = None
     """Most requests at once to this host from now on (R32). None: as before."""
     turn: Callable[[], Awaitable[None]] | None = None

@@ -215,6 +215,7 @@ class Fetcher:
                     target.port,
                     url=target.url,
                     is_new=transfer.manner.is_new,
+                    is_polled=transfer.manner.is_polled,
                     at_most=transfer.manner.at_most,
                 )
                 async with place as slot:

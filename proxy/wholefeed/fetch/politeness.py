@@ -47,6 +47,7 @@ class HostGate:
         call_later: Callable[[float, Callable[[], None]], Any] | None = None,
     ) -> None:
         self._concurrency = concurrency
+        self._most_before_polled = concurrency - concurrency // 4
         self._per_host = per_host
         self._min_interval_seconds = min_interval_seconds
         self._publishers = publishers
@@ -76,9 +77,16 @@ class HostGate:
 
     @asynccontextmanager
     async def slot(
-        self, name: str, port: int, *, url: str, is_new: bool = False, at_most: int | None = None
+        self,
+        name: str,
+        port: int,
+        *,
+        url: str,
+        is_new: bool = False,
+        is_polled: bool = False,
+        at_most: int | None = None,
     ) -> AsyncIterator[Slot]:
-        """Hold a place at a host, after a wait if need be; `is_new` and `at_most` as in `Manner`.
+        """Hold a place at a host, after a wait if need be; the last three arguments as in `Manner`.
 
         Raises:
             PublisherError: The host rests, or begins to while this request waits.
@@ -87,7 +95,7 @@ class HostGate:
         host = self._host(name)
         host.pace.limit(at_most)
         try:
-            slot = await self._wait(host, port, url, is_new=is_new)
+            slot = await self._wait(host, port, url, is_new=is_new, is_polled=is_polled)
             try:
                 yield slot
             finally:
@@ -114,14 +122,16 @@ class HostGate:
         self._hosts[name] = host
         return host
 
-    async def _wait(self, host: Host, port: int, url: str, *, is_new: bool) -> Slot:
-        waiter = _Waiter(port, url, is_new, asyncio.get_running_loop().create_future())
+    async def _wait(self, host: Host, port: int, url: str, *, is_new: bool, is_polled: bool) -> Slot:
+        waiter = _Waiter(port, url, is_new, is_polled, asyncio.get_running_loop().create_future())
         if (refusal := _refusal(host, waiter, self._clock())) is not None:
             raise refusal
         if self.waiting >= MAX_WAITING or len(host.waiting) >= MAX_WAITING_PER_HOST:
             message = "too many requests wait for a publisher already"
             raise QueueFullError(message, url=url, retry_after_seconds=RETRY_AFTER_SECONDS)
-        host.waiting.append(waiter)
+        # readers' requests go before those that no reader waits for
+        place = len(host.waiting) if is_polled else sum(not each.is_polled for each in host.waiting)
+        host.waiting.insert(place, waiter)
         self.waiting += 1
         self._queued.setdefault(host)
         self._dispatch()
@@ -154,6 +164,8 @@ class HostGate:
 
     def _may_start(self, host: Host, now: float) -> bool:
         if host.running >= host.pace.allowed or now < host.next_start_at:
+            return False
+        if host.waiting[0].is_polled and self.running >= self._most_before_polled:
             return False
         return self._turns is None or self._turns.is_ours(host, self._has_turn)
 
@@ -271,6 +283,7 @@ class _Waiter:
     port: int
     url: str
     is_new: bool
+    is_polled: bool
     turn: asyncio.Future[Any]
     """Result: the request's slot, or the error that refuses it."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Final
 from urllib.parse import urlsplit
@@ -56,11 +56,13 @@ class HostPauses:
 class WalkTurns:
     """Turns of walks to use the network, limited in all and by site (`wholefeed.fetch.base`).
 
-    Without the limit by site, one slow publisher of many feeds would block all others.
+    Without the limit by site, one slow publisher of many feeds would block all others. Walks that no reader
+    waits for have half of the turns at most.
     """
 
     def __init__(self, *, in_all: int, per_site: int) -> None:
         self._in_all = asyncio.Semaphore(in_all)
+        self._in_background = asyncio.Semaphore(max(1, in_all // 2))
         self._per_site = per_site
         self._sites: WeakValueDictionary[str, asyncio.Semaphore] = WeakValueDictionary()
 
@@ -69,12 +71,16 @@ class WalkTurns:
         return len(self._sites)
 
     @asynccontextmanager
-    async def turn(self, site: str) -> AsyncIterator[None]:
-        """Hold a turn, first come first served."""
+    async def turn(self, site: str, *, is_polled: bool = False) -> AsyncIterator[None]:
+        """Hold a turn, first come first served; `is_polled`: no reader waits for it."""
         own = self._sites.get(site)
         if own is None:
             own = self._sites[site] = asyncio.Semaphore(self._per_site)
-        async with own, self._in_all:  # a walk that waits for its site takes no turn in all
+        async with AsyncExitStack() as stack:
+            if is_polled:
+                await stack.enter_async_context(self._in_background)
+            await stack.enter_async_context(own)
+            await stack.enter_async_context(self._in_all)  # one that waits for its site takes no turn in all
             yield
 
 

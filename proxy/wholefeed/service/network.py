@@ -69,18 +69,20 @@ class WalkTurn:
         self._feed = feed
         self._file = file
         self._progress = progress
-        self._is_polled = is_polled
+        self.is_polled = is_polled
         self._stack: AsyncExitStack | None = None  # the turn and the publishing task
         self.site = context.site_of(feed.fetch_url)
         self.is_waiting = False  # whether a walk that a reader asked for waits for its turn
         self.began = 0.0  # monotonic seconds; 0: no turn was taken
 
     async def take(self) -> None:
-        self.is_waiting = not self._is_polled
+        self.is_waiting = not self.is_polled
         await self._file.storage.flush()
         self._stack = AsyncExitStack()
         try:
-            await self._stack.enter_async_context(self._context.walks.turn(self.site))
+            await self._stack.enter_async_context(
+                self._context.walks.turn(self.site, is_polled=self.is_polled)
+            )
         finally:
             self.is_waiting = False
         began = time.monotonic()
@@ -272,7 +274,7 @@ class Network:
             sizes=self._sizes,
             is_met=request.is_met,
             style=style,
-            manner=Manner(feed_url=self._feed.url),
+            manner=Manner(feed_url=self._feed.url, is_polled=self.turn.is_polled),
         )
         return await self._desk.with_new_links(stored, came, self._desk.find_style())
 
@@ -288,6 +290,7 @@ class Network:
                 at_most=AT_ONCE,
                 expected=request.expected,
                 feed_url=self._feed.url,
+                is_polled=self.turn.is_polled,
             ),
         )
 

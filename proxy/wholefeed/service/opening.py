@@ -66,12 +66,15 @@ class Openings:
     def is_under_way(self, url: str) -> bool:
         return any(self._flights.running((url, is_choosing)) is not None for is_choosing in (False, True))
 
-    def join(self, url: str, *, may_walk: bool, unknown_at: int = -1) -> asyncio.Task[Opened]:
-        """Return the opening of a canonical URL, begun if necessary.
+    def join(
+        self, url: str, *, may_walk: bool, unknown_at: int = -1, is_polled: bool = False
+    ) -> asyncio.Task[Opened]:
+        """Return the opening of a canonical URL, begun if necessary; `is_polled`: no reader waits for it.
 
         `unknown_at` is the value of `opened` before the store was searched in vain; -1: not searched.
         """
-        start = partial(self._open, url, may_walk=may_walk, unknown_at=unknown_at)
+        request = RefreshRequest(may_walk=may_walk, is_polled=is_polled)
+        start = partial(self._open, url, request, unknown_at=unknown_at)
         return self._flights.join((url, False), start)
 
     async def find_announced(self, url: str, *, wait_seconds: float) -> tuple[Alternate, ...]:
@@ -81,7 +84,8 @@ class Openings:
             DocumentError: No feed; or none in time (504), and the opening goes on.
             OverloadedError: Too many walks are waiting.
         """
-        opening = self._flights.join((url, True), partial(self._open, url, may_walk=True, is_choosing=True))
+        start = partial(self._open, url, RefreshRequest(), is_choosing=True)
+        opening = self._flights.join((url, True), start)
         await either_done(opening, self._stopping, wait_seconds)
         if not opening.done():
             raise NothingYetError("expected an answer in time, got nothing yet", url=url)
@@ -95,7 +99,7 @@ class Openings:
         await self._flights.close()
 
     async def _open(
-        self, url: str, *, may_walk: bool, is_choosing: bool = False, unknown_at: int = -1
+        self, url: str, request: RefreshRequest, *, is_choosing: bool = False, unknown_at: int = -1
     ) -> Opened:
         """Find the subscription document, and begin the feed's refresh.
 
@@ -104,7 +108,7 @@ class Openings:
             SeveralFeedsError: A person must choose.
             OverloadedError: Too many walks are waiting.
         """
-        if self.opened != unknown_at and (known := await self._known(url, may_walk=may_walk)) is not None:
+        if self.opened != unknown_at and (known := await self._known(url, request)) is not None:
             return known
         self._unopened.check((url, False))
         if is_choosing:  # a reader does not choose, so it has an opening of its own
@@ -112,10 +116,10 @@ class Openings:
         waiting_at_site = self._running.waiting_at(self._context.site_of(url))
         if self._running.waiting >= MAX_WAITING_WALKS or waiting_at_site >= MAX_WAITING_PER_SITE:
             raise OverloadedError("too many walks are waiting; try again later")
-        opening = partial(self._find, url, may_walk=may_walk, is_choosing=is_choosing)
+        opening = partial(self._find, url, request, is_choosing=is_choosing)
         return await self._context.sharing.open(url, opening, is_choosing=is_choosing)
 
-    async def _known(self, url: str, *, may_walk: bool) -> Opened | None:
+    async def _known(self, url: str, request: RefreshRequest) -> Opened | None:
         known = await self._context.find(url)
         if known is not None and self._running.running(known.id) is None:
             known = await self._context.find(url)  # again: its refresh may just have ended
@@ -124,16 +128,18 @@ class Openings:
         is_refreshing = self._running.running(known.id) is not None
         if known.digest and not is_refreshing and not self._running.is_due(known):
             return known, None
-        return known, self._running.join(known, RefreshRequest(may_walk=may_walk))
+        return known, self._running.join(known, request)
 
-    async def _find(self, url: str, *, may_walk: bool, is_choosing: bool) -> Opened:
+    async def _find(self, url: str, request: RefreshRequest, *, is_choosing: bool) -> Opened:
         is_shared = self._context.sharing.is_shared
         # another replica may have opened the URL meanwhile
-        if is_shared and (known := await self._known(url, may_walk=may_walk)) is not None:
+        if is_shared and (known := await self._known(url, request)) is not None:
             self.opened += 1
             return known
         try:
-            found = await find_subscription(self._context.source, url, is_choosing=is_choosing)
+            found = await find_subscription(
+                self._context.source, url, is_choosing=is_choosing, is_polled=request.is_polled
+            )
         except SeveralFeedsError as exc:
             self._unopened.remember((url, True), exc)  # for a person, only that there is a choice
             raise
@@ -146,7 +152,7 @@ class Openings:
         self._require_same_publisher(url, found.url)
         feed = await self._create(url, found)
         self._require_same_publisher(url, feed.url)  # the found URL may be another feed's alias
-        return feed, self._running.join(feed, RefreshRequest(may_walk=may_walk), found)
+        return feed, self._running.join(feed, request, found)
 
     def _require_same_publisher(self, url: str, feed_url: str) -> None:
         """Refuse a feed to another publisher's URL if one of them is private (A3)."""

@@ -52,7 +52,7 @@ class Refresh:
         look_ahead = LookAheadCounts(context.counts)
         self._file = FeedFile(context, feed)
         self._incoming = IncomingDocuments(self._file, look_ahead)
-        self._desk = SubscriptionDesk(context, feed, self._file, found)
+        self._desk = SubscriptionDesk(context, feed, self._file, found, is_polled=request.is_polled)
         self._turn = WalkTurn(context, feed, self._file, self._progress, is_polled=request.is_polled)
         self._network = Network(context, feed, self._incoming, look_ahead, self._desk, self._turn)
 

@@ -42,7 +42,7 @@ from wholefeed.workers.pool import INLINE_BYTES, START_BYTES, THREAD_BYTES, Work
 
 
 async def find_subscription(
-    source: Source, url: str, *, is_choosing: bool = False
+    source: Source, url: str, *, is_choosing: bool = False, is_polled: bool = False
 ) -> FoundSubscription[Obtained]:
     """Fetch a URL and find the subscription document behind it.
 
@@ -53,7 +53,7 @@ async def find_subscription(
         DocumentError: Nothing usable as a feed was found.
         SeveralFeedsError: A person is choosing, and a page announces several feeds.
     """
-    fetched = partial(_fetch, source, manner=Manner(is_new=True, feed_url=url))
+    fetched = partial(_fetch, source, manner=Manner(is_new=True, feed_url=url, is_polled=is_polled))
     try:
         return await follow_to_subscription(source, url, await fetched(url), feed_url=url)
     except PageError as exc:

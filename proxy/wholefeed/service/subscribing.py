@@ -33,10 +33,13 @@ class SubscriptionDesk:
         feed: FeedRow,
         file: FeedFile,
         found: FoundSubscription[Obtained] | None,
+        *,
+        is_polled: bool,
     ) -> None:
         self._context = context
         self._feed = feed
         self._file = file
+        self._is_polled = is_polled
         self._found = found
         """The document fetched at the opening, until requested."""
         self._received: Obtained | None = None
@@ -72,7 +75,8 @@ class SubscriptionDesk:
     async def _fetch(self, request: AskSubscription) -> FoundSubscription[Obtained] | Fetched:
         source, url, stored = self._context.source, request.url, request.stored
         conditions = None if request.is_whole else self.conditions(stored)
-        came = await source.obtain(url, validators=conditions, manner=Manner(feed_url=self._feed.url))
+        manner = Manner(feed_url=self._feed.url, is_polled=self._is_polled)
+        came = await source.obtain(url, validators=conditions, manner=manner)
         obtained = await self.with_new_links(stored, came, None)
         if isinstance(obtained, Fetched):
             return obtained
