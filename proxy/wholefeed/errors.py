@@ -16,6 +16,7 @@ WholefeedError
 |   |-- UnknownFeedError      404 unknown-feed
 |   |-- NoSuchEntryError      404 no-such-entry
 |   |-- NoSuchPageError       404 no-such-page
+|   |-- NoSuchIntakeError     404 no-such-intake
 |   |-- ImportRefusedError    422 another-feed, format, limit, too-costly; those of UnreadableError
 |   |-- UploadError           422 not-opml, malformed-xml, dtd-forbidden, xml-limit,
 |   |                             unsupported-format, unsupported-encoding
@@ -136,6 +137,10 @@ class NoSuchPageError(RequestError, slug="no-such-page"):
     def __init__(self, message: str, *, retry_after_seconds: int | None = None) -> None:
         super().__init__(message)
         self.retry_after_seconds = retry_after_seconds
+
+
+class NoSuchIntakeError(RequestError, slug="no-such-intake"):
+    """A name of no intake (B1)."""
 
 
 class UploadError(RequestError, slug="not-opml"):

@@ -6,8 +6,8 @@ from wholefeed.core.slugs import SLUGS, slug_in_words
 
 OF_NO_DOCUMENT = {
     "another-feed", "bad-request", "bad-signature", "config", "cross-origin", "expired-signature", "internal",
-    "method-not-allowed", "misdirected", "no-such-entry", "no-such-page", "not-found", "not-opml",
-    "shutting-down",
+    "method-not-allowed", "misdirected", "no-such-entry", "no-such-intake", "no-such-page", "not-found",
+    "not-opml", "shutting-down",
     "signature-required", "storage-full", "store", "store-damaged", "store-unusable", "token-required",
     "too-many-requests", "unauthorized", "unknown-feed",
 }  # fmt: skip

@@ -107,6 +107,7 @@ class OutlineSubscription(NamedTuple):
     start: int
     """Offset of the quoted URL in the document's text."""
     end: int
+    title: str = ""
 
 
 _QUOTED: Final = {
@@ -164,8 +165,8 @@ def _found(text: bytes) -> tuple[tuple[OutlineSubscription, ...], tuple[OutlineS
         if depth > MAX_DEPTH:
             guard.limit(f"at most {MAX_DEPTH} levels of elements", "more")
         if local.lower() == "outline":
-            for kind, url, start, end in _urls(text, parser.CurrentByteIndex, attributes):
-                found[kind].append(OutlineSubscription(url, parser.CurrentLineNumber, start, end))
+            for kind, url, start, end, title in _urls(text, parser.CurrentByteIndex, attributes):
+                found[kind].append(OutlineSubscription(url, parser.CurrentLineNumber, start, end, title))
 
     def ended(_name: str) -> None:
         nonlocal depth
@@ -186,14 +187,18 @@ def _found(text: bytes) -> tuple[tuple[OutlineSubscription, ...], tuple[OutlineS
 _SHOWN_CHARACTERS: Final = 60
 
 
-def _urls(text: bytes, at: int, attributes: list[str]) -> Iterator[tuple[str, str, int, int]]:
+_TITLE_CHARACTERS: Final = 200
+
+
+def _urls(text: bytes, at: int, attributes: list[str]) -> Iterator[tuple[str, str, int, int, str]]:
     values = dict(zip(attributes[::2], attributes[1::2], strict=True))
     if any(name.lower() == "xmlurl" for name in values):
+        title = (values.get("title") or values.get("text") or "")[:_TITLE_CHARACTERS]
         for written, start, end in attribute_places(text, at).quoted:
             name = written.decode()
             kind = name.lower()
             if kind in ("xmlurl", "htmlurl") and name in values:
-                yield kind, values[name], start, end
+                yield kind, values[name], start, end, title
 
 
 # Repair of common faults of exports

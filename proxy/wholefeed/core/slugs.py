@@ -78,6 +78,7 @@ SLUGS: Final = {
         words="it is an old document, and does not say where the newest entries are"
     ),
     "no-such-entry": Slug(answers=(404,)),
+    "no-such-intake": Slug(answers=(404,)),
     "no-such-page": Slug(answers=(404,)),
     "not-a-feed": Slug(answers=(422,), words="the document there is no feed", lasts=True),
     "not-a-sitemap": Slug(words="the file there is no sitemap", lasts=True),
