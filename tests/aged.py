@@ -61,6 +61,7 @@ UNDOING = {
         *(f"DROP TABLE {each}" for each in ("page_text_body", "page_text", "text_plan")),
         *(f"ALTER TABLE feed DROP COLUMN {each}" for each in ("texts_wanted", "texts", "texts_at")),
     ),
+    28: tuple(f"DROP TABLE {each}" for each in ("intake_feed", "intake_list", "intake")),
 }
 """Statements that remove each schema version's additions."""
 

@@ -187,6 +187,7 @@ async def test_row_118_a_head_that_was_longer_is_made_anew(
     version = "UPDATE wholefeed_schema SET version = 18" if store_url else "PRAGMA user_version = 18"
     for statement in (
         f"UPDATE feed SET head = {longer}",
+        *UNDOING[28],
         *UNDOING[27],
         *UNDOING[26],
         *UNDOING[25],

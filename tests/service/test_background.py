@@ -402,7 +402,7 @@ async def test_a_store_that_is_slow_does_not_keep_an_answer_waiting(tmp_path: Pa
 # Eviction: those not asked for longest go; nothing that is in use does
 
 
-MAX_BYTES = 17 << 16
+MAX_BYTES = 35 << 15
 HOUR = 3600.0
 
 

@@ -101,4 +101,17 @@ def _feed(db: sqlite3.Connection, number: int, entries: int) -> None:
         last_at=at,
         next_at=at,
     )
+    intake = f"intake {number}"
+    _put(
+        db, "intake", id=intake, began_at=at, digest=b"i" * 16, options="{}", left_out=number, unchanged="[]"
+    )
+    _put(db, "intake_list", intake=intake, length=5, coded=b"\0\xff" * number)
+    _put(
+        db, "intake_feed", intake=intake, place=1, url=url, title=ODD, line=2**31 - 1, stage="here",
+        due_at=None, tries=1, feed=feed, is_counted=1, entries_before=10, ended_at=at, reason="", status=None,
+    )  # fmt: skip
+    _put(
+        db, "intake_feed", intake=intake, place=2, url=f"{url}/2", title="", line=2, stage="waiting",
+        due_at=at, tries=0, feed=None, is_counted=0, entries_before=0, ended_at=None, reason=ODD, status=404,
+    )  # fmt: skip
     _put(db, "memento_search", feed=feed, url="", position=ODD, next_at=at)

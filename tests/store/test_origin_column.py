@@ -58,7 +58,7 @@ async def test_a_file_of_the_schema_before_is_told_its_origins(tmp_path: Path) -
     await migrate_file(path)
     with closing(sqlite3.connect(path, isolation_level=None)) as db:
         puts = [_PUT.format(*each, digest="x'64'") for each in STORED]
-        for sql in (*UNDOING[27], *UNDOING[26], _FEED, *puts, "PRAGMA user_version = 25"):
+        for sql in (*UNDOING[28], *UNDOING[27], *UNDOING[26], _FEED, *puts, "PRAGMA user_version = 25"):
             db.execute(sql)
         await migrate_file(path)
         assert sorted(db.execute(_ORIGINS)) == expected()

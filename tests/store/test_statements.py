@@ -77,8 +77,8 @@ BYTES = frozenset(re.findall(r"\w+", _BYTES))
 _TEXTS = """
 documents ending etag family feeds fetch_url final_url found_by kept keys kind last_modified links marks
 media_type memento name names notes outcome payload pinned position progress reading reason replica role
-served
-segments site_id sort state subscription token url urls version via_url warning way why words learned
+served id intake options unchanged
+ segments site_id sort state subscription token url urls version via_url warning way why words learned
 """
 TEXTS = frozenset(re.findall(r"\w+", _TEXTS))
 OTHERS: dict[str, dict[str, object]] = {
@@ -91,9 +91,20 @@ OTHERS: dict[str, dict[str, object]] = {
 }
 """Names with another meaning than in other statements."""
 
-SMALL = {"concerned", "changed", "contested", "decided", "forgotten", "probe", "lease", "replica"}
-"""Tables as long as the change, of one row, or as many as replicas and their leases."""
-PARTIAL = {"feed_unfinished", "segment_retired"}
+SMALL = {
+    "concerned",
+    "changed",
+    "contested",
+    "decided",
+    "forgotten",
+    "probe",
+    "lease",
+    "replica",
+    "intake",
+    "intake_list",
+}
+"""Tables as long as the change, of one row, or as many as replicas, their leases, or kept lists."""
+PARTIAL = {"feed_unfinished", "segment_retired", "intake_feed_due"}
 """Indexes of wanted rows alone."""
 WALKED = LISTS_ALL | {
     "wholefeed.store.tables.failures._OPEN_SEARCHES",  # of all that is missing in any feed
@@ -141,7 +152,13 @@ FILLED = """
     INSERT INTO changed SELECT n FROM generate_series(1, 5) AS n;
     INSERT INTO decided SELECT n, 1, 1 FROM generate_series(1, 50) AS n;
     INSERT INTO text_plan (feed, asked_at, revision) SELECT id, 1, 1 FROM feed;
-    ANALYZE text_plan, feed, alias, segment, block, block_rest, outline, member, document, body, entry,
+    INSERT INTO intake SELECT 'i' || n, n, 'd', '{}', 0, '[]' FROM generate_series(1, 20) AS n;
+    INSERT INTO intake_list SELECT id, 1, 'd' FROM intake;
+    INSERT INTO intake_feed (intake, place, url, title, line, stage, ended_at, feed)
+        SELECT 'i' || (n % 20 + 1), n, 'u', '', 1, CASE n % 9 WHEN 0 THEN 'here' ELSE 'failed' END, n, n
+        FROM generate_series(1, 4000) AS n;
+    ANALYZE intake, intake_list, intake_feed, text_plan;
+    ANALYZE feed, alias, segment, block, block_rest, outline, member, document, body, entry,
         entry_key, ambiguous_key, settled, tombstone, attempt, memento_search, trait, other_id
 """
 """Enough rows that an index is the shorter way; and the rows of one change."""
