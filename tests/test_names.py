@@ -56,6 +56,7 @@ from wholefeed.core.adapters.wordpress_pages import BY_ID, FROM_FRONT
 from wholefeed.core.adapters.wordpress_walk import BY_DATE
 from wholefeed.core.compose.entries import NAMELESS, Entries
 from wholefeed.core.compose.views import Warned
+from wholefeed.core.intake import Stage
 from wholefeed.core.links import DEAD, FH_INCREMENTAL, FH_PREV
 from wholefeed.core.listing.finding import WHY, LookMemory, LookOutcome, MissingPage
 from wholefeed.core.listing.joined_sources import SourceOutcome
@@ -191,6 +192,7 @@ ENUMERATIONS: Mapping[str, type[StrEnum]] = {
     "origin": origins.Origin,
     "relation": Relation,
     "role": Role,
+    "stage": Stage,
     "standing": DocumentStanding,
     "state": State,
     "warned": Warned,

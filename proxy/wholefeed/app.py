@@ -173,6 +173,7 @@ def make_app(config: Config, **parts: Any) -> web.Application:
                 "archive": service.mementos.run(),
                 "lists": service.lists.run(),
                 "texts": service.texts.run(),
+                "intakes": service.intakes.run(),
                 "taking-over": service.keep_resuming(),
             }
             tasks = [asyncio.create_task(_log_failure(counts, *each)) for each in in_background.items()]

@@ -20,7 +20,7 @@ ANSWER_SECONDS: Final = (
 FETCH_SECONDS: Final = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 15.0, 30.0, 60.0)
 WALK_SECONDS: Final = (0.1, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0, 900.0, 3600.0)
 
-TASKS: Final = ("house-keeping", "polling", "archive", "lists", "texts", "hosts", "taking-over")
+TASKS: Final = ("house-keeping", "polling", "archive", "lists", "texts", "intakes", "hosts", "taking-over")
 """Background tasks; a sum needs a first 0 to show an increase."""
 
 NONE: Final = "none"

@@ -71,6 +71,11 @@ Events
     texts.unkept        feed, slug: the store failed; next attempt in an hour
     texts.failed        feed: an error of the proxy, with traceback
     texts.paused        slug: the store failed
+    intake.begun        intake, feeds: a subscription list to ask for
+    intake.forgotten    intake
+    intake.unkept       intake, slug: the store failed; next attempt in a minute
+    intake.failed       intake: an error of the proxy, with traceback
+    intakes.paused      slug: the store failed
     memento.unusable    slug: unreadable, or not surely of the feed
     connections.reaped  connections: idle ones closed
     connections.crowded closed: idle and half-open ones that made room within a second; unaccepted: times

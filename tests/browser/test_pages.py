@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
+from tests.bringing import an_opml
 from tests.browser.visiting import TOKEN, Visit, choose_list, visiting
 from tests.origin import Origin
 from tests.running import Proxy
@@ -37,9 +38,17 @@ async def pages(visit: Visit, origin: Origin) -> AsyncIterator[str]:
     await page.get_by_text("Forgotten, and").wait_for()
     yield "forgotten"
     await choose_list(visit, LEFT)
+    await page.get_by_text("Only change the addresses").click()
     await page.get_by_role("button", name="Change to this proxy").click()
     await page.get_by_role("button", name="Download the list").wait_for()
     yield "subscriptions"
+    await visit.open()
+    await choose_list(visit, an_opml(origin.url("/feed"), origin.url("/never"), "urn:x"))
+    await page.get_by_role("button", name="Bring them in").click()
+    await page.get_by_role("link", name="Download the list").wait_for()
+    yield "brought in"
+    await visit.open()
+    await page.get_by_role("link", name="Your list of").wait_for()
     await visit.open(url=origin.url("/site"))
     await page.get_by_role("heading", name="Which feed?").wait_for()
     yield "choose"
@@ -67,7 +76,7 @@ async def test_every_page_is_accessible_and_fits_its_window(
             await visit.page.emulate_media(color_scheme="light")
             found[name] = await visit.faults()
         assert {name: what for name, what in found.items() if what} == {}
-        assert len(found) == 22
+        assert len(found) == 24
         assert visit.hosts == {visit.base.split("/")[2]}
         assert visit.said == []
 

@@ -9,7 +9,9 @@ import pytest
 from aiohttp import ClientSession, web
 from aiohttp.test_utils import TestServer
 
+from tests.bringing import an_opml
 from tests.browser.visiting import LAN_NAME, TOKEN, choose_list, visiting
+from tests.feeds import an_item, atom
 from tests.origin import Origin
 from tests.running import Proxy
 
@@ -125,6 +127,31 @@ async def test_below_a_prefix_links_forms_and_redirects_stay_there(filled: Proxy
         assert visit.said == []
 
 
+DROP = """(text) => {
+    const dropped = new DataTransfer();
+    dropped.items.add(new File([text], "mine.opml", { type: "text/x-opml" }));
+    const options = { dataTransfer: dropped, bubbles: true, cancelable: true };
+    for (const name of ["dragover", "drop"]) document.dispatchEvent(new DragEvent(name, options));
+}"""
+
+
+async def test_a_list_that_is_dropped_is_brought_in_before_one_s_eyes(filled: Proxy, origin: Origin) -> None:
+    """B4: the page tells how far it is, and then the totals, without a click."""
+    origin.publish("/late", atom(an_item("late"), feed_id="urn:late"))
+    async with visiting(filled) as visit:
+        await visit.login()
+        page = visit.page
+        await page.get_by_role("heading", name="Bring in your subscriptions").wait_for()
+        with origin.held("/late") as gate:
+            document = an_opml(origin.url("/feed"), origin.url("/late")).decode()
+            await page.evaluate(DROP, document)
+            await page.get_by_text("1 of 2 feeds asked, 1 to go").wait_for()
+            await gate.reached()
+        await page.get_by_role("heading", name="The largest gains").wait_for()
+        assert "2 feeds: 3 entries before, 7 now" in await page.inner_text("main")
+        assert visit.said == []
+
+
 async def test_a_list_of_subscriptions_is_changed_to_the_proxy_and_back(filled: Proxy) -> None:
     """With script and without; the way back restores the first."""
     given = (
@@ -138,6 +165,7 @@ async def test_a_list_of_subscriptions_is_changed_to_the_proxy_and_back(filled: 
             for button, is_proxied in (("Change to this proxy", True), ("Change back", False)):
                 await visit.open()
                 await choose_list(visit, changed)
+                await visit.page.get_by_text("Only change the addresses").click()
                 await visit.page.get_by_role("button", name=button).click()
                 await visit.page.get_by_role("heading", name="1 subscription changed").wait_for()
                 await visit.page.get_by_text("ftp://example.org/feed").wait_for()

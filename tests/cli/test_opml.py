@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import io
+import json
 import os
 import shutil
 import subprocess
@@ -14,12 +15,16 @@ from urllib.parse import parse_qs, quote, urlsplit
 
 import pytest
 
-from tests.feeds import atom
+from tests.bringing import an_opml
+from tests.feeds import atom, publish_chain
 from tests.origin import Origin
+from tests.processes import serving
 from tests.running import a_config, running
 from wholefeed.cli.access_token import ensure_token
 from wholefeed.cli.main import main
+from wholefeed.cli.output import describe_intake
 from wholefeed.config.tables import load_config
+from wholefeed.core.intake import advise
 from wholefeed.core.opml import read_opml
 
 SAMPLE = Path(__file__).parents[1] / "data" / "opml" / "freshrss.opml"
@@ -201,6 +206,86 @@ def test_an_export_of_nothing_is_a_list(capfd: pytest.CaptureFixture[str]) -> No
     assert main(["opml", "--export"]) == 0
     assert "no feed is known yet" in capfd.readouterr().err
     assert not Path("wholefeed.db").exists()
+
+
+async def test_a_list_is_brought_in_by_the_running_proxy(
+    own_folder: Path,
+    origin: Origin,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    """B1, B4: --ask prints totals, gains and failures, exit code 3 if one failed; -o has the changed list."""
+    publish_chain(origin, archives=2)
+    document = an_opml(origin.url("/feed"), origin.url("/gone"), "urn:x", titles=("A",))
+    (own_folder / "a.opml").write_bytes(document)
+    monkeypatch.setenv("WHOLEFEED_FETCH_ALLOW_NETWORKS", "127.0.0.0/8")
+    async with serving(own_folder) as served:
+        monkeypatch.setenv("WHOLEFEED_SERVER_PORT", str(served.port))
+        arguments = ["opml", "--ask", "a.opml", "-o", "b.opml"]
+        assert await asyncio.to_thread(main, arguments) == 3
+        said = capfd.readouterr()
+        assert said.out.splitlines() == [
+            "2 feeds: 2 entries before, 6 now; 1 complete, 1 failed",
+            "",
+            "the largest gains:",
+            "  A feed: 2 entries before, 6 now",
+            "",
+            f"failed: {advise('publisher-status', 404)}",
+            f"  line 3: {origin.url('/gone')}: the publisher responded with status 404",
+            "",
+            "1 not asked for:",
+            "  line 4: urn:x: not http or https",
+        ]
+        assert "changed 2 of 3 subscriptions" in said.err
+        assert await asyncio.to_thread(main, ["opml", "--ask", "--json", "a.opml"]) == 3
+        told = json.loads(capfd.readouterr().out)
+        assert (told["fresh"], told["over"], told["states"]) == (1, True, {"complete": 1})
+    assert len(urls((own_folder / "b.opml").read_bytes())) == 3
+
+
+@pytest.mark.usefixtures("no_server")
+async def test_a_list_is_brought_in_without_a_proxy(
+    own_folder: Path,
+    origin: Origin,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    """B3: the command asks the publishers; a proxy that starts later has the feeds."""
+    publish_chain(origin, archives=2)
+    monkeypatch.setenv("WHOLEFEED_FETCH_ALLOW_NETWORKS", "127.0.0.0/8")
+    (own_folder / "a.opml").write_bytes(an_opml(origin.url("/feed")))
+    assert await asyncio.to_thread(main, ["opml", "--ask", "a.opml"]) == 0
+    said = capfd.readouterr()
+    assert "1 feed: 2 entries before, 6 now; 1 complete" in said.out
+    assert "no proxy runs, so this command asks for the feeds" in said.err
+    assert await asyncio.to_thread(main, ["list"]) == 0
+    assert origin.url("/feed") in capfd.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("flags", "told"),
+    [
+        (["--ask", "--undo", "a.opml"], "expected --ask, or --undo"),
+        (["--ask", "--export"], "expected --ask, or --export"),
+        (["--json", "a.opml"], "expected --ask beside --json"),
+        (["--ask", "a.opml", "-o", "-"], "expected the name of a file for -o beside --ask"),
+    ],
+)
+def test_flags_that_do_not_go_together_are_refused(
+    own_folder: Path, capsys: pytest.CaptureFixture[str], flags: list[str], told: str
+) -> None:
+    """Exit code 2, and nothing is asked."""
+    (own_folder / "a.opml").write_bytes(an_opml("http://a.test/"))
+    assert main(["opml", *flags]) == 2
+    assert told in capsys.readouterr().err
+
+
+def test_progress_is_a_bar() -> None:
+    """One line on a terminal."""
+    told = {"asked": 5, "feeds": 10, "progress": "5 of 10 feeds asked, 5 to go, 1 failed", "now": 1234}
+    assert describe_intake(told) == (
+        "[############............] 5 of 10 feeds asked, 5 to go, 1 failed; 1,234 entries"
+    )
 
 
 @pytest.mark.skipif(shutil.which("newsboat") is None, reason="no newsboat")

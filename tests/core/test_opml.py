@@ -51,9 +51,9 @@ def test_what_readers_export_is_read_and_comes_back_as_it_was(sample: Path) -> N
 
 
 def test_a_subscription_has_its_title() -> None:
-    """B4: `title`, else `text`, cut to a line's length; a URL of a site has it, too."""
+    """B4: `title`, else `text`, cut to a line's length."""
     found = read_opml(
-        b'<opml><outline text="A &amp; B" xmlUrl="u:1"/><outline text="a" title="T" xmlUrl="u:2" htmlUrl="h"/>'
+        b'<opml><outline text="A &amp; B" xmlUrl="u:1"/><outline text="a" title="T" xmlUrl="u:2"/>'
         b'<outline xmlUrl="u:3"/><outline text="' + b"x" * 5000 + b'" xmlUrl="u:4"/></opml>'
     )
     assert [each.title for each in found.subscriptions] == ["A & B", "T", "", "x" * 200]

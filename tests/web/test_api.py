@@ -582,7 +582,7 @@ async def test_who_has_left_is_forgotten(
     proxy: Proxy, origin: Origin, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Work for a reader ends when its connection closes."""
-    monkeypatch.setattr(api, "_LOOK_SECONDS", 0.02)
+    monkeypatch.setattr(api, "LOOK_SECONDS", 0.02)
     publish_chain(origin, archives=1)
     with origin.held("/archive/1"):
         await proxy.begun(origin.url("/feed"))
@@ -606,7 +606,7 @@ async def test_silence_is_broken_from_time_to_time(
     proxy: Proxy, origin: Origin, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """An idle stream sends comments, since intermediaries close idle connections."""
-    monkeypatch.setattr(api, "_LOOK_SECONDS", 0.02)
+    monkeypatch.setattr(api, "LOOK_SECONDS", 0.02)
     monkeypatch.setattr(api, "KEEP_ALIVE_SECONDS", 0.05)
     publish_chain(origin, archives=1)
     with origin.held("/archive/1") as gate:

@@ -43,9 +43,11 @@ NEVER_ACCEPTED = {
         ("POST", "/login"),
         ("POST", "/continue"),
     ),
+    ("DELETE", "/intake"),
     *((method, path) for method in ("GET", "HEAD") for path in ("/{url}", "/static/{name}")),
 }
-"""Made-up values never name an existing feed, document, name, list, token, host or file."""
+"""Made-up values never name an existing feed, document, name, list, token, host or file; a form forgets the
+list that was brought in."""
 
 
 @pytest.mark.timeout(120)
@@ -60,6 +62,12 @@ async def test_every_operation_answers_as_it_is_described(origin: Origin, tmp_pa
     nowhere = opening(resolver=Names())  # made-up names have no address
     async with running(a_config(tmp_path), open_fetcher=nowhere) as proxy:
         await proxy.whole(urls[0])
+        begun = await proxy.ask("POST", "/opml?ask=1", data=b'<opml><outline xmlUrl="urn:x"/></opml>')
+        for operation in [
+            *document["paths"]["/intake"].values(),
+            *document["paths"]["/intake/events"].values(),
+        ]:
+            operation["parameters"][0]["schema"] = {"enum": [json.loads(begun.body)["id"]]}
         base_url = f"http://{proxy.client.host}:{proxy.client.port}"
         accepted = await asyncio.to_thread(tried, document, base_url)
     operations = {(method.upper(), path) for path, item in document["paths"].items() for method in item}

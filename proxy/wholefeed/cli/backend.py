@@ -46,7 +46,8 @@ from wholefeed.service.service import FeedService
 from wholefeed.web.answer import Representation, prepare
 from wholefeed.web.api import account_object, status_object, summary_object
 from wholefeed.web.import_routes import continued_object, taken_object
-from wholefeed.web.opml_routes import export
+from wholefeed.web.intake_routes import intake_object
+from wholefeed.web.opml_routes import bring_in, export, read_targets
 
 _T = TypeVar("_T")
 JsonObject = dict[str, Any]
@@ -54,6 +55,8 @@ JsonObject = dict[str, Any]
 ShowProgress = Callable[[Mapping[str, Any]], None]
 """Called with the status object about twice a second."""
 _LOOK_SECONDS: Final = 0.5
+_RESTART_SECONDS: Final = 30.0
+"""The longest absence of the proxy while a list is brought in."""
 
 
 def ask(
@@ -129,6 +132,26 @@ class ServerBackend:
 
     async def export(self) -> bytes:
         return await self._answer("GET", "/opml")
+
+    async def bring_in(self, document: bytes, options: Mapping[str, str]) -> JsonObject:
+        """Ask for each feed of a list (B1), and return the object of `/intake` at its end.
+
+        The proxy may end and start again meanwhile.
+        """
+        path = "/opml?" + urlencode({"ask": "1", **options})
+        told: JsonObject = _json(await self._answer("POST", path, data=document))
+        gone_at: float | None = None
+        while not told["over"]:
+            if self._progress is not None:
+                self._progress(told)
+            await asyncio.sleep(_LOOK_SECONDS)
+            try:
+                told, gone_at = _json(await self._answer("GET", f"/intake?id={told['id']}")), None
+            except GoneError:
+                gone_at = time.monotonic() if gone_at is None else gone_at
+                if time.monotonic() - gone_at > _RESTART_SECONDS:
+                    raise
+        return told
 
     async def account(self, url: str) -> JsonObject:
         found: JsonObject = _json(await self._answer("GET", "/status", url))
@@ -259,8 +282,8 @@ class ServerBackend:
         tell(f"limits.answer_bytes of the proxy on {self._where} cuts the feed: older entries are left out")
         return State.PARTIAL
 
-    async def _answer(self, method: str, path: str, url: str = "") -> bytes:
-        async with self._ask(method, path, url) as response:
+    async def _answer(self, method: str, path: str, url: str = "", **options: Any) -> bytes:
+        async with self._ask(method, path, url, **options) as response:
             await self._check(response)
             return await response.read()
 
@@ -347,6 +370,25 @@ class DatabaseBackend:
             return compose_opml("wholefeed", [])
         async with self._open() as service:
             return await export(service.every_feed(), url_here(self._config), self._config)
+
+    async def bring_in(self, document: bytes, options: Mapping[str, str]) -> JsonObject:
+        where = await asyncio.to_thread(where_looked, self._config)
+        tell(f"no proxy runs, so this command asks for the feeds: {where}")
+        config = self._patient()
+        async with open_service(config) as (_, service):  # of a database that does not exist it is made
+            listed = await asyncio.to_thread(read_targets, document, url_here(config), config)
+            intake = await bring_in(service, listed, document, options)
+            asking = asyncio.create_task(service.intakes.run())
+            try:
+                while not (report := await service.intakes.report(intake)).tally.is_over:
+                    if self._progress is not None:
+                        self._progress(intake_object(report))
+                    await asyncio.wait({asking}, timeout=_LOOK_SECONDS)
+                    if asking.done():
+                        asking.result()
+            finally:
+                asking.cancel()
+            return intake_object(report)
 
     async def account(self, url: str) -> JsonObject:
         async with self._open() as service:

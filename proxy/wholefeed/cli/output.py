@@ -122,13 +122,34 @@ class Output(io.FileIO):
         return WholefeedError(f"cannot write {self._shown_name}: {exc.strerror}")
 
 
+def describe_walk(status: Mapping[str, object]) -> str:
+    """Describe an object of `/status`."""
+    parts = [f"{status[name]} {name}" for name in ("documents", "entries") if status.get(name) is not None]
+    missing = status.get("missing")
+    if isinstance(missing, list) and missing:
+        parts.append(f"{len(missing)} missing")
+    return f"{status.get('state') or 'loading'}: {', '.join(parts) or 'asking'}"
+
+
+_BAR_CHARACTERS: Final = 24
+
+
+def describe_intake(intake: Mapping[str, Any]) -> str:
+    """Describe an object of `/intake`, with a bar."""
+    part = intake["asked"] / max(1, intake["feeds"])
+    bar = "#" * int(part * _BAR_CHARACTERS)
+    return f"[{bar.ljust(_BAR_CHARACTERS, '.')}] {intake['progress']}; {intake['now']:,} entries"
+
+
 @contextmanager
-def watch_progress() -> Iterator[Callable[[Mapping[str, object]], None] | None]:
+def watch_progress(
+    describe: Callable[[Mapping[str, Any]], str] = describe_walk,
+) -> Iterator[Callable[[Mapping[str, Any]], None] | None]:
     """Yield a progress display on standard error; None: no terminal."""
     if sys.stderr is None or not sys.stderr.isatty():
         yield None
         return
-    progress = ProgressLine(sys.stderr)
+    progress = ProgressLine(sys.stderr, describe)
     try:
         yield progress
     finally:
@@ -136,20 +157,15 @@ def watch_progress() -> Iterator[Callable[[Mapping[str, object]], None] | None]:
 
 
 class ProgressLine:
-    """One overwritten line on a terminal, called with the object of `/status`."""
+    """One overwritten line on a terminal, called with the object that `describe` takes."""
 
-    def __init__(self, stream: TextIO) -> None:
+    def __init__(self, stream: TextIO, describe: Callable[[Mapping[str, Any]], str] = describe_walk) -> None:
         self._stream = stream
+        self._describe = describe
         self._shown = 0
 
-    def __call__(self, status: Mapping[str, object]) -> None:
-        parts = [
-            f"{status[name]} {name}" for name in ("documents", "entries") if status.get(name) is not None
-        ]
-        missing = status.get("missing")
-        if isinstance(missing, list) and missing:
-            parts.append(f"{len(missing)} missing")
-        line = f"{status.get('state') or 'loading'}: {', '.join(parts) or 'asking'}"
+    def __call__(self, told: Mapping[str, Any]) -> None:
+        line = self._describe(told)
         width = shutil.get_terminal_size().columns - 1
         self._write("\r" + line[:width].ljust(self._shown))
         self._shown = len(line[:width])

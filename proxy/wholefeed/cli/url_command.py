@@ -5,16 +5,18 @@ from __future__ import annotations
 import argparse
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from wholefeed.cli.address import EVERYWHERE, answers, http_url, url_here, where_looked
 from wholefeed.cli.base import (
     EXIT_DONE,
+    EXIT_UNFINISHED,
     Command,
+    json_text,
     load_for_result,
     show,
     some,
@@ -327,6 +329,9 @@ def _add_opml(parser: argparse.ArgumentParser) -> None:
     _add_base(parser, "append")
     _add_reader(parser)
     parser.add_argument("--undo", action="store_true", help="change the URLs back to the publishers' own")
+    ask_help = "bring the list in: ask for each of its feeds once, and say what each gained"
+    parser.add_argument("--ask", action="store_true", help=ask_help)
+    parser.add_argument("--json", action="store_true", help="with --ask: print what GET /intake answers")
     _add_text(parser)
     _add_format(parser)
     _add_listed(parser)
@@ -338,8 +343,14 @@ def _opml(options: argparse.Namespace) -> int:
     from wholefeed.cli.output import opened_output
     from wholefeed.core.opml import read_opml
     from wholefeed.core.parse.limits import ParseError
-    from wholefeed.errors import UploadError
+    from wholefeed.errors import ConfigError, UploadError
 
+    if options.ask and (options.undo or options.export):
+        raise ConfigError(f"expected --ask, or {'--undo' if options.undo else '--export'}, got both")
+    if options.json and not options.ask:
+        raise ConfigError("expected --ask beside --json")
+    if options.ask and str(options.output) == "-":
+        raise ConfigError("expected the name of a file for -o beside --ask, got standard output")
     name = "standard input" if str(options.file) == "-" else options.file or "the proxy's list"
     config, sent = _export(config) if options.export else (config, _read(options.file))
     try:
@@ -348,6 +359,8 @@ def _opml(options: argparse.Namespace) -> int:
         raise UploadError(f"{name}: {exc.message}", slug=exc.slug) from exc
     if document.repairs:
         tell(f"{name} is not well-formed; repaired: {', '.join(document.repairs)}")
+    if options.ask and options.output is None:
+        return _bring_in(options, config, sent)
     moved = _rewrite(options, config, document)
     with opened_output(None if str(options.output) in ("None", "-") else options.output) as output:
         output.write(moved.document)
@@ -359,7 +372,42 @@ def _opml(options: argparse.Namespace) -> int:
         _tell(moved, is_undone=options.undo)
     if not options.undo:
         _tell_where_looked(options.base, config)
-    return EXIT_DONE
+    return _bring_in(options, config, sent) if options.ask else EXIT_DONE
+
+
+def _bring_in(options: argparse.Namespace, config: Config, document: bytes) -> int:
+    """Ask for each feed of a list, and print the gains; exit code 3 if some failed."""
+    from wholefeed.cli.backend import ask
+    from wholefeed.cli.output import describe_intake, watch_progress
+
+    parameters = _parameters(options)
+    with watch_progress(describe_intake) as progress:
+        told = ask(config, lambda feeds: feeds.bring_in(document, parameters), progress)
+    show(json_text(told) if options.json else "".join(f"{line}\n" for line in _format_intake(told)))
+    return EXIT_UNFINISHED if told["failed"] else EXIT_DONE
+
+
+def _format_intake(told: Mapping[str, Any]) -> Iterator[str]:
+    from wholefeed.core.intake import describe_gain
+    from wholefeed.core.words import printable
+
+    yield told["summary"]
+    if told["fresh"]:
+        yield f"{told['fresh']:,} of them were here and fresh already"
+    if told["largest"]:
+        yield "\nthe largest gains:"
+    for each in told["largest"]:
+        yield f"  {describe_gain(printable(each['title']), each['before'], each['now'])}"
+    advice = ""
+    for each in sorted(told["failures"], key=lambda failed: failed["advice"]):
+        if each["advice"] != advice:
+            advice = each["advice"]
+            yield f"\nfailed: {advice}"
+        yield f"  line {each['line']}: {printable(each['url'])}: {each['text']}"
+    if told["left_out"]:
+        yield f"\n{told['left_out']:,} not asked for:"
+    for each in told["unchanged"][:_SHOWN]:
+        yield f"  line {each['line']}: {each['url'] or 'nothing'}: {each['text']}"
 
 
 def _export(config: Config) -> tuple[Config, bytes]:
@@ -433,8 +481,10 @@ def _tell_left(moved: RewrittenList) -> None:
 
 OPML: Final = Command(
     name="opml",
-    summary="change a subscription list (OPML) to the proxy's URLs, or back; or export the known feeds",
+    summary="change a subscription list (OPML) to the proxy's URLs, or back; bring it in; or export the known"
+    " feeds",
     examples="  wholefeed opml subscriptions.opml -o moved.opml\n"
+    "  wholefeed opml --ask subscriptions.opml -o moved.opml\n"
     "  wholefeed opml --undo moved.opml -o subscriptions.opml\n"
     "  wholefeed opml --replay 3/week subscriptions.opml -o moved.opml\n"
     "  wholefeed opml --export -o wholefeed.opml\n"

@@ -38,6 +38,7 @@ from wholefeed.service.context import RefreshContext
 from wholefeed.service.entry_composer import EntryComposer
 from wholefeed.service.feed_list import FEEDS_PER_PART, FeedListPage, read_found, read_list
 from wholefeed.service.imports import Imports
+from wholefeed.service.intakes import Intakes
 from wholefeed.service.listing import Lists
 from wholefeed.service.mementos import Mementos
 from wholefeed.service.memory import CachedFeed, Usage
@@ -94,6 +95,7 @@ class FeedService:
         self.lists = Lists(context, self._running, robots, pace)
         self.texts = Texts(context, robots, pace)
         self.openings = Openings(context, self._running, self.mementos, self._stopping)
+        self.intakes = Intakes(context, self._running, self.openings, self._stopping)
         self.imports = Imports(context, self._running, partial(self._ready, is_head=False))
         self.queue = RefreshQueue(context, self._running)
         self.asked = AskedTimes(context.store, context.now)
@@ -452,6 +454,7 @@ class FeedService:
         self.stop_waiting()
         await self.lists.close()
         await self.texts.close()
+        await self.intakes.close()
         await self.openings.close()
         await self.replays.close()
         await self.queue.close()

@@ -5,11 +5,11 @@ from __future__ import annotations
 import hashlib
 import json
 import time
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from functools import cache
 from http import HTTPStatus
 from importlib.resources import files
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from aiohttp import web
 from multidict import CIMultiDict
@@ -244,10 +244,10 @@ def json_answer(value: object, *, status: int = 200) -> web.Response:
 KEEP_ALIVE_SECONDS: Final = 15.0
 """Silence before a comment, since proxies close idle connections."""
 _RETRY_SECONDS: Final = 5
-_LOOK_SECONDS: Final = 1.0
+LOOK_SECONDS: Final = 1.0
 """Delay until a departed reader is noticed."""
 _END_ID: Final = "end"
-_EVENT_FIELDS: Final = {
+EVENT_FIELDS: Final = {
     "Content-Type": "text/event-stream; charset=utf-8",
     "Cache-Control": "no-store",
     "X-Accel-Buffering": "no",  # nginx would buffer events
@@ -261,21 +261,48 @@ async def get_events(request: web.Request) -> web.StreamResponse:
     """
     service = request.app[SERVICE]
     status = await service.status(await named_url(request))
-    if request.headers.get("Last-Event-ID") == _END_ID and not status.is_refreshing:
-        return web.Response(status=HTTPStatus.NO_CONTENT, headers={"Cache-Control": "no-store"})
+    if not status.is_refreshing and (end := answer_after_end(request)) is not None:
+        return end
     if request.method == "HEAD":
-        return web.Response(headers=_EVENT_FIELDS)
+        return web.Response(headers=EVENT_FIELDS)
     async with service.watching.follow(status.feed.id) as news:
-        return await send(request, web.StreamResponse(headers=_EVENT_FIELDS), _events(request, news))
+        return await send_events(request, _events(news))
 
 
-async def _events(request: web.Request, news: News) -> AsyncIterator[bytes]:
+async def _events(news: News) -> AsyncIterator[Event | None]:
+    while not news.is_over:
+        status = await news.next(LOOK_SECONDS)
+        yield None if status is None else Event(status_object(status), is_end=not status.is_refreshing)
+
+
+class Event(NamedTuple):
+    """News for a follower; with `is_end` the last."""
+
+    data: Mapping[str, object]
+    is_end: bool
+
+
+def answer_after_end(request: web.Request) -> web.Response | None:
+    """Return the answer that stops a browser from asking again after `end`; None: it asks the first time."""
+    if request.headers.get("Last-Event-ID") != _END_ID:
+        return None
+    return web.Response(status=HTTPStatus.NO_CONTENT, headers={"Cache-Control": "no-store"})
+
+
+async def send_events(request: web.Request, events: AsyncIterator[Event | None]) -> web.StreamResponse:
+    """Send events as they come; None stands for `LOOK_SECONDS` without one."""
+    return await send(request, web.StreamResponse(headers=EVENT_FIELDS), _write_events(request, events))
+
+
+async def _write_events(request: web.Request, events: AsyncIterator[Event | None]) -> AsyncIterator[bytes]:
     yield f"retry: {1000 * _RETRY_SECONDS}\n\n".encode()
     spoken_at = time.monotonic()
-    while not news.is_over and _is_there(request):
-        status = await news.next(_LOOK_SECONDS)
-        if status is not None:
-            yield _event(status, is_end=not status.is_refreshing)
+    async for event in events:
+        if not _is_there(request):
+            return
+        if event is not None:
+            name = f"end\nid: {_END_ID}" if event.is_end else "status"
+            yield f"event: {name}\ndata: {json.dumps(event.data)}\n\n".encode()
         elif time.monotonic() - spoken_at >= KEEP_ALIVE_SECONDS:
             yield b": still here\n\n"
         else:
@@ -286,11 +313,6 @@ async def _events(request: web.Request, news: News) -> AsyncIterator[bytes]:
 def _is_there(request: web.Request) -> bool:
     """Whether the reader is connected; the server does not stop its handler."""
     return request.transport is not None and not request.transport.is_closing()
-
-
-def _event(status: Status, *, is_end: bool) -> bytes:
-    name = f"end\nid: {_END_ID}" if is_end else "status"
-    return f"event: {name}\ndata: {json.dumps(status_object(status))}\n\n".encode()
 
 
 # Liveness and readiness

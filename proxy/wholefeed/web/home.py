@@ -35,6 +35,7 @@ from wholefeed.service.feed_list import DescribedNeed, FeedListPage
 from wholefeed.service.service import FeedService
 from wholefeed.store.rows import FeedLine
 from wholefeed.store.tables.feed_table import ATTENTION, ORDERS, FeedSearch
+from wholefeed.web.intake_routes import list_at_home
 from wholefeed.web.keys import ASKED, CONFIG, SERVICE
 from wholefeed.web.opml_routes import download_list, export
 from wholefeed.web.pages_base import LONGEST_URL, MOST_CHARACTERS, Trouble, page, see_other, time_element
@@ -59,6 +60,7 @@ async def home_page(request: web.Request, trouble: Trouble | None, status: int =
         status=status,
         trouble=trouble,
         forgotten=await _forgotten(request),
+        intakes=await list_at_home(request),
         given=plain_url(request[ASKED].query.url),
         feeds=feeds,
         needs=needs,

@@ -54,19 +54,62 @@ def rewrite_list(
     def move(url: str) -> str | Left:
         if (behind := feed_behind(url, own)) is not None:
             return Left.ALREADY if behind else Left.REFUSED
-        if not _WEB.match(url):
-            return Left.NOT_WEB
-        try:
-            target = parse_target(feed_url(url))
-            if policy is not None:
-                policy.check_target(target.host, target.port)
-        except InvalidUrlError as exc:
-            return Left.CREDENTIALS if exc.slug == "userinfo-not-allowed" else Left.INVALID
-        except OSError:
-            return Left.REFUSED
-        return proxied_url(base, url, server, options)
+        target = _check_url(url, policy)
+        return target if isinstance(target, Left) else proxied_url(base, url, server, options)
 
     return _moved_urls(document, move)
+
+
+def list_targets(document: OpmlDocument, own: UrlPlaces, policy: AddressPolicy) -> ListTargets:
+    """Return the feeds to ask for, each once, and the lines without one.
+
+    A URL that goes through the proxy already stands for the feed behind it.
+    """
+    found: dict[str, ListedTarget] = {}
+    left = []
+    for each in document.subscriptions:
+        url = _find_target(each.url, own, policy)
+        if isinstance(url, Left):
+            left.append(LeftAlone(each.line, _format_url(each.url), url))
+        else:
+            title = " ".join(printable(each.title, " ").split())
+            found.setdefault(url, ListedTarget(url, title, each.line))
+    return ListTargets(tuple(found.values()), tuple(left))
+
+
+class ListTargets(NamedTuple):
+    feeds: tuple[ListedTarget, ...]
+    left: tuple[LeftAlone, ...]
+
+
+class ListedTarget(NamedTuple):
+    url: str
+    """Canonical."""
+    title: str
+    line: int
+
+
+def _find_target(written: str, own: UrlPlaces, policy: AddressPolicy) -> str | Left:
+    if len(written) > _LONGEST_URL:
+        return Left.INVALID
+    behind = feed_behind(written, own)
+    return Left.REFUSED if behind == "" else _check_url(behind or written, policy)
+
+
+def _check_url(url: str, policy: AddressPolicy | None) -> str | Left:
+    """Return the canonical URL of a feed that may be fetched."""
+    if not _WEB.match(url):
+        return Left.NOT_WEB
+    try:
+        canonical = feed_url(url)
+        target = parse_target(canonical)
+        if policy is not None:
+            policy.check_target(target.host, target.port)
+    except InvalidUrlError as exc:
+        return Left.CREDENTIALS if exc.slug == "userinfo-not-allowed" else Left.INVALID
+    except OSError:
+        return Left.REFUSED
+    return canonical
 
 
 def moved_out(document: OpmlDocument, own: UrlPlaces) -> RewrittenList:
@@ -99,7 +142,7 @@ def _moved_urls(
     for each in document.subscriptions:
         made = move(each.url) if len(each.url) <= _LONGEST_URL else Left.INVALID
         if isinstance(made, Left):
-            left.append(_LeftAlone(each.line, _format_url(each.url), made))
+            left.append(LeftAlone(each.line, _format_url(each.url), made))
         urls.append(None if isinstance(made, Left) else made)
     return RewrittenList(document.with_urls(urls, sites), len(urls) - len(left), tuple(left))
 
@@ -111,13 +154,13 @@ def _format_url(url: str) -> str:
 class RewrittenList(NamedTuple):
     document: bytes
     rewritten: int
-    left: tuple[_LeftAlone, ...]
+    left: tuple[LeftAlone, ...]
 
     def counts(self) -> dict[str, int]:
         return {"rewritten": self.rewritten, **Counter(str(each.why) for each in self.left)}
 
 
-class _LeftAlone(NamedTuple):
+class LeftAlone(NamedTuple):
     line: int
     url: str
     """Safe to show."""

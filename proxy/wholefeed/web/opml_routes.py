@@ -1,11 +1,12 @@
-"""Subscription lists: export and rewrite.
+"""Subscription lists: export, rewrite, and with `ask=1` bring in (B1).
 
-Nothing is fetched: a hundred walks at once would delay waiting readers.
+Otherwise nothing is fetched: a hundred walks at once would delay waiting readers.
 """
 
 from __future__ import annotations
 
 import asyncio
+import json
 import re
 from base64 import b64decode, b64encode
 from collections.abc import AsyncIterable, Iterator, Mapping, Sequence
@@ -17,15 +18,27 @@ from typing import Final
 from aiohttp import web
 
 from wholefeed.config.tables import Config
-from wholefeed.core.opml import MAX_BYTES, OutlineEntry, compose_opml, read_opml
+from wholefeed.core.intake import MOST_FEEDS
+from wholefeed.core.opml import MAX_BYTES, OpmlDocument, OutlineEntry, compose_opml, read_opml
 from wholefeed.core.parse.limits import ParseError
 from wholefeed.core.text.urls import UrlPlaces
 from wholefeed.core.words import count_noun
-from wholefeed.errors import UploadError
+from wholefeed.errors import RequestError, UploadError
 from wholefeed.fetch.guard import AddressPolicy
+from wholefeed.service.service import FeedService
 from wholefeed.store.rows import FeedSummary
+from wholefeed.store.tables.intake_table import ListedFeed
+from wholefeed.web.intake_routes import answer_begun, read_intake_id, write_unchanged
 from wholefeed.web.keys import ASKED, CONFIG, LISTS, SERVICE, UPLOADS
-from wholefeed.web.list_rewriting import Left, RewrittenList, moved_out, proxied_url, rewrite_list
+from wholefeed.web.list_rewriting import (
+    Left,
+    ListTargets,
+    RewrittenList,
+    list_targets,
+    moved_out,
+    proxied_url,
+    rewrite_list,
+)
 from wholefeed.web.pages_base import is_browser, page
 from wholefeed.web.request import (
     REPLAY_OPTIONS,
@@ -46,9 +59,20 @@ COUNTS_FIELD: Final = "Opml-Subscriptions"
 
 
 async def get_opml(request: web.Request) -> web.StreamResponse:
+    if "intake" in request.query:
+        return await _changed_list(request, read_intake_id(request.query["intake"]))
     config = request.app[CONFIG]
     base = base_url(request, request[ASKED])
     return download_list(await export(request.app[SERVICE].every_feed(), base, config))
+
+
+async def _changed_list(request: web.Request, intake: str) -> web.Response:
+    """Return the list of an intake with the proxy's URLs."""
+    service = request.app[SERVICE]
+    async with service.checks.answering():
+        row, sent = await service.intakes.list_of(intake)
+    moved = await _rewrite(request, sent, json.loads(row.options))
+    return _download(moved.document, _NAME)
 
 
 async def export(feeds: AsyncIterable[Sequence[FeedSummary]], base: str, config: Config) -> bytes:
@@ -71,7 +95,8 @@ def download_list(document: bytes) -> web.Response:
 async def post_opml(request: web.Request) -> web.StreamResponse:
     """Rewrite a list to the proxy's URLs, or back with `undo=1`.
 
-    A browser gets a page first; its form sends the result as `made` for download.
+    A browser gets a page first; its form sends the result as `made` for download. With `ask=1`, each feed of
+    the list is asked for instead.
     """
     late = partial(UploadError, slug="bad-request")
     async with receive_upload(request, request.app[UPLOADS], MAX_BYTES, what="list", late=late) as body:
@@ -79,13 +104,59 @@ async def post_opml(request: web.Request) -> web.StreamResponse:
         if "made" in fields:
             return _download(sent, _NAME)
         options = {**request[ASKED].query.options, **fields}
+        if is_set(options, "ask"):
+            return await _bring_in(request, sent, options)
         moved = await _rewrite(request, sent, options)
     counts = moved.counts()
     request[ASKED].add(opml=counts)
     if is_browser(request) and len(moved.document) <= _SHOWN_BYTES:
         return await _moved_page(request, moved, is_undone=is_set(options, "undo"))
-    told = ", ".join(f"{name}={number}" for name, number in counts.items())
-    return _download(moved.document, _NAME, {COUNTS_FIELD: told})
+    return _download(moved.document, _NAME, {COUNTS_FIELD: _format_counts(counts)})
+
+
+def _format_counts(counts: Mapping[str, int]) -> str:
+    return ", ".join(f"{name}={number}" for name, number in counts.items())
+
+
+async def _bring_in(request: web.Request, body: bytes, options: Mapping[str, str]) -> web.Response:
+    if is_set(options, "undo"):
+        raise RequestError("expected ask or undo, got both")
+    config = request.app[CONFIG]
+    base = base_url(request, request[ASKED])
+    read_view(options, 0)
+    read_replay(options, f"{base}/feed?url=U")
+    async with request.app[LISTS].turn(len(body)):
+        listed = await asyncio.to_thread(read_targets, body, base, config)
+    service = request.app[SERVICE]
+    async with service.checks.answering():
+        intake = await bring_in(service, listed, body, _kept_options(options))
+        report = await service.intakes.report(intake)
+    return answer_begun(request, report)
+
+
+def read_targets(body: bytes, base: str, config: Config) -> ListTargets:
+    """Read a list, and return the feeds to ask for; blocks.
+
+    Raises:
+        UploadError: The list cannot be read, or names too many feeds.
+    """
+    own = UrlPlaces.of([base, config.server.public_url])
+    found = list_targets(_read_list(body), own, AddressPolicy.from_config(config.fetch))
+    if len(found.feeds) > MOST_FEEDS:
+        message = f"expected a list of at most {MOST_FEEDS:,} feeds, got {len(found.feeds):,}"
+        raise UploadError(message, slug="limit")
+    return found
+
+
+async def bring_in(service: FeedService, listed: ListTargets, body: bytes, options: Mapping[str, str]) -> str:
+    """Begin to ask for each feed of a list; return the intake's id, or raise as `Intakes.begin`."""
+    return await service.intakes.begin(
+        [ListedFeed(*each) for each in listed.feeds],
+        body,
+        options=options,
+        left_out=len(listed.left),
+        unchanged=write_unchanged(listed.left),
+    )
 
 
 _NAME: Final = "subscriptions.opml"
@@ -121,21 +192,30 @@ async def _rewrite(request: web.Request, body: bytes, options: Mapping[str, str]
 
 def _moved_list(body: bytes, base: str, config: Config, options: Mapping[str, str]) -> RewrittenList:
     own = UrlPlaces.of([base, config.server.public_url])
-    try:
-        document = read_opml(body)
-    except ParseError as exc:
-        raise UploadError(exc.message, slug=exc.slug) from exc
+    document = _read_list(body)
     if is_set(options, "undo"):
         return moved_out(document, own)
     policy = AddressPolicy.from_config(config.fetch)
-    names = (*REPLAY_OPTIONS, *VIEW_OPTIONS) if "replay" in options else VIEW_OPTIONS
-    view = {name: options[name] for name in names if name in options}
+    view = _kept_options(options)
     return rewrite_list(document, own, base=base, server=config.server, policy=policy, options=view)
+
+
+def _read_list(body: bytes) -> OpmlDocument:
+    try:
+        return read_opml(body)
+    except ParseError as exc:
+        raise UploadError(exc.message, slug=exc.slug) from exc
+
+
+def _kept_options(options: Mapping[str, str]) -> dict[str, str]:
+    """Return the parameters that each URL of a changed list gets."""
+    names = (*REPLAY_OPTIONS, *VIEW_OPTIONS) if "replay" in options else VIEW_OPTIONS
+    return {name: options[name] for name in names if name in options}
 
 
 _FIELD_BYTES: Final = 200
 """Limit for a field other than the list."""
-_FORM_FIELDS: Final = ("undo", *REPLAY_OPTIONS, *VIEW_OPTIONS)
+_FORM_FIELDS: Final = ("undo", "ask", *REPLAY_OPTIONS, *VIEW_OPTIONS)
 _MAX_PARTS: Final = 20
 _HEAD_BYTES: Final = 1 << 12
 """Limit for a field's head, before its value."""

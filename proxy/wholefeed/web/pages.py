@@ -680,6 +680,7 @@ _WHAT_BY_SLUG: Final = {
     "unknown-feed": "That feed is not known here",
     "no-such-entry": "This feed has no such entry",
     "no-such-page": "This feed has no such page",
+    "no-such-intake": "No list was brought in here, or it was forgotten",
 }
 _TYPE_AN_ADDRESS: Final = "Type an address such as example.org/blog or https://example.org/feed.xml."
 _LOOK_FOR_ANOTHER: Final = "Look on the site for a link called RSS, Atom or Feed, and paste its address here."
@@ -706,6 +707,7 @@ _ADVICE_BY_SLUG: Final = {
     "loop-detected": "Paste the address of the feed itself, not the one that this proxy made of it.",
     "unknown-feed": "Paste the feed's address to add it.",
     "no-such-entry": "Give the id that the entry has in the feed, or its link if it has no id.",
+    "no-such-intake": "Bring the list in on the first page; the feeds that came before are still there.",
     "no-such-page": "The feed's pages are numbered from 1, the page with the newest entries.",
     "too-costly": "Read the feed at its publisher, or subscribe to it: feed readers get it as the publisher"
     " wrote it.",

@@ -48,6 +48,8 @@ METRICS: Final = "/metrics"
 CONTINUE: Final = "/continue"
 FORGET: Final = "/forget"
 REFRESH: Final = "/refresh"
+OPML: Final = "/opml"
+INTAKE: Final = "/intake"
 IMPORT: Final = "/import"
 STATIC: Final = "/static/{name}"
 PREFIXED: Final = "/{url}"
@@ -198,11 +200,13 @@ REFRESH_OPTIONS: Final = OPTIONS | {"texts"}
 READING_OPTIONS: Final = frozenset({"find", "after", "year", "whole"})
 """A page's forms and links use them. Behind an unencoded URL they belong to it."""
 PAGE_OPTIONS: Final = OPTIONS | {"page", "media"} | READING_OPTIONS
+LIST_OPTIONS: Final = OPTIONS | {"ask"}
 
 _OPTIONS_OF: Final = {
     VIEW: PAGE_OPTIONS,
     IMPORT: IMPORT_OPTIONS,
     REFRESH: REFRESH_OPTIONS,
+    OPML: LIST_OPTIONS,
     CONTINUE: CONTINUE_OPTIONS,
     FORGET: FORGET_OPTIONS,
     "DELETE": FORGET_OPTIONS,

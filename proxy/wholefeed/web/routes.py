@@ -10,6 +10,7 @@ from wholefeed.web.api import get_events, get_feeds, get_healthz, get_openapi, g
 from wholefeed.web.feed import delete_feed, get_feed, get_prefixed
 from wholefeed.web.home import post_feeds
 from wholefeed.web.import_routes import delete_import, post_import
+from wholefeed.web.intake_routes import delete_intake, get_intake, get_intake_events, post_intake
 from wholefeed.web.metrics import get_metrics
 from wholefeed.web.opml_routes import get_opml, post_opml
 from wholefeed.web.pages import (
@@ -24,7 +25,19 @@ from wholefeed.web.pages import (
     post_refresh,
 )
 from wholefeed.web.pages_base import get_static
-from wholefeed.web.request import CONTINUE, FORGET, HOME, IMPORT, LOGIN, METRICS, STATIC, VIEW, await_reader
+from wholefeed.web.request import (
+    CONTINUE,
+    FORGET,
+    HOME,
+    IMPORT,
+    INTAKE,
+    LOGIN,
+    METRICS,
+    OPML,
+    STATIC,
+    VIEW,
+    await_reader,
+)
 from wholefeed.web.view import get_view
 
 _PREFIXED: Final = (
@@ -80,8 +93,12 @@ def routes() -> list[web.RouteDef]:
         web.delete(IMPORT, delete_import),
         web.get("/feeds", get_feeds),
         web.post("/feeds", post_feeds),
-        web.get("/opml", get_opml),
-        web.post("/opml", post_opml),
+        web.get(OPML, get_opml),
+        web.post(OPML, post_opml),
+        web.get(INTAKE, get_intake),
+        web.post(INTAKE, post_intake),
+        web.delete(INTAKE, delete_intake),
+        web.get(f"{INTAKE}/events", get_intake_events),
         web.get("/healthz", get_healthz),
         web.get("/readyz", get_readyz),
         web.get(METRICS, get_metrics),

@@ -59,3 +59,22 @@ function dayInWords(at) {
 function timeInWords(at) {
   return `${dayInWords(at)}, ${[at.getHours(), at.getMinutes()].map((each) => String(each).padStart(2, "0")).join(":")}`;
 }
+
+/* A list that is dropped anywhere on the page is brought in: <form data-drop> with a file and a button named ask. */
+for (const form of document.querySelectorAll("form[data-drop]")) {
+  const input = form.querySelector("input[type=file]");
+  const isFile = (event) => [...event.dataTransfer.types].includes("Files");
+  document.addEventListener("dragover", (event) => {
+    if (!isFile(event)) return;
+    event.preventDefault();
+    form.classList.add("over");
+  });
+  document.addEventListener("dragleave", (event) => { if (!event.relatedTarget) form.classList.remove("over"); });
+  document.addEventListener("drop", (event) => {
+    if (!isFile(event)) return;
+    event.preventDefault();
+    form.classList.remove("over");
+    input.files = event.dataTransfer.files;
+    if (input.files.length === 1) form.requestSubmit(form.querySelector("button[name=ask]"));
+  });
+}

@@ -1,6 +1,6 @@
 "use strict";
 
-/* While a feed's walk goes on the page is told of its progress, and is loaded again when that has ended. */
+/* While a feed's walk, or a list, goes on the page is told of its progress, and is loaded again when that has ended. */
 const followed = document.querySelector("[data-events]");
 const waiting = document.querySelector("[data-reload]");
 if (followed) follow(followed.dataset.events);
@@ -29,6 +29,21 @@ function follow(url) {
 }
 
 function show(status) {
+  if ("waiting" in status) showIntake(status);
+  else showWalk(status);
+  grow();
+}
+
+/* How far a list is that somebody brought in. */
+function showIntake(intake) {
+  tell("sums", intake.progress);
+  tell("totals", intake.summary);
+  const bar = document.querySelector("#progress progress");
+  bar.max = intake.feeds;
+  bar.value = intake.asked;
+}
+
+function showWalk(status) {
   const { documents, entries, left, seconds, fetched } = status.progress;
   tell("sums", `${counted(entries, "entry", "entries")} out of ${counted(documents, "document", "documents")}`);
   const isKnown = left !== null && left > 0 && seconds && fetched >= 3;
@@ -41,7 +56,6 @@ function show(status) {
   } else if (bar) {
     bar.removeAttribute("value");
   }
-  grow();
 }
 
 /* The chart and the entries of the page grow, too: what is seldom enough for the proxy to draw them anew. */
