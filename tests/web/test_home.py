@@ -64,7 +64,7 @@ async def test_known_feeds_are_listed_with_what_each_is(proxy: Proxy, origin: Or
     origin.publish("/feed?a=1&b=2", titled)
     await proxy.whole(url)
     reply = await browse(proxy)
-    assert read(reply).actions[1:] == ["./feeds", "./opml"]
+    assert read(reply).actions[1:] == ["./opml", "./feeds"]
     assert f"./?url={quote(url)}" in read(reply).links
     shown = text(reply)
     assert shown.count("Each publisher is asked") == 1

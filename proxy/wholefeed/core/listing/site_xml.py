@@ -58,7 +58,7 @@ class SiteXml:
             if elements > most or len(self.path) >= self._max_depth or self._is_full():
                 guard.stop("xml-limit", "a file within limits", "a larger one")
             if not self.path and local_name(name) not in self._roots:
-                guard.stop("another-document", "the file that was asked for", "another document")
+                guard.stop("unsupported-format", "the file that was asked for", "another document")
             self.path.append(name)
             begin(attributes)
 
