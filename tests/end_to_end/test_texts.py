@@ -6,6 +6,7 @@ import asyncio
 import gzip
 import json
 import time
+from functools import partial
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -21,6 +22,13 @@ from tests.postgres import on_both
 from tests.publishers.archive_page import ArchivePage, Post
 from tests.running import Proxy, Reply, StartProxy, a_config, running
 from tests.sqlite_faults import rows
+from wholefeed.core.compose.views import WHOLE
+from wholefeed.core.texts.plain import digest_text, squeeze
+from wholefeed.core.texts.wanted import page_key
+from wholefeed.errors import OverloadedError
+from wholefeed.store.tables import text_table
+from wholefeed.store.tables.text_table import NewText
+from wholefeed.web.answer import Representation, make_view
 from wholefeed.web.keys import STORE
 
 TEXTS = {**LISTS, "texts_per_day": 500}
@@ -386,6 +394,44 @@ def count_reads(proxy: Proxy) -> list[object]:
     return reads
 
 
+@pytest.mark.parametrize("posts", [3, 40])
+async def test_an_answer_has_the_texts_that_its_tag_stands_for(
+    start: StartProxy, origin: Origin, posts: int
+) -> None:
+    """T4: those stored while it is sent come with the next; a large one breaks off if one is replaced."""
+    proxy = await start(history={**ALONE, "list_interval_seconds": 99.0})
+    url = publish_excerpts(origin, posts)
+    await proxy.get(url)
+    service, store = proxy.service, proxy.app[STORE]
+
+    async def put(number: int, words: str) -> None:
+        feed = await store.find(url)
+        assert feed is not None
+        html = f"<p>{words} {number} {'word ' * 99}</p>"
+        page, digest = page_key(origin.url(Post(number).path)), digest_text(squeeze(html), html)
+        text = NewText(page, url, None, "", 0, "named", html, 999, digest)
+        await store.write(partial(text_table.put, feed=feed.id, text=text, now=2e9, most_bytes=1 << 20))
+
+    async def send_while(number: int, words: str) -> bytes:
+        view = WHOLE._replace(has_texts=True)
+        wanted = Representation("http://proxy.test/feed", is_gzip=False, warns=False, view=view)
+        async with service.answer(url, wait_seconds=9) as found:
+            answer = await make_view(found, wanted, store, service.composer)
+            pieces = answer.body.pieces(store)
+            sent = await anext(pieces)
+            await put(number, words)
+            return sent + b"".join([piece async for piece in pieces])
+
+    await put(2, "Old")
+    sent = await send_while(1, "New")
+    assert (b"New 1" in sent, b"Old 2" in sent) == (False, True)
+    if posts == 3:
+        assert b"Old 2" in await send_while(2, "Newer")
+    else:
+        with pytest.raises(OverloadedError):
+            await send_while(2, "Newer")
+
+
 async def test_a_restart_goes_on_and_keeps_what_is_there(tmp_path: Path, origin: Origin) -> None:
     """T2: nothing is fetched twice."""
     url = publish_excerpts(origin, 6)
@@ -409,6 +455,19 @@ async def test_the_page_of_entries_says_where_a_text_is_from(start: StartProxy, 
     words = b"This text was taken from the entry"
     assert (shown.body.count(words), plain.body.count(words)) == (3, 0)
     assert b"Paragraph 5 of post 1" in shown.body
+
+
+async def test_removing_an_entry_removes_its_text(start: StartProxy, origin: Origin) -> None:
+    """I2, T4: at once, and no other."""
+    proxy = await start(history=ALONE)
+    url = publish_excerpts(origin, 3)
+    await with_texts(proxy, url, "3/3")
+    reply = await proxy.ask("DELETE", "/feed", params={"url": url, "entry": "2"})
+    assert reply.status == 204, reply.body
+    stored = "SELECT (SELECT count(*) FROM page_text), (SELECT count(*) FROM page_text_body)"
+    assert rows(proxy.database, stored) == [(2, 2)]
+    left = await with_texts(proxy, url, "2/3")
+    assert contents(left) == [text_of(3), text_of(1)]
 
 
 async def test_forgetting_a_feed_forgets_its_texts(start: StartProxy, origin: Origin) -> None:

@@ -148,6 +148,8 @@ class Body:
         for part in self.parts:
             if isinstance(part, SegmentRow) and (block := blocks.get(part.id)) is not None:
                 found.append((part, block))
+            elif isinstance(part, Sealed):
+                found.append((part, part.block))
             elif isinstance(part, StreamedText) and (kept := made(part.key)) is not None:
                 found.append((kept, kept.block))
             else:
@@ -164,7 +166,7 @@ class Body:
 
     @cached_property
     def _whole_end(self) -> bytes:
-        return self._end_gzip([part for part in self.parts if isinstance(part, SegmentRow)])
+        return self._end_gzip([part for part in self.parts if isinstance(part, SegmentRow | Sealed)])
 
     def _end_gzip(self, sealed: Sequence[SegmentRow | Sealed]) -> bytes:
         joint, epilogue = _SEALED_JOINT[self.family], _SEALED_EPILOGUE[self.family]
@@ -174,7 +176,7 @@ class Body:
 
 # The parts of a body: whole segments as stored, parts of segments made anew
 
-_SEALED_BYTES: Final = 1 << 17
+SEALED_BYTES: Final = 1 << 17
 """Longest text deflated before an answer begins."""
 _LISTED_BYTES: Final = 1 << 16
 """Longest outline searched on the event loop."""
@@ -237,7 +239,7 @@ async def _take_part(
     if not kept:
         return None
     excerpt = _excerpt(segment, kept, joint)
-    if excerpt.length > _SEALED_BYTES:
+    if excerpt.length > SEALED_BYTES:
         return excerpt
     return seal(b"".join([text async for text in _read_excerpt(excerpt, store, held)]))
 

@@ -8,15 +8,18 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Final, NamedTuple
 
 from wholefeed.core.compose.as_atom import CONVERT_VERSION, ConversionContext, convert_items
+from wholefeed.core.compose.segments import Sealed, seal
 from wholefeed.core.compose.views import Cut, Take
 from wholefeed.core.model import EntryId, Family
 from wholefeed.core.texts.inserting import INSERT_VERSION, PageTextOf, insert_texts
 from wholefeed.core.texts.wanted import PAGE_KEY_BYTES, read_entry_pages
+from wholefeed.errors import OverloadedError
+from wholefeed.service.bodies import SEALED_BYTES
 from wholefeed.service.replays import Replays
 from wholefeed.service.results import Reconstruction
 from wholefeed.service.showing import DIGEST_BYTES, Fill, namespace_of, read_places, slices_of
@@ -40,6 +43,8 @@ _BATCH_ENTRIES: Final = 32
 _MOST_KEY_BYTES: Final = 1 << 23
 """Cached keys of half a million entries."""
 _NO_PAGE: Final = bytes(PAGE_KEY_BYTES)
+StoredDigests = Mapping[bytes, bytes]
+"""Digests of the texts that a feed has, by the key of their page."""
 
 
 class Composition(NamedTuple):
@@ -47,10 +52,14 @@ class Composition(NamedTuple):
 
     family: Family
     """The answer's."""
-    has_texts: bool = False
-    """Whether entries have the texts of their pages (T1)."""
+    texts: StoredDigests | None = None
+    """The texts of pages that entries have (T1), and no others; None: none have one."""
     conversion: ConversionContext | None = None
     """For items as Atom entries (F1); None: entries keep their format."""
+
+    @property
+    def has_texts(self) -> bool:
+        return self.texts is not None
 
 
 class EntryComposer:
@@ -92,24 +101,32 @@ class EntryComposer:
         async with reconstruction.in_time():
             return await self._store.read(partial(identity_table.read_ambiguous, feed=number), feed=number)
 
+    async def list_stored(self, reconstruction: Reconstruction) -> StoredDigests:
+        """Return the texts that the feed has now: an answer has these alone, and is tagged by them.
+
+        Raises:
+            OverloadedError: The store does not answer in time.
+        """
+        async with reconstruction.in_time():
+            feed = reconstruction.snapshot.feed.id
+            return await self._store.read(partial(text_table.read_digests, feed=feed))
+
     async def digest(
         self, reconstruction: Reconstruction, places: Sequence[int], composition: Composition
-    ) -> bytes:
-        """Return a digest of the entries at these places as composed, and of nothing else.
+    ) -> tuple[bytes, Composition]:
+        """Return a digest of the entries at these places as composed, and the composition without other texts.
 
         Raises:
             OverloadedError: Segments cannot be read in time.
         """
         snapshot = reconstruction.snapshot
         segments = SegmentPlaces(snapshot)
-        found, texts = hashlib.blake2b(digest_size=DIGEST_BYTES), dict[bytes, bytes]()
+        found, texts = hashlib.blake2b(digest_size=DIGEST_BYTES), composition.texts or {}
         if composition.conversion is not None:
             found.update(CONVERT_VERSION + composition.conversion.digest())
         if composition.has_texts:
             found.update(INSERT_VERSION)
-            async with reconstruction.in_time():
-                texts = await self._store.read(partial(text_table.read_digests, feed=snapshot.feed.id))
-        read = dict[int, tuple[bytes, bytes]]()
+        read, used = dict[int, tuple[bytes, bytes]](), dict[bytes, bytes]()
         for place in places:
             number, at = segments.locate(place)
             if number not in read:
@@ -122,14 +139,26 @@ class EntryComposer:
             key = keys[at * PAGE_KEY_BYTES : (at + 1) * PAGE_KEY_BYTES]
             if key:
                 found.update(texts.get(key, _NO_PAGE))
-        return found.digest()
+            if key in texts:
+                used[key] = texts[key]
+        return found.digest(), composition._replace(texts=used) if composition.has_texts else composition
+
+    async def compose_small(
+        self, snapshot: Snapshot, places: Sequence[int], composition: Composition
+    ) -> Sealed | None:
+        """Return the composed entries of a small answer with all texts stored now; None: it is not small."""
+        if len(places) > _BATCH_ENTRIES:
+            return None
+        made = join_entries([self._compose(snapshot, places, composition, None)], composition.family)
+        text = b"".join([each async for each in made])
+        return await asyncio.to_thread(seal, text) if len(text) <= SEALED_BYTES else None
 
     def texts(
         self, snapshot: Snapshot, places: Sequence[int], composition: Composition
     ) -> AsyncIterator[bytes]:
         """Return the composed entries in batches; the caller holds a snapshot."""
         batches = _batches(snapshot, places, composition)
-        made = (self._compose(snapshot, batch, composition) for batch in batches)
+        made = (self._compose(snapshot, batch, composition, composition.texts) for batch in batches)
         return join_entries(made, composition.family)
 
     async def fitting(
@@ -143,19 +172,23 @@ class EntryComposer:
         taken, room = list[int](), AnswerRoom(room_bytes, composition.family)
         for batch in _batches(reconstruction.snapshot, places, composition):
             async with reconstruction.in_time():
-                made = await self._compose(reconstruction.snapshot, batch, composition)
+                made = await self._compose(reconstruction.snapshot, batch, composition, composition.texts)
             taken += [place for place, text in zip(batch, made, strict=True) if room.take(text)]
             if room.is_full:
                 break
         return taken
 
     async def _compose(
-        self, snapshot: Snapshot, places: Sequence[int], composition: Composition
+        self,
+        snapshot: Snapshot,
+        places: Sequence[int],
+        composition: Composition,
+        stored: StoredDigests | None,
     ) -> list[bytes]:
         found = await read_places(snapshot, self._store, places)
         texts = [found[place] for place in places]
         if composition.has_texts:
-            texts = await self.fill_texts(snapshot, places, texts)
+            texts = await self.fill_texts(snapshot, places, texts, stored)
         if composition.conversion is not None:
             texts = await self._convert(texts, composition.conversion)
         return texts
@@ -170,24 +203,34 @@ class EntryComposer:
             ) -> list[bytes]:
                 return await self._convert(texts, context)
 
-        return (self.fill_texts if composition.has_texts else None), finish
+        fill = partial(self.fill_texts, stored=composition.texts) if composition.has_texts else None
+        return fill, finish
 
     async def _convert(self, texts: Sequence[bytes], context: ConversionContext) -> list[bytes]:
         """Return items of a JSON Feed as Atom entries (F1)."""
         return await self._work.run(sum(map(work_bytes, texts)), convert_items, texts, context)
 
     async def fill_texts(
-        self, snapshot: Snapshot, places: Sequence[int], texts: Sequence[bytes]
+        self,
+        snapshot: Snapshot,
+        places: Sequence[int],
+        texts: Sequence[bytes],
+        stored: StoredDigests | None = None,
     ) -> list[bytes]:
-        """Return these texts of entries with the texts of their pages."""
+        """Return these texts of entries with the texts of their pages; by default, with all stored ones.
+
+        Raises:
+            OverloadedError: One of the texts has changed since they were listed: the answer has another tag.
+        """
         keys = [key async for key in self._keys_of(snapshot, places)]
-        look = partial(
-            text_table.read_texts, feed=snapshot.feed.id, pages=[key for key in keys if key != _NO_PAGE]
-        )
-        stored = await self._store.read(look)
-        if not stored:
+        wanted = [key for key in keys if (key != _NO_PAGE if stored is None else key in stored)]
+        look = partial(text_table.read_texts, feed=snapshot.feed.id, pages=wanted)
+        found = await self._store.read(look)
+        if stored is not None and any(key not in found or found[key].digest != stored[key] for key in wanted):
+            raise OverloadedError("texts of the feed have just changed", retry_after_seconds=1)
+        if not found:
             return list(texts)
-        pages = await asyncio.to_thread(_decode, keys, stored)
+        pages = await asyncio.to_thread(_decode, keys, found)
         size = sum(map(len, texts)) + sum(len(each.html) for each in pages if each is not None)
         feed = snapshot.feed
         return await self._work.run(

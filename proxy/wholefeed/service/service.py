@@ -399,6 +399,7 @@ class FeedService:
                 raise NoSuchEntryError(f"the feed has no entry {entry.strip()[:_LONGEST_SHOWN]!r}")
         request = RefreshRequest(is_polled=True, forgets=(identity,))
         await self._running.refresh_alone(feed.id, request, (), deadline)
+        await self.texts.drop_unused(feed.id)
         log.info("entry.forgotten", feed=feed.id)
 
     # In the background

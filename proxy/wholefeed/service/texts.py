@@ -39,7 +39,7 @@ from wholefeed.service.page_fetches import PAGE_BYTES, PAUSE_SECONDS, READ_SECON
 from wholefeed.service.running import REST_SECONDS
 from wholefeed.service.showing import entries_in, namespace_of, read_places
 from wholefeed.service.site_rounds import SiteRounds
-from wholefeed.store.rows import FeedRow
+from wholefeed.store.rows import FeedRow, Snapshot
 from wholefeed.store.tables import text_table
 from wholefeed.store.tables.text_table import NewText, StoredText, TextPlan
 
@@ -111,6 +111,19 @@ class Texts:
             await self._store.write(partial(text_table.ask_again, feed=feed, now=self._context.now()))
             self._rounds.wake()
 
+    async def drop_unused(self, feed: int) -> None:
+        """Delete the texts of pages that no entry of a feed has any more (I2)."""
+        stored = await self._store.read(partial(text_table.list_pages, feed=feed))
+        if not stored:
+            return
+        async with self._store.snapshot(feed) as snapshot:
+            entries = await _read_entries(self._context, snapshot)
+        used = {each.key for each in entries}
+        dropped = [key for key in stored if key not in used]
+        if dropped:
+            drop = partial(text_table.drop_pages, feed=feed, pages=dropped, now=self._context.now())
+            await self._store.write(drop, feed=feed, tell=self._context.memory.renew)
+
     async def run(self) -> None:
         """Fetch pages of due feeds until cancelled."""
         while self.are_on:
@@ -178,7 +191,9 @@ class _TextLook:
 
     async def run(self) -> float | None:
         """Return when the feed is due next, epoch seconds; None: when it changes."""
-        entries = await self._read_entries()
+        async with self.context.store.snapshot(self.feed.id) as snapshot:
+            self.feed = snapshot.feed
+            entries = await _read_entries(self.context, snapshot)
         stored = await self.context.store.read(partial(text_table.list_pages, feed=self.feed.id))
         self._keys = {each.key for each in entries}
         self._learned = await self._learn(entries, stored)
@@ -215,30 +230,6 @@ class _TextLook:
             return not 0 <= self.context.now() - known.fetched_at < DAY_SECONDS
         before = known.updated_at
         return entry.updated_at is not None and (before is None or entry.updated_at > before)
-
-    async def _read_entries(self) -> list[EntryPage]:
-        """Return the entries with a page of their own at the feed's site, newest first."""
-        store, work, found = self.context.store, self.context.source.work, list[EntryPage]()
-        async with store.snapshot(self.feed.id) as snapshot:
-            feed = self.feed = snapshot.feed
-            for start in range(0, entries_in(snapshot), _BATCH_ENTRIES):
-                places = range(start, min(start + _BATCH_ENTRIES, entries_in(snapshot)))
-                texts = list((await read_places(snapshot, store, places)).values())
-                found += await work.run(
-                    sum(map(len, texts)),
-                    read_entry_pages,
-                    texts,
-                    feed.published_family,
-                    namespace=namespace_of(feed),
-                )
-        times = Counter(each.key for each in found)
-        site = self.context.site_of(self.feed.via_url)
-        # a page of several entries is no entry's own
-        return [
-            each
-            for each in found
-            if each.key and times[each.key] == 1 and self.context.site_of(each.url) == site
-        ]
 
     # Learning
 
@@ -327,6 +318,25 @@ class _TextLook:
             return await work.run_briefly(
                 READ_SECONDS, extract_text, body, fetched.final_url, fetched.media_type, wish
             )
+
+
+async def _read_entries(context: RefreshContext, snapshot: Snapshot) -> list[EntryPage]:
+    """Return the entries with a page of their own at the feed's site, newest first."""
+    feed, total, found = snapshot.feed, entries_in(snapshot), list[EntryPage]()
+    for start in range(0, total, _BATCH_ENTRIES):
+        places = range(start, min(start + _BATCH_ENTRIES, total))
+        texts = list((await read_places(snapshot, context.store, places)).values())
+        found += await context.source.work.run(
+            sum(map(len, texts)),
+            read_entry_pages,
+            texts,
+            feed.published_family,
+            namespace=namespace_of(feed),
+        )
+    times = Counter(each.key for each in found)
+    site = context.site_of(feed.via_url)
+    # a page of several entries is no entry's own
+    return [each for each in found if each.key and times[each.key] == 1 and context.site_of(each.url) == site]
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,7 +25,7 @@ from wholefeed.config.tables import Config
 from wholefeed.core.compose.as_atom import ConversionContext, convert_head, read_language
 from wholefeed.core.compose.compose import EPILOGUE, Address, compose_prologue, page_head
 from wholefeed.core.compose.replaying import REPLAY_VERSION, replay_head
-from wholefeed.core.compose.segments import DIGEST_BYTES
+from wholefeed.core.compose.segments import DIGEST_BYTES, Sealed
 from wholefeed.core.compose.views import (
     HEALED,
     WHOLE,
@@ -375,7 +375,14 @@ async def _make_composed_view(
     if room is not None:
         taken = await composer.fitting(reconstruction, places, room, composition)
     is_cut = cut.is_cut or len(taken) < len(places)
-    digest = await composer.digest(reconstruction, taken, composition)
+    part: BodyPart | None = None
+    if room is None and composition.has_texts:
+        async with reconstruction.in_time():
+            part = await composer.compose_small(reconstruction.snapshot, taken, composition)
+    if part is None:
+        digest, composition = await composer.digest(reconstruction, taken, composition)
+        compose = partial(composer.texts, reconstruction.snapshot, taken, composition)
+        part = StreamedText(compose, digest, ("composed", digest))
     prefixes = shown.feed.head_prefixes
     for segment in segments:
         prefixes |= segment.prefixes
@@ -386,11 +393,14 @@ async def _make_composed_view(
         changed_at = _change_instant(shown.feed, is_healed=wanted.is_healed)
         if composition.has_texts:
             changed_at = max(changed_at, float(int(shown.feed.texts_at or 0.0)))
-    texts = partial(composer.texts, reconstruction.snapshot, taken, composition)
-    parts = (StreamedText(texts, digest, ("composed", digest)),) if taken else ()
+    parts = (part,) if taken else ()
     answer = _answer_of(shown, wanted, prologue, parts, changed_at=changed_at, is_cut=is_cut)
     if held is not None and reconstruction.is_stale == held.snapshot.feed.is_stale:
-        size = _OVERHEAD_BYTES + len(prologue) + _PLACE_BYTES * len(taken)
+        size = _OVERHEAD_BYTES + len(prologue)
+        if isinstance(part, Sealed):
+            size += sys.getsizeof(part.block)
+        else:
+            size += _PLACE_BYTES * len(taken) + _DIGEST_BYTES * len(composition.texts or ())
         held.keep_made(key, answer, size)
     return answer
 
@@ -400,9 +410,9 @@ async def _compose_head(
 ) -> tuple[Reconstruction, Composition]:
     """Return the feed with the answer's head, and how its entries are composed."""
     feed = reconstruction.feed
-    has_texts = _has_texts(wanted, feed)
+    texts = await composer.list_stored(reconstruction) if _has_texts(wanted, feed) else None
     if not _becomes_atom(wanted, feed):
-        return reconstruction, Composition(feed.published_family, has_texts)
+        return reconstruction, Composition(feed.published_family, texts)
     head, snapshot = feed.head or b"", reconstruction.snapshot
     dates = [each.newest_at for each in snapshot.segments if each.newest_at is not None]
     make = partial(convert_head, head, identifier=feed.url, updated_at=max(dates, default=feed.since))
@@ -417,11 +427,13 @@ async def _compose_head(
         feed, published_family=Family.ATOM, version="", head=made.text, head_prefixes=made.prefixes
     )
     shown = replace(reconstruction, snapshot=replace(snapshot, feed=feed))
-    return shown, Composition(Family.ATOM, has_texts, context)
+    return shown, Composition(Family.ATOM, texts, context)
 
 
 _PLACE_BYTES: Final = 36
 """Memory for a number in a list."""
+_DIGEST_BYTES: Final = 160
+"""Memory for two digests in a mapping."""
 
 
 def _with_room(reconstruction: Reconstruction, wanted: Representation) -> tuple[Representation, int | None]:
@@ -694,7 +706,7 @@ async def make_replay(
     texts = partial(replays.texts, reconstruction.snapshot, taken, style)
     digest = REPLAY_VERSION + await replays.digest(reconstruction, taken)
     if _is_composed(wanted, reconstruction.feed):
-        digest += await composer.digest(reconstruction, list(taken.places), composition)
+        digest += (await composer.digest(reconstruction, list(taken.places), composition))[0]
     opening, changed_at = prologue(is_cut=is_cut), None
     if timeline is not None:
         made_of = hashlib.blake2b(opening + digest, digest_size=DIGEST_BYTES).digest()

@@ -96,6 +96,12 @@ def test_the_publisher_s_own_text_wins(text: str, family: Family) -> None:
     assert insert(text, family) == text
 
 
+def test_a_coded_content_stays_alone() -> None:
+    """T5: of Atom 0.3; its text cannot be read."""
+    coded = ENTRY % '<content type="text/html" mode="base64">V2hvbGUu</content>'
+    assert insert_texts([coded.encode()], [PAGE], Family.ATOM, namespace=ATOM_03_NS) == [coded.encode()]
+
+
 def test_without_a_stored_text_nothing_changes() -> None:
     """T1: not a byte."""
     assert insert(ITEM % "", Family.RSS, None) == ITEM % ""

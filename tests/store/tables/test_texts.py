@@ -9,6 +9,7 @@ import pytest
 
 from tests.named_store import NamedStore
 from tests.store.makers import a_feed
+from wholefeed.core.texts.plain import digest_text, squeeze, strip
 from wholefeed.store.rows import FeedRow
 from wholefeed.store.tables import feed_table, text_table
 from wholefeed.store.tables.text_table import NewText
@@ -24,7 +25,7 @@ def page(number: int) -> bytes:
 
 def a_text(number: int, html: str = "", *, why: str = "", attempts: int = 0) -> NewText:
     html = "" if why else html or f"<p>Text {number}</p>"
-    digest = html.encode()[:16].ljust(16) if html else b""
+    digest = digest_text(squeeze(strip(html)), html) if html else b""
     url = f"https://blog.example/{number}"
     return NewText(page(number), url, NOW, why, attempts, "learned", html, len(html), digest)
 
@@ -64,6 +65,17 @@ async def test_a_text_of_two_pages_is_neither_s(store: NamedStore) -> None:
         assert row.texts == 0
     pages = await store.read(partial(text_table.list_pages, feed=feed))
     assert [each.why for each in pages.values()] == ["repeated"] * 3
+
+
+async def test_another_markup_of_the_same_letters_is_a_change(store: NamedStore) -> None:
+    """T4: the text's digest moves with a picture; as the text of another page it is the same (T3)."""
+    feed = (await a_feed(store)).id
+    await put(store, feed, a_text(1, "<p>Alike</p>"))
+    (before,) = (await store.read(partial(text_table.read_digests, feed=feed))).values()
+    row = await put(store, feed, a_text(1, "<p>Alike</p><img>"), at=NOW + 9)
+    (after,) = (await store.read(partial(text_table.read_digests, feed=feed))).values()
+    assert (row.texts_at, before == after) == (NOW + 9, False)
+    assert (await put(store, feed, a_text(2, "<b>Alike</b>"))).texts == 0
 
 
 async def test_a_feed_has_a_bound(store: NamedStore) -> None:

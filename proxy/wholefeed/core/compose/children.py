@@ -83,7 +83,7 @@ def _children(text: bytes, depth: int, reads: Container[str]) -> list[list[Entry
         elif level == depth + 1:
             kind = f"{kind_of(space)} {local}"
             if attribute_of(attributes, "mode") == "base64":  # Atom 0.3: no text can stand in front of it
-                kind = "other"
+                kind += " base64"
             media_type = (attribute_of(attributes, "type") or "").strip().lower()
             is_elsewhere = attribute_of(attributes, "src") is not None
             opened.append((kind, guard.parser.CurrentByteIndex, media_type, is_elsewhere))

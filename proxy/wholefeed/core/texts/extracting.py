@@ -25,7 +25,7 @@ from wholefeed.core.texts.elements import (
     find_element,
     learn_element,
 )
-from wholefeed.core.texts.plain import digest, pieces_of, share_held, squeeze, strip
+from wholefeed.core.texts.plain import digest_text, pieces_of, share_held, squeeze, strip
 
 WHY: Final = {
     "no-text": "no part of the page is its text",
@@ -72,7 +72,7 @@ class PageText(NamedTuple):
     length: int = 0
     """Letters and digits."""
     digest: bytes = b""
-    """Digest of them: equal texts are no post's own."""
+    """First 8 bytes: digest of the letters, since equal texts are no post's own. The others: of the HTML."""
     way: str = ""
     """`learned`, `named` or `readability`."""
 
@@ -156,7 +156,7 @@ def _judge(element: Any, text: str, base: str, excerpt: str, way: str) -> PageTe
         return PageText("no-text")
     if excerpt and len(left) <= len(excerpt):
         return PageText("not-longer")
-    return PageText("", made, len(left), digest(left or made), way)
+    return PageText("", made, len(left), digest_text(left, made), way)
 
 
 def _find_objection(element: Any, text: str, excerpt: str) -> str:

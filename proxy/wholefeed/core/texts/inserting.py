@@ -79,7 +79,8 @@ def _insert_into_atom(
 ) -> bytes | None:
     text = document[entry.start : entry.end]
     content = [each for each in entry.children if each.kind == "atom content"]
-    if any(each.is_elsewhere for each in content) or any(each.kind == "other" for each in content):
+    is_coded = any(each.kind == "atom content base64" for each in entry.children)
+    if is_coded or any(each.is_elsewhere for each in content):
         return None
     has_summary = any(each.kind == "atom summary" and not each.is_empty for each in entry.children)
     edits = [_move(document, each, "summary", is_kept=not has_summary) for each in content]

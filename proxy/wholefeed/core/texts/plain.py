@@ -18,7 +18,8 @@ MOST_PIECES: Final = 16
 """Enough to tell a text from another; each costs one search of a page."""
 LONGEST: Final = 1 << 16
 """Squeezed characters of an entry's own text, for comparison."""
-DIGEST_BYTES: Final = 16
+LETTERS_BYTES: Final = 8
+"""First bytes of a text's digest; they depend on its letters alone."""
 
 
 def strip(markup: str) -> str:
@@ -34,8 +35,14 @@ def squeeze(text: str) -> str:
 _OTHERS: Final = re.compile(r"[\W_]+")
 
 
-def digest(squeezed: str) -> bytes:
-    return blake2b(squeezed.encode("utf-8", "replace"), digest_size=DIGEST_BYTES).digest()
+def digest_text(squeezed: str, markup: str) -> bytes:
+    """Return a digest of a text's letters, then one of its HTML; without letters both are of the HTML."""
+    return _digest(squeezed or markup) + _digest(markup)
+
+
+def _digest(text: str) -> bytes:
+    made = blake2b(text.encode("utf-8", "replace"), digest_size=2 * LETTERS_BYTES).digest()
+    return made[:LETTERS_BYTES]
 
 
 def pieces_of(squeezed: str) -> list[str]:

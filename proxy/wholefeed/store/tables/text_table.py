@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from wholefeed.core.text.dates import DAY_SECONDS
+from wholefeed.core.texts.plain import LETTERS_BYTES
 from wholefeed.store.base import Database, fetch_all, fetch_one, fetch_value, run, run_many, vary_by_engine
 from wholefeed.store.rows import FEED_COLUMNS, FeedRow, TextRefusal, TextSummary, feed_row
 from wholefeed.store.tables import feed_table
@@ -208,7 +209,7 @@ _PUT_BODY: Final = """
 _DELETE_BODY: Final = "DELETE FROM page_text_body WHERE feed = :feed AND page = :page"
 _BEFORE: Final = "SELECT why, digest FROM page_text WHERE feed = :feed AND page = :page"
 _ALIKE: Final = """
-    SELECT page FROM page_text WHERE feed = :feed AND digest = :digest AND page <> :page
+    SELECT page FROM page_text WHERE feed = :feed AND digest BETWEEN :first AND :last AND page <> :page
         AND (why = '' OR why = 'repeated')
 """
 _SET_REPEATED: Final = "UPDATE page_text SET why = 'repeated' WHERE feed = :feed AND page = :page"
@@ -235,7 +236,7 @@ def put(db: Database, feed: int, text: NewText, *, now: float, most_bytes: int) 
         text = text._replace(why=NO_ROOM, html="")
     alike = []
     if not text.why:
-        alike = fetch_all(db, _ALIKE, {"feed": feed, "digest": text.digest, "page": text.page})
+        alike = fetch_all(db, _ALIKE, {"feed": feed, "page": text.page, **_of_same_letters(text.digest)})
         text = text._replace(why=REPEATED) if alike else text
     values = {name: value for name, value in text._asdict().items() if name != "html"}
     run(db, _PUT, {"feed": feed, "now": now, **values})
@@ -251,6 +252,11 @@ def put(db: Database, feed: int, text: NewText, *, now: float, most_bytes: int) 
     if is_same or not (had_text or alike or not text.why):
         return feed_table.require(db, feed)
     return _count(db, feed, now)
+
+
+def _of_same_letters(digest: bytes) -> dict[str, bytes]:
+    letters, rest = digest[:LETTERS_BYTES], len(digest) - LETTERS_BYTES
+    return {"first": letters + b"\0" * rest, "last": letters + b"\xff" * rest}
 
 
 _COUNT: Final = f"""
@@ -276,10 +282,14 @@ _SET_WANTED: Final = "UPDATE feed SET texts_wanted = :wanted WHERE id = :feed"
 def settle(db: Database, feed: int, *, wanted: int, dropped: Collection[bytes], now: float) -> FeedRow:
     """Store how many entries want a text, and delete those of pages that no entry has any more."""
     run(db, _SET_WANTED, {"feed": feed, "wanted": wanted})
-    keys = [(feed, page) for page in dropped]
+    return drop_pages(db, feed, dropped, now=now) if dropped else feed_table.require(db, feed)
+
+
+def drop_pages(db: Database, feed: int, pages: Iterable[bytes], *, now: float) -> FeedRow:
+    keys = [(feed, page) for page in pages]
     run_many(db, _DROP, keys)
     run_many(db, _DROP_BODIES, keys)
-    return _count(db, feed, now) if dropped else feed_table.require(db, feed)
+    return _count(db, feed, now)
 
 
 _DIGESTS: Final = "SELECT page, digest FROM page_text WHERE feed = :feed AND why = ''"
@@ -292,6 +302,7 @@ def read_digests(db: Database, feed: int) -> dict[bytes, bytes]:
 
 class EncodedText(NamedTuple):
     url: str
+    digest: bytes
     length: int
     """Letters and digits."""
     body: EncodedBody
@@ -299,7 +310,7 @@ class EncodedText(NamedTuple):
 
 _AT_ONCE: Final = 64
 _TEXTS: Final = f"""
-    SELECT t.page, t.url, t.length, b.length, b.coded
+    SELECT t.page, t.url, t.digest, t.length, b.length, b.coded
     FROM page_text AS t JOIN page_text_body AS b ON b.feed = t.feed AND b.page = t.page
     WHERE t.feed = ? AND t.why = '' AND t.page IN ({", ".join("?" * _AT_ONCE)})
 """  # noqa: S608 - question marks
@@ -312,8 +323,8 @@ def read_texts(db: Database, feed: int, pages: Iterable[bytes]) -> dict[bytes, E
     for start in range(0, len(wanted), _AT_ONCE):
         some = wanted[start : start + _AT_ONCE]
         padded = [*some, *[some[-1]] * (_AT_ONCE - len(some))]  # one statement is prepared
-        for page, url, length, size, coded in db.execute(_TEXTS, (feed, *padded)):
-            found[bytes(page)] = EncodedText(url, length, EncodedBody(bytes(coded), size))
+        for page, url, digest, length, size, coded in db.execute(_TEXTS, (feed, *padded)):
+            found[bytes(page)] = EncodedText(url, bytes(digest), length, EncodedBody(bytes(coded), size))
     return found
 
 
