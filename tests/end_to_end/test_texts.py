@@ -6,7 +6,6 @@ import asyncio
 import gzip
 import json
 import time
-from functools import partial
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -22,13 +21,6 @@ from tests.postgres import on_both
 from tests.publishers.archive_page import ArchivePage, Post
 from tests.running import Proxy, Reply, StartProxy, a_config, running
 from tests.sqlite_faults import rows
-from wholefeed.core.compose.views import WHOLE
-from wholefeed.core.texts.plain import digest_text, squeeze
-from wholefeed.core.texts.wanted import page_key
-from wholefeed.errors import OverloadedError
-from wholefeed.store.tables import text_table
-from wholefeed.store.tables.text_table import NewText
-from wholefeed.web.answer import Representation, make_view
 from wholefeed.web.keys import STORE
 
 TEXTS = {**LISTS, "texts_per_day": 500}
@@ -157,6 +149,23 @@ async def test_an_excerpt_gives_way_to_the_text(start: StartProxy, origin: Origi
         f"Paragraph 0 of post {n}: It goes on [\u2026]" for n in (4, 3, 2, 1)
     ]
     assert origin.counts()["/robots.txt"] == 1
+
+
+async def test_a_theme_without_known_names_is_learned_from_its_pages(
+    start: StartProxy, origin: Origin
+) -> None:
+    """T3, T4: the first pages teach its element, and what repeats in it; each page is fetched once."""
+    proxy = await start(history=ALONE)
+    url = publish_excerpts(origin, 12)
+    numbers = range(12, 0, -1)
+    box = '<div class="written-by"><p>Jane writes here on things and others.</p></div>'
+    for number in numbers:
+        page = a_page(number, text_of(number) + box).body.replace(b"entry-content", b"words")
+        origin.answer(Post(number).path, Document(body=page, headers=(("Content-Type", "text/html"),)))
+    reply = await with_texts(proxy, url, "12/12")
+    assert contents(reply) == [text_of(number) for number in numbers]
+    assert all(origin.counts()[Post(number).path] == 1 for number in numbers)
+    assert (await proxy.status(url))["texts"]["element"] == "div.words"
 
 
 async def test_without_the_parameter_nothing_is_fetched(start: StartProxy, origin: Origin) -> None:
@@ -392,44 +401,6 @@ def count_reads(proxy: Proxy) -> list[object]:
 
     setattr(engine, "read", noted)  # noqa: B010 - a method is not assigned to
     return reads
-
-
-@pytest.mark.parametrize("posts", [3, 40])
-async def test_an_answer_has_the_texts_that_its_tag_stands_for(
-    start: StartProxy, origin: Origin, posts: int
-) -> None:
-    """T4: those stored while it is sent come with the next; a large one breaks off if one is replaced."""
-    proxy = await start(history={**ALONE, "list_interval_seconds": 99.0})
-    url = publish_excerpts(origin, posts)
-    await proxy.get(url)
-    service, store = proxy.service, proxy.app[STORE]
-
-    async def put(number: int, words: str) -> None:
-        feed = await store.find(url)
-        assert feed is not None
-        html = f"<p>{words} {number} {'word ' * 99}</p>"
-        page, digest = page_key(origin.url(Post(number).path)), digest_text(squeeze(html), html)
-        text = NewText(page, url, None, "", 0, "named", html, 999, digest)
-        await store.write(partial(text_table.put, feed=feed.id, text=text, now=2e9, most_bytes=1 << 20))
-
-    async def send_while(number: int, words: str) -> bytes:
-        view = WHOLE._replace(has_texts=True)
-        wanted = Representation("http://proxy.test/feed", is_gzip=False, warns=False, view=view)
-        async with service.answer(url, wait_seconds=9) as found:
-            answer = await make_view(found, wanted, store, service.composer)
-            pieces = answer.body.pieces(store)
-            sent = await anext(pieces)
-            await put(number, words)
-            return sent + b"".join([piece async for piece in pieces])
-
-    await put(2, "Old")
-    sent = await send_while(1, "New")
-    assert (b"New 1" in sent, b"Old 2" in sent) == (False, True)
-    if posts == 3:
-        assert b"Old 2" in await send_while(2, "Newer")
-    else:
-        with pytest.raises(OverloadedError):
-            await send_while(2, "Newer")
 
 
 async def test_a_restart_goes_on_and_keeps_what_is_there(tmp_path: Path, origin: Origin) -> None:

@@ -52,7 +52,7 @@ from wholefeed.core.parse.documents import parse
 from wholefeed.core.parse.identities import absolute
 from wholefeed.core.saved.choosing import KnownEntry, SavedMatch, choose_feed
 from wholefeed.core.saved.exports import read_export
-from wholefeed.core.texts.extracting import extract_text, learn_text_element
+from wholefeed.core.texts.extracting import extract_text, guess_text_element, learn_text_element
 from wholefeed.core.texts.inserting import insert_texts
 from wholefeed.core.texts.wanted import read_entry_pages
 from wholefeed.core.verbatim.fragments import fragments_of, prefixes_in
@@ -419,7 +419,7 @@ JOBS: Final[Mapping[str, Callable[..., Any]]] = {
         *(show_entries, said_dates, replay_entries, convert_items),
         *(read_page, read_sitemap, read_index, named_entries, without),
         *(match_export, known_entries),
-        *(read_entry_pages, extract_text, learn_text_element, insert_texts),
+        *(read_entry_pages, extract_text, learn_text_element, guess_text_element, insert_texts),
     )
 }
 """Jobs by name."""

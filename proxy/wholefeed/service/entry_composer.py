@@ -114,7 +114,7 @@ class EntryComposer:
     async def digest(
         self, reconstruction: Reconstruction, places: Sequence[int], composition: Composition
     ) -> tuple[bytes, Composition]:
-        """Return a digest of the entries at these places as composed, and the composition without other texts.
+        """Return a digest of the entries at these places as composed, and that composition.
 
         Raises:
             OverloadedError: Segments cannot be read in time.

@@ -15,10 +15,11 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from http import HTTPStatus
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from wholefeed.core.listing.finding import NotHad
 from wholefeed.core.parse.discovery import is_html
+from wholefeed.core.slugs import lasts
 from wholefeed.core.text.dates import DAY_SECONDS
 from wholefeed.core.texts.elements import (
     CHECKED_ON,
@@ -28,7 +29,13 @@ from wholefeed.core.texts.elements import (
     LearnedElement,
     LearningSample,
 )
-from wholefeed.core.texts.extracting import PageText, TextWish, extract_text, learn_text_element
+from wholefeed.core.texts.extracting import (
+    PageText,
+    TextWish,
+    extract_text,
+    guess_text_element,
+    learn_text_element,
+)
 from wholefeed.core.texts.wanted import EntryPage, page_key, read_entry_pages
 from wholefeed.errors import OverloadedError, StoreError, UnknownFeedError, WorkError
 from wholefeed.fetch.base import Fetched
@@ -52,6 +59,8 @@ _LEARNED_SECONDS: Final = 30 * DAY_SECONDS
 """Then an element is learned again: themes change."""
 _LEARN_BYTES: Final = 1 << 20
 """Largest page to learn from."""
+_LEAST_GUESSED: Final = 8
+"""Fewest pages to guess a common element for."""
 _MOST_NOTED: Final = 4096
 
 
@@ -188,6 +197,8 @@ class _TextLook:
     _learned: Learned = field(default=Learned(None, is_whole=False), init=False)
     _keys: set[bytes] = field(default_factory=set, init=False)
     """Pages of the feed's entries."""
+    _taken: dict[bytes, _TakenPage | NotHad] = field(default_factory=dict, init=False)
+    """Pages to learn from, not yet read for their entries."""
 
     async def run(self) -> float | None:
         """Return when the feed is due next, epoch seconds; None: when it changes."""
@@ -196,7 +207,7 @@ class _TextLook:
             entries = await _read_entries(self.context, snapshot)
         stored = await self.context.store.read(partial(text_table.list_pages, feed=self.feed.id))
         self._keys = {each.key for each in entries}
-        self._learned = await self._learn(entries, stored)
+        await self._find_element(entries, stored)
         wanted = [each for each in entries if each.wants_text(is_whole=self._learned.is_whole)]
         # a text of an entry that has become whole would be counted in place of one still missing
         kept = {each.key for each in wanted}
@@ -207,14 +218,17 @@ class _TextLook:
         await self._write(settle)
         failed = {key for key, page in stored.items() if page.attempts}
         for each in sorted(wanted, key=lambda entry: entry.key in failed):  # those that may fail again last
-            known = stored.get(each.key)
-            if not self._is_due(each, known):
+            page = stored.get(each.key)
+            if not self._is_due(each, page):
                 continue
-            if self._left <= 0:
-                return self.plan.begun_at + DAY_SECONDS
-            await self._fetch(each, known)
-            if self.fetches.paused_until is not None:
-                return self.fetches.paused_until
+            if each.key not in self._taken:
+                if self._left <= 0:
+                    return self.plan.begun_at + DAY_SECONDS
+                if self.fetches.paused_until is not None:
+                    return self.fetches.paused_until
+            await self._fetch(each, page)
+        if self.fetches.paused_until is not None:
+            return self.fetches.paused_until
         again = await self.context.store.read(partial(text_table.list_pages, feed=self.feed.id))
         may_pass = any(0 < each.attempts < _MOST_ATTEMPTS for each in again.values())
         return self.context.now() + DAY_SECONDS if may_pass else None
@@ -233,11 +247,31 @@ class _TextLook:
 
     # Learning
 
-    async def _learn(self, entries: Sequence[EntryPage], stored: Mapping[bytes, StoredText]) -> Learned:
-        """Return the element of the site's texts, learned now if need be (T3)."""
-        known = _read_learned(self.plan.learned)
-        if known is not None and 0 <= self.context.now() - known[1] < _LEARNED_SECONDS:
-            return known[0]
+    async def _find_element(self, entries: Sequence[EntryPage], stored: Mapping[bytes, StoredText]) -> None:
+        """Learn the element of the site's texts from the feed, else guess it, unless it is known (T3)."""
+        now = self.context.now()
+        last = _read_learned(self.plan.learned)
+        if last is None or not 0 <= now - last.at < _LEARNED_SECONDS:
+            learned = await self._learn(entries, stored)
+            if learned is None:
+                return
+            last = _KnownElement(learned, now, is_guessed=False)
+            await self._keep(last)
+        self._learned = last.learned
+        if last.learned.element is None and not last.is_guessed:
+            guessed = await self._guess(entries, stored)
+            if guessed is not None:
+                self._learned = guessed
+                await self._keep(_KnownElement(guessed, now, is_guessed=True))
+
+    async def _keep(self, known: _KnownElement) -> None:
+        written = _write_learned(known)
+        await self.context.store.write(partial(text_table.keep_learned, feed=self.feed.id, learned=written))
+
+    async def _learn(
+        self, entries: Sequence[EntryPage], stored: Mapping[bytes, StoredText]
+    ) -> Learned | None:
+        """Return what the feed's own texts teach (T3); None: not all pages could be asked for."""
         failed = {key for key, page in stored.items() if page.attempts}
         texts = [
             each
@@ -251,12 +285,11 @@ class _TextLook:
         if len(chosen) >= LEARNED_FROM:
             for each in chosen:
                 if self._left <= 0 or self.fetches.paused_until is not None:
-                    return Learned(None, is_whole=False)
-                fetched = await self.fetches.fetch(each.url, _take)
-                await self._count()
+                    return None
+                fetched = await self._take(each)
                 if isinstance(fetched, NotHad) and fetched.status == HTTPStatus.FORBIDDEN:
                     await self._put(_failed_text(each, stored.get(each.key), fetched))
-                if isinstance(fetched, _TakenPage) and len(fetched.body) <= _LEARN_BYTES:
+                elif isinstance(fetched, _TakenPage):
                     samples.append(LearningSample(fetched.body, fetched.media_type, each.text))
         learned = Learned(None, is_whole=False)
         if len(samples) >= LEARNED_FROM:
@@ -264,15 +297,60 @@ class _TextLook:
                 learned = await self.context.source.work.run_briefly(
                     READ_SECONDS, learn_text_element, samples, are_full=are_full
                 )
-        written = _write_learned(learned, self.context.now())
-        await self.context.store.write(partial(text_table.keep_learned, feed=self.feed.id, learned=written))
         return learned
+
+    async def _guess(
+        self, entries: Sequence[EntryPage], stored: Mapping[bytes, StoredText]
+    ) -> Learned | None:
+        """Return the element that the first pages have in common; None: there are too few pages yet.
+
+        The pages are read for their own entries afterwards.
+        """
+        is_whole = self._learned.is_whole
+        wanted = [each for each in entries if each.wants_text(is_whole=is_whole)]
+        due = [each for each in wanted if self._is_due(each, stored.get(each.key))]
+        if len(due) < _LEAST_GUESSED:
+            return None
+        samples = list[LearningSample]()
+        for each in due[: LEARNED_FROM + CHECKED_ON]:
+            if self._left <= 0 or self.fetches.paused_until is not None:
+                break
+            page = await self._take(each)
+            if isinstance(page, _TakenPage):
+                samples.append(LearningSample(page.body, page.media_type, each.text))
+        if len(samples) < LEARNED_FROM:
+            return None
+        element = None
+        with suppress(WorkError):  # hostile pages teach nothing
+            work = self.context.source.work
+            element = await work.run_briefly(READ_SECONDS, guess_text_element, samples)
+        return Learned(element, is_whole)
+
+    async def _take(self, entry: EntryPage) -> _TakenPage | NotHad | None:
+        """Return a page to learn from, and keep it for its own entry; None: it is too large for that."""
+        page = self._taken.get(entry.key)
+        if page is None:
+            page = await self.fetches.fetch(entry.url, _take)
+            await self._count()
+            if isinstance(page, _TakenPage) and len(page.body) > _LEARN_BYTES:
+                return None
+            self._taken[entry.key] = page
+        return page
 
     # One page
 
     async def _fetch(self, entry: EntryPage, known: StoredText | None) -> None:
-        wish = TextWish(entry.url, entry.text, self._learned.element)
-        found = await self.fetches.fetch(entry.url, partial(self._read, wish))
+        wish, taken = TextWish(entry.url, entry.text, self._learned.element), self._taken.pop(entry.key, None)
+        if taken is None:
+            found = await self.fetches.fetch(entry.url, partial(self._read, wish))
+            await self._count()
+        elif isinstance(taken, NotHad):
+            found = taken
+        else:
+            try:
+                found = await self._read(wish, entry.url, taken)
+            except WorkError as exc:
+                found = NotHad(entry.url, exc.slug, None, is_lasting=lasts(exc.slug))
         if isinstance(found, NotHad):
             # a page that is always forbidden must not keep the others waiting; else it is asked for again
             if self.fetches.paused_until is not None and found.status != HTTPStatus.FORBIDDEN:
@@ -283,7 +361,6 @@ class _TextLook:
                 entry.key, entry.url, entry.updated_at, found.why, 0, found.way, found.html, found.length,
                 found.digest,
             )  # fmt: skip
-        await self._count()
         await self._put(text)
         self.texts += not text.why
 
@@ -305,7 +382,7 @@ class _TextLook:
         """Write, and have answers see it: other replicas notice by the feed's version."""
         await self.context.store.write(work, feed=self.feed.id, tell=self.context.memory.renew)
 
-    async def _read(self, wish: TextWish, url: str, fetched: Fetched) -> PageText | NotHad:
+    async def _read(self, wish: TextWish, url: str, fetched: Fetched | _TakenPage) -> PageText | NotHad:
         work, body = self.context.source.work, fetched.body
         if len(body) > PAGE_BYTES:
             return PageText("page-too-large")
@@ -343,10 +420,11 @@ async def _read_entries(context: RefreshContext, snapshot: Snapshot) -> list[Ent
 class _TakenPage:
     body: bytes
     media_type: str
+    final_url: str
 
 
 async def _take(url: str, fetched: Fetched) -> _TakenPage | NotHad:
-    return _TakenPage(fetched.body, fetched.media_type)
+    return _TakenPage(fetched.body, fetched.media_type, fetched.final_url)
 
 
 def _failed_text(entry: EntryPage, known: StoredText | None, found: NotHad) -> NewText:
@@ -362,24 +440,40 @@ def _reason(found: NotHad) -> str:
 # What was learned, in the store
 
 
-def _write_learned(learned: Learned, now: float) -> str:
-    element = None if learned.element is None else learned.element._asdict()
-    return json.dumps({"at": now, "whole": learned.is_whole, "element": element})
+class _KnownElement(NamedTuple):
+    learned: Learned
+    at: float
+    """Epoch seconds."""
+    is_guessed: bool
+    """Whether the element was looked for in the pages alone."""
 
 
-def _read_learned(text: str) -> tuple[Learned, float] | None:
-    """Return the learned element, and its instant; None: nothing yet."""
+def _write_learned(known: _KnownElement) -> str:
+    element = None if known.learned.element is None else known.learned.element._asdict()
+    told = {"at": known.at, "whole": known.learned.is_whole, "guessed": known.is_guessed}
+    return json.dumps({**told, "element": element})
+
+
+def _read_learned(text: str) -> _KnownElement | None:
+    """Return the learned element; None: nothing yet."""
     found: dict[str, Any] = json.loads(text)
     if "at" not in found:
         return None
     named = found["element"]
     element = None
     if named is not None:
-        element = LearnedElement(named["tag"], named["id"], tuple(named["classes"]), named["position"])
-    return Learned(element, bool(found["whole"])), float(found["at"])
+        element = LearnedElement(
+            named["tag"],
+            named["id"],
+            tuple(named["classes"]),
+            named["position"],
+            tuple(named.get("added", ())),  # not in rows of earlier versions
+        )
+    learned = Learned(element, bool(found["whole"]))
+    return _KnownElement(learned, float(found["at"]), bool(found.get("guessed")))
 
 
 def element_in_words(learned: str) -> str:
     """Return the learned element as a CSS selector; empty: none."""
     known = _read_learned(learned)
-    return "" if known is None or known[0].element is None else str(known[0].element)
+    return "" if known is None or known.learned.element is None else str(known.learned.element)

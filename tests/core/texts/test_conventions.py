@@ -10,7 +10,7 @@ from wholefeed.core.texts.extracting import PageText, TextWish, extract_text
 from wholefeed.core.texts.plain import squeeze, strip
 
 URL = "https://blog.example/2020/post"
-LEARNED = LearnedElement("div", "", ("prose",), 0)
+LEARNED = LearnedElement("div", "", ("words",), 0)
 COMMENT = "A reader says at length, with commas, and more than once, that this is fine, and thanks. " * 8
 
 
@@ -67,12 +67,39 @@ def test_a_post_that_the_feed_has_whole_stays() -> None:
         '<footer class="post-info"><address>By Jane</address></footer>',
         '<ul class="pa0"><li><a href="/tags/bread/">b</a></li>\n<li><a href="/tags/tea/">t</a></li></ul>',
         '<p><a rel="tag" href="/t/x">x</a>, <a rel="tag" href="/t/y">y</a></p><div class="mt6"></div>',
+        '<div class="wp-block-group author-box"><p>Jane writes about bread and tea.</p></div>',
+        '<div class="heateor_sss_sharing_container"><div>Share it</div></div>',
+        '<div class="crp_related"><h3>Related</h3><ul><li><a href="/o">Another</a></li></ul></div>',
+        '<section class="newsletter-inline"><h3>Letters</h3><p>One a week, by mail.</p></section>',
+        '<div class="page-links">Pages: <span>1</span> <a href="2/">2</a></div>',
+        '<aside class="md-source-file"><span>Last changed in May</span></aside>',
+        '<aside><h4>Elsewhere</h4><a href="/o">Another post of this site</a></aside>',
+        '<hr><p><a href="/1">Previous page</a> | <a href="/">Home</a></p>',
+        '<h2 id="__comments">Comments</h2><div></div>',
     ],
 )
 def test_parts_of_the_page_inside_the_text_are_left_out(added: str) -> None:
     """T4: plugins put them there."""
-    found = extract(a_theme(a_text(4) + added, named='class="prose"'), element=LEARNED)
+    found = extract(a_theme(a_text(4) + added, named='class="words"'), element=LEARNED)
     assert squeeze(strip(found.html)) == squeeze(strip(a_text(4)))
+
+
+@pytest.mark.parametrize(
+    ("own", "excerpt"),
+    [
+        ('<section id="related-work"><h2>Related</h2><p>What others did.</p></section>', ""),
+        ('<div class="market-share-table"><p>Numbers of the year.</p></div>', ""),
+        ('<aside class="note"><a href="https://x.example/">A link of the post</a></aside>', ""),
+        ("<h2>Comments</h2><p>What I think of them.</p>", ""),
+        (f'<div class="newsletter">{a_text(6)}</div>', ""),
+        (f'<div class="related">{a_text(6, 3)}</div>', a_text(6, 2)),
+    ],
+)
+def test_words_of_the_text_stay(own: str, excerpt: str) -> None:
+    """T4: where a name says little, or the excerpt stands there."""
+    lead = "<p>A lead of some words.</p>"
+    found = extract(a_theme(lead + own, named='class="words"'), excerpt, element=LEARNED)
+    assert squeeze(strip(found.html)) == squeeze(strip(lead + own))
 
 
 @pytest.mark.parametrize(
@@ -85,8 +112,28 @@ def test_parts_of_the_page_inside_the_text_are_left_out(added: str) -> None:
 )
 def test_links_of_the_text_stay(own: str) -> None:
     """T4: tags stand at its end."""
-    found = extract(a_theme(a_text(4) + own, named='class="prose"'), element=LEARNED)
+    found = extract(a_theme(a_text(4) + own, named='class="words"'), element=LEARNED)
     assert squeeze(strip(found.html)) == squeeze(strip(a_text(4) + own))
+
+
+def test_of_several_posts_on_a_page_it_is_the_entry_s() -> None:
+    """T3: by its excerpt, else by the page's title."""
+    articles = "".join(
+        f'<article><h1>Number {n} of all</h1><div class="article__body">{a_text(n)}</div></article>'
+        for n in (3, 4)
+    )
+    page = f"<html><head><title>Number 4 of all - B</title></head><body>{articles}</body></html>"
+    assert [extract(page, each).html for each in (a_text(3, 2), "")] == [a_text(3), a_text(4)]
+    assert extract(page.replace("<title>Number 4 of all", "<title>B")).way != "named"
+
+
+def test_an_excerpt_may_be_the_page_s_description() -> None:
+    """T3: which its author wrote beside the text; in another page's text it would have to be."""
+    said = "How a baker in a small town learned to wait for her dough."
+    head = f'<meta name="description" content="{said}">'
+    found = extract(a_theme(a_text(4), head=head), said)
+    assert (found.why, found.html) == ("", a_text(4))
+    assert extract(a_theme(a_text(4)), said).why == "lacks-excerpt"
 
 
 def test_readability_s_text_comes_with_lists_of_links_and_footnotes() -> None:
@@ -95,7 +142,7 @@ def test_readability_s_text_comes_with_lists_of_links_and_footnotes() -> None:
         f'<li><a href="https://x.example/{n}">The source of number {n}</a></li>' for n in range(8)
     )
     notes = '<div class="footnotes"><ol><li><p>A note. <a href="#r">back</a></p></li></ol></div>'
-    found = extract(a_theme(a_text(5) + f"<ul>{links}</ul>{notes}", named='class="prose"'))
+    found = extract(a_theme(a_text(5) + f"<ul>{links}</ul>{notes}", named='class="words"'))
     assert (found.why, found.way) == ("", "readability")
     assert "number 7" in found.html
     assert "A note." in found.html
@@ -106,7 +153,7 @@ def test_a_text_without_what_the_page_says_of_itself_is_another() -> None:
     said = "One sentence is all that this post has, and its page describes it so."
     head = f'<meta name="description" content="{said}">'
     comments = "".join(f"<div><p>{COMMENT}</p><p>{COMMENT}</p></div>" for _ in range(4))
-    page = a_theme(f"<p>{said}</p>", f'<div class="q">{comments}</div>', head=head, named='class="prose"')
+    page = a_theme(f"<p>{said}</p>", f'<div class="q">{comments}</div>', head=head, named='class="words"')
     assert extract(page).why == "no-text"
     assert extract(page.replace(head, "")).why == ""
 

@@ -13,7 +13,12 @@ from wholefeed.core.texts.elements import (
     learn_element,
     read_text_page,
 )
-from wholefeed.core.texts.extracting import learn_text_element
+from wholefeed.core.texts.extracting import (
+    TextWish,
+    extract_text,
+    guess_text_element,
+    learn_text_element,
+)
 from wholefeed.core.texts.plain import is_cut_short, pieces_of, share_held, squeeze, strip
 
 CONTENT = LearnedElement("div", "", ("entry-content",), 0)
@@ -37,9 +42,46 @@ def test_two_pages_show_nothing() -> None:
 def test_one_page_of_another_kind_shows_that_nothing_fits(place: int) -> None:
     """T3: three are learned from, and two are checks."""
     known = samples(1, 2, 3, 4, 5)
-    other = a_page(place, a_text(place + 1), around="prose")
+    other = a_page(place, a_text(place + 1), around="words")
     known[place] = known[place]._replace(body=other)
     assert learn_element(known).element != CONTENT
+
+
+BOX = '<div class="written-by"><p>Jane writes here on things and others.</p></div>'
+
+
+def test_elements_that_the_feed_lacks_are_learned_as_the_page_s() -> None:
+    """T4: by their classes; notes and captions are the text's, though feeds leave them out."""
+    note = '<div class="footnotes"><p>A note that the feed leaves out.</p></div>'
+    known = [
+        LearningSample(a_page(n, a_text(n) + note + BOX), "text/html", squeeze(strip(a_text(n))))
+        for n in range(1, 6)
+    ]
+    learned = learn_element(known).element
+    assert learned == CONTENT._replace(added=("div.written-by",))
+    page = a_page(9, a_text(9, 1) + note + BOX)
+    found = extract_text(
+        page, "https://b.example/9", "text/html", TextWish("https://b.example/9", "", learned)
+    )
+    assert squeeze(strip(found.html)) == squeeze(strip(a_text(9, 1) + note))
+
+
+@pytest.mark.parametrize("odd", [None, 0, 4])
+def test_an_element_is_guessed_from_pages_alone(odd: int | None) -> None:
+    """T3: the one that readability-lxml finds on all pages but one, without what repeats in it."""
+    pages = [a_page(n, a_text(n) + BOX, around="words") for n in range(1, 6)]
+    if odd is not None:
+        pages[odd] = a_page(odd, a_text(odd), around="other")
+    element = guess_text_element([LearningSample(each, "text/html", "") for each in pages])
+    assert element == LearnedElement("div", "", ("words",), 0, ("div.written-by",))
+
+
+def test_where_pages_differ_or_names_tell_nothing_is_guessed() -> None:
+    """T3: each is read for itself."""
+    pages = [a_page(n, a_text(n), around=f"words{n}") for n in range(1, 6)]
+    assert guess_text_element([LearningSample(each, "text/html", "") for each in pages[:2]]) is None
+    named = [LearningSample(a_page(n, a_text(n)), "text/html", "") for n in range(1, 6)]
+    assert guess_text_element(named) is None
 
 
 def test_a_feed_whose_texts_are_excerpts_teaches_no_element() -> None:

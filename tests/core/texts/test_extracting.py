@@ -31,7 +31,7 @@ def test_the_learned_element_gives_the_text() -> None:
 
 def test_where_none_is_learned_readability_gives_it() -> None:
     """T3: the whole text, without menus."""
-    found = extract(a_page(9, a_text(9), around="prose"), element=None)
+    found = extract(a_page(9, a_text(9), around="words"), element=None)
     assert (found.why, found.way) == ("", "readability")
     assert squeeze(strip(found.html)) == squeeze(strip(a_text(9)))
 

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Collection, Iterator, Sequence
 from typing import Any, Final
 from urllib.parse import urlsplit
 
@@ -16,9 +17,12 @@ from wholefeed.core.compose.sanitising import (
     SILENT_TAGS,
     flatten,
 )
+from wholefeed.core.listing.page_reading import walk_tree
 from wholefeed.core.text.markup import without_invalid
 from wholefeed.core.text.urls import is_http, resolve
-from wholefeed.core.texts.conventions import is_added
+from wholefeed.core.texts.conventions import is_added, may_be_added, may_be_text
+from wholefeed.core.texts.elements import is_named
+from wholefeed.core.texts.plain import EXCERPT_SHARE, pieces_of, share_held, squeeze, without_mark
 
 MAX_BYTES: Final = 1 << 20
 """Limit for one text, cleaned."""
@@ -41,23 +45,68 @@ _TRACKERS: Final = re.compile(
 )
 
 
-def prepare(element: Any, base: str) -> str:
+def prepare(element: Any, base: str, excerpt: str, added: Collection[str] = ()) -> str:
     """Return an element's inner HTML without parts that belong to the page, after changes to the tree.
 
-    `base` makes the URLs absolute later; only lazy pictures are looked at here.
+    Parts go by their names only if the rest has the `excerpt`. `added`: names learned from the site. `base`
+    makes the URLs absolute later; only lazy pictures are looked at here.
     """
     from lxml import etree  # noqa: PLC0415 - see `read_tree`
 
+    parts = list[Any]()
     for node in list(element.iter()):
-        if node is not element and _is_removed(node, base):
+        if node is element:
+            continue
+        if _is_removed(node, base) or (added and is_named(node, added)):
             node.tag = _MARKED
+        elif len(parts) < _MOST_PARTS and may_be_added(node):
+            parts.append(node)
         elif node.tag == "img":
             _find_source(node)
         elif node.tag == "iframe":
             _link(node)
+    for node in _choose_parts(element, parts, excerpt) if parts else ():
+        node.tag = _MARKED
     etree.strip_elements(element, _MARKED, with_tail=False)
     written: str = etree.tostring(element, encoding="unicode", method="html", with_tail=False)
     return written[written.index(">") + 1 : written.rindex("<")] if written.endswith(">") else ""
+
+
+def _choose_parts(element: Any, parts: Sequence[Any], excerpt: str) -> list[Any]:
+    """Return parts whose removal leaves the excerpt, or no small share of the text; no large part is one."""
+    lengths, all_ = dict.fromkeys(parts, 0), 0
+    for said, around in _list_words(element, parts):
+        all_ += len(said)
+        for part in around:
+            lengths[part] += len(said)
+    chosen = {
+        part for part, length in lengths.items() if length <= _MOST_PART * all_ or not may_be_text(part)
+    }
+    rest = squeeze("".join(said for said, around in _list_words(element, chosen) if not around))
+    if excerpt:
+        is_whole = share_held(pieces_of(without_mark(excerpt)), rest) >= EXCERPT_SHARE
+    else:
+        is_whole = len(rest) >= _LEAST_REST * all_
+    return list(chosen) if is_whole else []
+
+
+def _list_words(element: Any, parts: Collection[Any]) -> Iterator[tuple[str, list[Any]]]:
+    """Yield squeezed texts inside an element, each with the parts around it, and none of removed elements."""
+    around, removed = list[Any](), 0
+    for event, node in walk_tree(element):
+        is_start = event == "start"
+        if node.tag == _MARKED:
+            removed += 1 if is_start else -1
+        if node in parts:
+            around = [*around, node] if is_start else around[:-1]
+        text = node.text if is_start else (node.tail if node is not element else None)
+        if text and not removed and (said := squeeze(text)):
+            yield said, around
+
+
+_MOST_PARTS: Final = 50
+_MOST_PART: Final = 0.5
+_LEAST_REST: Final = 0.1
 
 
 def _is_removed(node: Any, base: str) -> bool:

@@ -9,9 +9,11 @@ those that name the post, and so is its place among elements of that kind.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import re
+from collections import Counter
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import product
+from itertools import combinations, islice, product
 from typing import Any, Final, NamedTuple
 
 from wholefeed.core.listing.page_reading import HtmlTree, read_tree, walk_tree
@@ -46,6 +48,8 @@ class LearnedElement(NamedTuple):
     """Common to all pages."""
     position: int
     """Number of like elements before it."""
+    added: tuple[str, ...] = ()
+    """Names of elements inside it that the feed's texts lack, and so are the page's (T4)."""
 
     def __str__(self) -> str:
         """Return it as a CSS selector, with its place, from 1, among several."""
@@ -126,7 +130,7 @@ class TextPage:
                 unread -= tag in UNREAD
                 if (container := open_.pop()) is not None:
                     container.end = length
-            if said and not unread and (squeezed := squeeze(said)):
+            if said and not (unread or said.isspace()) and (squeezed := squeeze(said)):
                 parts.append(squeezed)
                 length += len(squeezed)
             if page.elements >= MAX_ELEMENTS:
@@ -198,8 +202,115 @@ def learn_element(samples: Sequence[LearningSample]) -> Learned:
             lengths = [
                 (_length(page, element), len(each.text)) for page, each in zip(pages, samples, strict=True)
             ]
+            element = element._replace(added=_find_added(pages, samples, element))
             return Learned(element, is_whole=all(own >= WHOLE_SHARE * all_ for all_, own in lengths))
     return Learned(None, is_whole=False)
+
+
+def find_common(pages: Sequence[TextPage], held: Sequence[Sequence[Container]]) -> LearnedElement | None:
+    """Return the element that holds the texts of all pages, or of all but one of more than three, else None.
+
+    Of several, it is the smallest with an id or classes on all of them, else the first. The elements in it
+    with the same words on three pages are no part of a text.
+    """
+    found = list(islice(_list_common(pages, held), _MOST_COMMON))
+    named = [each for each in found if each.id or each.classes]
+    sizes = {each: sum(_length(page, each) for page in pages) for each in named}
+    element = min(named, key=lambda each: sizes[each], default=next(iter(found), None))
+    return None if element is None else element._replace(added=_find_repeated(pages, element))
+
+
+_MOST_COMMON: Final = 20
+_MOST_TRIED: Final = 3
+"""Holders of a page, the smallest ones."""
+
+
+def _list_common(pages: Sequence[TextPage], held: Sequence[Sequence[Container]]) -> Iterator[LearnedElement]:
+    least = max(LEARNED_FROM, len(pages) - 1)
+    for numbers in combinations(range(len(pages)), LEARNED_FROM):
+        some = [pages[number] for number in numbers]
+        for chosen in _combinations([held[number][:_MOST_TRIED] for number in numbers]):
+            element = _common(some, chosen)
+            if element is None:
+                continue
+            if sum(_fits(*each, element) for each in zip(pages, held, strict=True)) >= least:
+                yield element
+
+
+def _find_repeated(pages: Sequence[TextPage], element: LearnedElement) -> tuple[str, ...]:
+    """Return names of elements with the same text on three pages, or that begin alike everywhere."""
+    same, starts = Counter[tuple[str, str]](), dict[str, Counter[str]]()
+    for page in pages:
+        if (found := find_element(page, element)) is None:
+            continue
+        parts = {(name, text) for name, text in _named_parts(found.node) if not _NOTES.search(name)}
+        same.update(parts)
+        for name, start in {(name, text[:_START]) for name, text in parts}:
+            starts.setdefault(name, Counter())[start] += 1
+    names = {name for (name, _), count in same.items() if count >= LEARNED_FROM}
+    names |= {name for name, found in starts.items() if len(found) == 1 and found.total() >= LEARNED_FROM}
+    return tuple(sorted(names))
+
+
+_START: Final = 12
+"""Letters of a label, such as "Read also"."""
+
+
+def _named_parts(element: Any) -> Iterator[tuple[str, str]]:
+    """Yield name and squeezed text of the elements inside one with classes and words, but not of figures."""
+    figures = 0
+    for event, node in islice(walk_tree(element), 1, _MOST_INSIDE):
+        is_start = event == "start"
+        if node.tag == "figure":
+            figures += 1 if is_start else -1
+        if is_start and not figures and node.tag in _NAMED_TAGS and (name := name_of(node)):
+            text = squeeze("".join(islice(node.itertext(), _MOST_TEXTS)))
+            if len(text) >= _LEAST_WORDS:
+                yield name, text[:_COMPARED]
+
+
+def is_named(node: Any, names: Collection[str]) -> bool:
+    return node.tag in _NAMED_TAGS and name_of(node) in names
+
+
+def name_of(node: Any) -> str:
+    """Return an element's tag and classes without final numbers, as a selector; empty without classes."""
+    classes = sorted({_NUMBER.sub("", each) for each in (node.get("class") or "").split()[:_MOST_CLASSES]})
+    return f"{node.tag}.{'.'.join(classes)}" if classes else ""
+
+
+_NAMED_TAGS: Final = frozenset(
+    {"div", "section", "aside", "ul", "ol", "p", "ins", "header", "footer", "details", "dl", "a", "span"}
+)
+_NUMBER: Final = re.compile(r"[-_]?[0-9]+\Z", re.ASCII)
+
+
+def _find_added(
+    pages: Sequence[TextPage], samples: Sequence[LearningSample], element: LearnedElement
+) -> tuple[str, ...]:
+    """Return the names of elements that the pages have and the feed's texts never.
+
+    They are on two pages at least, and have words. Notes and captions are no such elements: feeds leave
+    them out.
+    """
+    lacking, having = Counter[str](), set[str]()
+    for page, sample in zip(pages, samples, strict=True):
+        if (found := find_element(page, element)) is None:
+            continue
+        parts = [(name, text in sample.text) for name, text in _named_parts(found.node)]
+        having |= {name for name, is_own in parts if is_own}
+        lacking.update({name for name, is_own in parts if not (is_own or _NOTES.search(name))})
+    return tuple(
+        sorted(name for name, times in lacking.items() if times >= _LEAST_PAGES and name not in having)
+    )
+
+
+_MOST_INSIDE: Final = 4000
+_MOST_TEXTS: Final = 50
+_LEAST_WORDS: Final = 3
+_LEAST_PAGES: Final = 2
+_COMPARED: Final = 200
+_NOTES: Final = re.compile(r"note|caption|math|katex|code|highlight|line|gutter|copy", re.IGNORECASE)
 
 
 def _combinations(held: Sequence[Sequence[Container]]) -> Iterator[tuple[Container, ...]]:

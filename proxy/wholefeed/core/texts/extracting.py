@@ -7,6 +7,7 @@ found.html if not found.why else words_for(found.why)
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
 from typing import Any, Final, NamedTuple
 from urllib.parse import urlsplit
 
@@ -18,14 +19,25 @@ from wholefeed.core.text.urls import resolve_or_empty
 from wholefeed.core.texts.cleaning import clean_text, prepare
 from wholefeed.core.texts.conventions import find_named_text
 from wholefeed.core.texts.elements import (
+    LEARNED_FROM,
+    Container,
     Learned,
     LearnedElement,
     LearningSample,
     TextPage,
+    find_common,
     find_element,
     learn_element,
 )
-from wholefeed.core.texts.plain import digest_text, pieces_of, share_held, squeeze, strip
+from wholefeed.core.texts.plain import (
+    EXCERPT_SHARE,
+    digest_text,
+    pieces_of,
+    share_held,
+    squeeze,
+    strip,
+    without_mark,
+)
 
 WHY: Final = {
     "no-text": "no part of the page is its text",
@@ -93,17 +105,29 @@ def extract_text(body: bytes, url: str, content_type: str, wish: TextWish) -> Pa
     if why := _find_barrier(tree, body, url, wish):
         return PageText(why)
     page = TextPage.read(tree)
-    base = _base_of(tree.root, url)
+    described = _description_of(tree.root)
+    judge = _TextJudge(_base_of(tree.root, url), wish.excerpt, is_described=_is_of(wish.excerpt, described))
     found = PageText("no-text")
     if wish.element is not None and (held := find_element(page, wish.element)) is not None:
-        found = _judge(held.node, page.text_of(held), base, wish.excerpt, LEARNED_WAY)
-    if found.why in _OPEN and (held := find_named_text(page)) is not None:
-        found = _prefer(found, _judge(held.node, page.text_of(held), base, wish.excerpt, NAMED_WAY))
-        if found.why == "not-longer":  # what is named holds all: the feed has it already
+        found = judge.judge(held.node, page.text_of(held), LEARNED_WAY, added=wish.element.added)
+        if found.why == "not-longer":  # the element holds all: the feed has it already
+            return found
+    excerpt = "" if judge.is_described else wish.excerpt
+    if found.why in _OPEN and (held := find_named_text(page, excerpt)) is not None:
+        found = _prefer(found, judge.judge(held.node, page.text_of(held), NAMED_WAY))
+        if found.why == "not-longer":
             return found
     if found.why in _OPEN and (element := _ask_readability(body, content_type, page)) is not None:
-        found = _prefer(found, _judge_readable(tree.root, element, page, base, wish.excerpt))
+        found = _prefer(found, judge.judge_readable(element, page, described))
     return found
+
+
+def _is_of(excerpt: str, described: str) -> bool:
+    """Return whether a feed's text is the page's description, which its author wrote beside the text."""
+    return (
+        len(described) >= _LEAST_GUESSED
+        and share_held(pieces_of(without_mark(excerpt)), described) >= EXCERPT_SHARE
+    )
 
 
 def _prefer(found: PageText, other: PageText) -> PageText:
@@ -111,31 +135,18 @@ def _prefer(found: PageText, other: PageText) -> PageText:
     return other if not other.why or is_nearer else found
 
 
-def _judge_readable(root: Any, element: Any, page: TextPage, base: str, excerpt: str) -> PageText:
-    text = squeeze("".join(element.itertext()))
-    if held := page.find_holders(
-        text
-    ):  # with footnotes and lists of links, which readability-lxml leaves out
-        element, text = held[0].node, page.text_of(held[0])
-    found = _judge(element, text, base, excerpt, READABILITY_WAY)
-    if found.why or excerpt:
-        return found
-    # the page's own description stands in for an excerpt
-    described = pieces_of(_description_of(root))
-    is_other = share_held(described, page.text) >= _LEAST_SHARE > share_held(described, text)
-    return PageText("no-text") if found.length < _LEAST_GUESSED or is_other else found
-
-
 def _description_of(root: Any) -> str:
+    """Return the squeezed description that a page gives of itself; empty: none that says much."""
     for meta in root.iter("meta"):
         if (meta.get("property") or meta.get("name") or "").lower() in ("og:description", "description"):
-            said = squeeze(meta.get("content") or "")[:_DESCRIBED_CHARACTERS]  # its end may be cut
+            said = squeeze(meta.get("content") or "")
             if len(said) >= _LEAST_GUESSED:
                 return said
     return ""
 
 
 _DESCRIBED_CHARACTERS: Final = 72
+"""Letters of a description to look for; the rest may be cut."""
 
 
 _OPEN: Final = frozenset({"no-text", "lacks-excerpt", "not-longer"})
@@ -144,45 +155,58 @@ _LEAST_GUESSED: Final = 40
 """Letters of a text that neither an element nor an excerpt vouches for."""
 
 
-def _judge(element: Any, text: str, base: str, excerpt: str, way: str) -> PageText:
-    """Return the text of an element if it may be the entry's (T3)."""
-    if why := _find_objection(element, text, excerpt):
-        return PageText(why)
-    made = clean_text(prepare(element, base), base)
-    if made is None:
-        return PageText("text-too-large")
-    left = squeeze(strip(made))
-    if not left and not _MEDIA.search(made):
-        return PageText("no-text")
-    if excerpt and len(left) <= len(excerpt):
-        return PageText("not-longer")
-    return PageText("", made, len(left), digest_text(left, made), way)
+class _TextJudge(NamedTuple):
+    """The judgement of elements that may be the text of an entry (T3)."""
 
+    base: str
+    excerpt: str
+    is_described: bool
+    """Whether the excerpt is the page's own description: the text need not hold it."""
 
-def _find_objection(element: Any, text: str, excerpt: str) -> str:
-    if element.xpath("boolean(.//input[@type='password'])"):
-        return "login"
-    if not text and element.find(".//img") is None and element.find(".//video") is None:
-        return "no-text"
-    if share_held(pieces_of(_without_mark(excerpt)), text) < _LEAST_SHARE:
-        return "consent" if _is_consent(text) else "lacks-excerpt"
-    if not excerpt:
-        return "consent" if _is_consent(text) else ""
-    return "" if len(text) > len(excerpt) else "not-longer"
+    def judge(self, element: Any, text: str, way: str, *, added: Collection[str] = ()) -> PageText:
+        """Return the text of an element if it may be the entry's."""
+        if why := self._find_objection(element, text):
+            return PageText(why)
+        excerpt = "" if self.is_described else self.excerpt
+        made = clean_text(prepare(element, self.base, excerpt, added), self.base)
+        if made is None:
+            return PageText("text-too-large")
+        left = squeeze(strip(made))
+        if not left and not _MEDIA.search(made):
+            return PageText("no-text")
+        if self.excerpt and len(left) <= len(self.excerpt):
+            return PageText("not-longer")
+        return PageText("", made, len(left), digest_text(left, made), way)
+
+    def judge_readable(self, element: Any, page: TextPage, described: str) -> PageText:
+        """Return the text around an element that readability-lxml found."""
+        text = squeeze("".join(element.itertext()))
+        if held := page.find_holders(
+            text
+        ):  # with footnotes and lists of links, which readability-lxml leaves out
+            element, text = held[0].node, page.text_of(held[0])
+        found = self.judge(element, text, READABILITY_WAY)
+        if found.why or (self.excerpt and not self.is_described):
+            return found
+        # the page's own description stands in for an excerpt
+        pieces = pieces_of(described[:_DESCRIBED_CHARACTERS])
+        is_other = share_held(pieces, page.text) >= EXCERPT_SHARE > share_held(pieces, text)
+        return PageText("no-text") if found.length < _LEAST_GUESSED or is_other else found
+
+    def _find_objection(self, element: Any, text: str) -> str:
+        if element.xpath("boolean(.//input[@type='password'])"):
+            return "login"
+        if not text and element.find(".//img") is None and element.find(".//video") is None:
+            return "no-text"
+        is_held = share_held(pieces_of(without_mark(self.excerpt)), text) >= EXCERPT_SHARE
+        if not (is_held or self.is_described):
+            return "consent" if _is_consent(text) else "lacks-excerpt"
+        if not self.excerpt or not is_held:
+            return "consent" if _is_consent(text) else ""
+        return "" if len(text) > len(self.excerpt) else "not-longer"
 
 
 _MEDIA: Final = re.compile("<(?:img|video|audio)[ >]")
-_LEAST_SHARE: Final = 0.7
-"""Share of an excerpt's pieces: generators shorten words and leave out headings."""
-_MARK_CHARACTERS: Final = 24
-
-
-def _without_mark(excerpt: str) -> str:
-    """Return an excerpt without its end, which may be "continue reading" and the title."""
-    cut = len(excerpt) - _MARK_CHARACTERS
-    return excerpt[:cut] if cut >= 2 * _MARK_CHARACTERS else excerpt
-
-
 # What stands before a page, by rule T5
 
 
@@ -289,6 +313,29 @@ def learn_text_element(samples: list[LearningSample], *, are_full: bool) -> Lear
         text = "" if element is None else squeeze("".join(element.itertext()))
         longer += len(text) > _MUCH_LONGER * len(each.text)
     return Learned(None, is_whole=False) if 2 * longer >= len(samples) else learned
+
+
+def guess_text_element(samples: list[LearningSample]) -> LearnedElement | None:
+    """Return the element that readability-lxml finds on several pages of a site, for the others, too (T3).
+
+    None: there is none, or names tell it. The samples' texts are the feed's excerpts.
+    """
+    pages, held = list[TextPage](), list[list[Container]]()
+    for each in samples:
+        tree = read_tree(each.body, each.content_type)
+        page = TextPage.read(tree)
+        is_described = tree.root is not None and _is_of(each.text, _description_of(tree.root))
+        excerpt = "" if is_described else each.text
+        if find_named_text(page, excerpt) is not None:
+            continue
+        element = _ask_readability(each.body, each.content_type, page)
+        holders = [] if element is None else page.find_holders(squeeze("".join(element.itertext())))
+        pieces = pieces_of(without_mark(excerpt))
+        pages.append(page)
+        held.append(
+            [it for it in holders if share_held(pieces, page.text_of(it)) >= EXCERPT_SHARE] or holders
+        )
+    return find_common(pages, held) if len(pages) >= LEARNED_FROM else None
 
 
 _MUCH_LONGER: Final = 1.5
