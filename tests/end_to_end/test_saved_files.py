@@ -219,6 +219,72 @@ async def test_feedbin_s_numbers_of_feeds_are_found_out(proxy: Proxy, origin: Or
     assert reply.slug == "another-feed"
 
 
+async def test_a_whole_blog_does_not_join_the_feed_of_its_category(proxy: Proxy, origin: Origin) -> None:
+    """I4: other posts stand between those of the category; in its own feed the file's posts all do."""
+    url, whole = origin.url("/feed"), origin.url("/all")
+    origin.publish("/feed", atom(*(an_item(name, 9 - place) for place, name in enumerate("hec"))))
+    origin.publish("/all", atom(*(an_item(name, 9 - place) for place, name in enumerate("hgfedc"))))
+    for each in (url, whole):
+        await proxy.whole(each)
+    posts = [Post(name, number, "blog") for number, name in enumerate("abcdefgh", start=1)]
+    numbered, stars = feedbin(posts, numbers={"blog": 4}), feedbin(posts)
+    for body in (numbered, stars):
+        assert (await imported(proxy, url, body)).slug == "another-feed"
+    assert (await taken(proxy, whole, numbered))["new"] == 2
+    assert (await taken(proxy, whole, stars, name="again"))["new"] == 0
+
+
+async def test_a_file_that_is_there_needs_no_room(start: StartProxy, origin: Origin) -> None:
+    """I4, R18: documents without anything new are not stored again."""
+    proxy = await start(limits={"entries_per_feed": 9})
+    url = origin.url("/feed")
+    origin.publish("/feed", atom(an_item("c", 3), an_item("b", 2)))
+    await proxy.whole(url)
+    body = newsboat(posts_of(url, "m", "n", "o", "p", "q"))
+    assert (await taken(proxy, url, body, name="once"))["new"] == 5
+    assert (await taken(proxy, url, body, name="once"))["outcome"] == "known"
+    assert (await imported(proxy, url, newsboat(posts_of(url, "r", "s", "t", "u")))).slug == "limit"
+
+
+async def test_a_database_is_read_in_another_process(start: StartProxy, origin: Origin) -> None:
+    """I4: a hostile one may crash the library that reads it."""
+    proxy = await start(limits={"workers": 1})
+    url = origin.url("/feed")
+    origin.publish("/feed", atom(an_item("b", 2)))
+    await proxy.whole(url)
+    assert proxy.service.load.workers == 0
+    await taken(proxy, url, newsboat(posts_of(url, "a")))
+    assert proxy.service.load.workers == 1
+
+
+async def test_an_undated_entry_is_no_news(proxy: Proxy, origin: Origin) -> None:
+    """I4: Atom wants a date; it is that of the oldest in the file."""
+    url = origin.url("/feed")
+    origin.publish("/feed", atom(an_item("c", 3)))
+    await proxy.whole(url)
+    entries = json.loads(miniflux([Post("a", 1, url), Post("b", 2, url), Post("d", 4, url)]))
+    entries["entries"][1]["published_at"] = ""
+    await taken(proxy, url, json.dumps(entries).encode())
+    text = (await proxy.get(url)).body
+    places = [text.index(b"saved text of " + name) for name in (b"d", b"a", b"b")]
+    assert places[0] < min(places[1:])
+
+
+async def test_links_that_run_are_left_out(proxy: Proxy, origin: Origin) -> None:
+    """I4: however they are written."""
+    url = origin.url("/feed")
+    origin.publish("/feed", atom(an_item("c", 3)))
+    await proxy.whole(url)
+    entries = json.loads(miniflux([Post(name, 1, url) for name in "ab"]))
+    entries["entries"][0]["url"] = " Java\tscript:alert(1)//"
+    entries["entries"][1]["enclosures"] = [
+        {"url": "data:text/html,x", "mime_type": "text/html", "size": True}
+    ]
+    await taken(proxy, url, json.dumps(entries).encode())
+    text = (await proxy.get(url)).body
+    assert (text.count(b"saved text of"), b"script:" in text, b"data:" in text) == (2, False, False)
+
+
 # What is there already
 
 

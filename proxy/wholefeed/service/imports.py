@@ -32,7 +32,7 @@ from wholefeed.logs import get_logger
 from wholefeed.service.context import RefreshContext
 from wholefeed.service.offers import offer_document
 from wholefeed.service.running import AGAIN_SECONDS, Running
-from wholefeed.service.saved_files import SavedFiles
+from wholefeed.service.saved_files import ConvertedFile, SavedFiles
 from wholefeed.service.showing import read_document
 from wholefeed.service.sources import Obtained, drop_links
 from wholefeed.store.base import Database
@@ -223,11 +223,12 @@ class Imports:
             feed,
             own,
             undated_at=time_of(kept.at, (), kept.file_at, now=now),
+            is_dated=kept.at is not None,
             is_forced=kept.is_forced,
         )
         if converted is None:
             return await self._take(feed, kept, deadline)
-        self._require_room(rows, converted.documents, converted.entries)
+        await self._require_room_for(rows, feed, own, kept, converted)
         # by name alone, if it has none: each document has a digest of its own
         name = kept.name or f"kept {hashlib.sha256(kept.body).hexdigest()[:12]}"
         taken = ImportedDocument(feed, name, "", min(kept.at or now, now), 0, 0)
@@ -236,6 +237,31 @@ class Imports:
             each = await self._take(taken.feed, part, time.monotonic() + self._seconds)
             taken = _join(taken, each)
         return taken
+
+    async def _require_room_for(
+        self,
+        rows: Sequence[DocumentRow],
+        feed: FeedRow,
+        own: DocumentRow,
+        kept: SuppliedDocument,
+        converted: ConvertedFile,
+    ) -> None:
+        """Refuse a file that the feed has no room for, before a part of it is stored.
+
+        Documents without anything new are not stored, so they do not count.
+        """
+        try:
+            self._require_room(rows, converted.documents, converted.entries)
+        except ImportRefusedError:
+            bodies, entries = list[bytes](), 0
+            for body in converted.documents:
+                obtained = await self._read(kept._replace(body=body), own)
+                look = partial(_identify, feed=feed.id, obtained=obtained)
+                named, standing = await self._store.read(look)
+                if any(not standing.get(each) for each in named):
+                    bodies.append(body)
+                    entries += len(named)
+            self._require_room(rows, bodies, entries)
 
     async def _take(self, feed: FeedRow, kept: SuppliedDocument, deadline: float) -> ImportedDocument:
         rows = await self._store.read(partial(document_table.list_all, feed=feed.id))

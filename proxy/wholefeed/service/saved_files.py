@@ -21,7 +21,13 @@ from wholefeed.errors import ImportRefusedError, OverloadedError, WorkError, Wor
 from wholefeed.service.context import RefreshContext
 from wholefeed.service.showing import read_document, warning_id
 from wholefeed.service.sources import work_bytes
-from wholefeed.store.reader_files import ReadingLimits, is_database, read_database, require_unused
+from wholefeed.store.reader_files import (
+    ReadingLimits,
+    is_database,
+    match_database,
+    read_database,
+    require_unused,
+)
 from wholefeed.store.rows import DocumentRow, FeedRow
 from wholefeed.store.tables import feed_table
 
@@ -45,9 +51,18 @@ class SavedFiles:
         self._turn = asyncio.Semaphore(1)
 
     async def convert(
-        self, body: bytes, feed: FeedRow, own: DocumentRow, *, undated_at: float, is_forced: bool
+        self,
+        body: bytes,
+        feed: FeedRow,
+        own: DocumentRow,
+        *,
+        undated_at: float,
+        is_dated: bool,
+        is_forced: bool,
     ) -> ConvertedFile | None:
         """Return a file's entries of a feed as documents in its format; None: it is no such file.
+
+        `undated_at` dates entries without a date in Atom: always if `is_dated`, else where none has one.
 
         Raises:
             ImportRefusedError: Unreadable, or without entries of this feed.
@@ -62,7 +77,9 @@ class SavedFiles:
                     return None
                 known = await self._list_known(feed) if match.url or match.unnamed else []
                 writing = partial(_write, match, known, own, warning_id(feed.url))
-                return await asyncio.to_thread(writing, undated_at=undated_at, is_forced=is_forced)
+                return await asyncio.to_thread(
+                    writing, undated_at=undated_at, is_dated=is_dated, is_forced=is_forced
+                )
             except ParseError as exc:
                 raise ImportRefusedError(exc.message, slug=exc.slug) from exc
             except WorkTooLargeError as exc:
@@ -80,8 +97,13 @@ class SavedFiles:
             work = self._context.source.work
             async with work.large.turn(len(body)):
                 return await work.run(work_bytes(body), match_export, body, urls)
-        limits = _limit_reading(self._limits, _TIMES * len(body))
-        return await asyncio.to_thread(read_database, body, urls, limits)
+        # a file made for that may crash the library
+        most, entries, seconds = _limit_reading(self._limits, _TIMES * len(body))
+        work = self._context.source.work
+        async with work.large.turn(len(body)):
+            return await work.run_briefly(
+                READING_SECONDS, match_database, body, urls, (most, entries, seconds)
+            )
 
     async def _list_known(self, feed: FeedRow) -> list[KnownEntry]:
         """Return the entries that the feed is served with."""
@@ -101,10 +123,13 @@ def _write(
     own_id: str,
     *,
     undated_at: float,
+    is_dated: bool,
     is_forced: bool,
 ) -> ConvertedFile:
     """Return the documents of a feed; the proxy's own entry `own_id` is none of the publisher's."""
     entries = [each for each in fit_entries(match, known, is_forced=is_forced) if each.id != own_id]
+    if not is_dated:  # the file's date would put undated entries above all others
+        undated_at = min((each.order_at for each in entries if each.order_at is not None), default=undated_at)
     documents = list(write_saved(entries, own.family, own.version, undated_at=undated_at))
     return ConvertedFile(documents, len(entries))
 

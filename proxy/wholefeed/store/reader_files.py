@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 from urllib.parse import quote
 
+from wholefeed.core.parse.limits import ParseError
 from wholefeed.core.saved.choosing import SavedMatch, choose_feed, url_keys, wanted_keys
 from wholefeed.core.saved.databases import DATABASES
 from wholefeed.core.saved.reader_tables import Attached, ReaderDatabase, Row
@@ -53,6 +54,18 @@ def read_database(source: Path | bytes, urls: Sequence[str], limits: ReadingLimi
             raise ImportRefusedError(why, slug="too-costly") from exc
         why = f"expected a database that can be read, got an error: {exc}"
         raise ImportRefusedError(why, slug="unsupported-format") from exc
+
+
+def match_database(body: bytes, urls: Sequence[str], limits: tuple[int, int, float]) -> SavedMatch:
+    """Do the same as a job for a worker.
+
+    Raises:
+        ParseError: `read_database` refuses it.
+    """
+    try:
+        return read_database(body, urls, ReadingLimits(*limits))
+    except ImportRefusedError as exc:
+        raise ParseError(str(exc), slug=exc.slug) from exc
 
 
 def _open(source: Path | bytes) -> sqlite3.Connection:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import islice
 from typing import Final, NamedTuple
 from urllib.parse import parse_qsl, urldefrag
 
@@ -11,6 +12,7 @@ from wholefeed.core.listing.page_links import PathShape, link_key
 from wholefeed.core.parse.limits import ParseError
 from wholefeed.core.saved.saved_entries import SavedEntry, SavedFeed, SavedFile, is_feed_url
 from wholefeed.core.text.urls import (
+    is_active,
     is_http,
     resolve_or_empty,
     safe_url,
@@ -134,7 +136,7 @@ def fit_entries(match: SavedMatch, known: Sequence[KnownEntry], *, is_forced: bo
             key = link_key(each.link)
             by_link[key] = None if key in by_link else each
     entries = match.entries if match.url else _find_unnamed(match, by_link, is_forced=is_forced)
-    entries = _drop_doubles(entries)
+    entries = _drop_doubles(map(_without_active, entries))
     if not entries:
         raise ParseError(f"expected entries of this feed, got none from {match.program}", slug="another-feed")
     times = Counter(link_key(each.link) for each in entries if each.link)
@@ -143,6 +145,15 @@ def fit_entries(match: SavedMatch, known: Sequence[KnownEntry], *, is_forced: bo
     ]
     fitted.sort(key=lambda each: (each.order_at is None, -(each.order_at or 0.0)))
     return fitted
+
+
+def _without_active(entry: SavedEntry) -> SavedEntry:
+    """Return an entry without URLs such as `javascript:`: no publisher's post stands there."""
+    return entry._replace(
+        link="" if is_active(entry.link) else entry.link,
+        base="" if is_active(entry.base) else entry.base,
+        enclosures=tuple(each for each in entry.enclosures if not is_active(each.url)),
+    )
 
 
 def _fit(entry: SavedEntry, by_link: dict[str, KnownEntry | None]) -> SavedEntry:
@@ -177,8 +188,8 @@ def _find_unnamed(
 ) -> list[SavedEntry]:
     """Find the feed's entries where the file names no feed.
 
-    Entries that the program numbered by feed belong if one of them is an entry of this feed, and nine in ten
-    are linked as its entries are. Others belong by the shape of their links alone, only if forced.
+    Entries that the program numbered by feed belong together; others do if they are linked as the feed's
+    entries are. They are the feed's by what is known of it. Else those linked alike are, only if forced.
     """
     if not match.unnamed:
         raise ParseError(_refuse_others(match), slug="another-feed")
@@ -190,10 +201,13 @@ def _find_unnamed(
         )
     shape = PathShape.of(by_link)
     for feed in match.unnamed:
-        keys = [link_key(each.link) for each in feed.entries]
-        is_like = sum(map(shape.fits, keys)) >= _SHARE * len(keys)
-        if feed.is_numbered and is_like and not by_link.keys().isdisjoint(keys):
-            return feed.entries
+        entries = [each for each in feed.entries if shape.fits(link_key(each.link))]
+        if feed.is_numbered:
+            if len(entries) < _SHARE * len(feed.entries):
+                continue
+            entries = feed.entries
+        if _is_of_feed(entries, by_link, is_numbered=feed.is_numbered):
+            return entries
     if not is_forced:
         raise ParseError(
             f"expected entries that name their feed, got those of {match.program} that do not: to force it"
@@ -211,6 +225,23 @@ def _find_unnamed(
 
 _FEWEST_KNOWN: Final = 3
 _SHARE: Final = 0.9
+
+
+def _is_of_feed(entries: Sequence[SavedEntry], by_link: Mapping[str, object], *, is_numbered: bool) -> bool:
+    """Return whether entries are of the feed whose links are known, the newest first.
+
+    Some of its newest entries are there, and nine in ten of those saved since then are its own: between the
+    posts of one category, a blog has others.
+    """
+    recent = set(islice(by_link, _RECENT))
+    ordered = [link_key(each.link) for each in sorted(entries, key=lambda each: each.order_at or 0.0)]
+    first = next((place for place, key in enumerate(ordered) if key in recent), len(ordered))
+    known = sum(key in by_link for key in ordered[first:])
+    least = 1 if is_numbered else _FEWEST_KNOWN
+    return known >= least and known >= _SHARE * (len(ordered) - first)
+
+
+_RECENT: Final = 20
 
 
 def _refuse_others(match: SavedMatch) -> str:

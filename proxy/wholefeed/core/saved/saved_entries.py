@@ -93,7 +93,8 @@ def list_of(value: Any) -> list[Any]:
 
 
 def length_of(value: Any) -> int | None:
-    return value if isinstance(value, int) and 0 < value < _MOST_LENGTH else None
+    is_number = isinstance(value, int) and not isinstance(value, bool)
+    return value if is_number and 0 < value < _MOST_LENGTH else None
 
 
 _MOST_LENGTH: Final = 1 << 53

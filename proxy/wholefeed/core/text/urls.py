@@ -107,6 +107,18 @@ def _split_base(base: str) -> Parts:
     return split(base.strip(" \t\r\n\f"))
 
 
+def is_active(url: str) -> bool:
+    """Return whether a browser would run or show a URL itself in place of fetching it.
+
+    Browsers pass over blanks and control characters (URL Standard, "basic URL parser").
+    """
+    return _ACTIVE.match(_IGNORED.sub("", url[: MAX_URL_CHARACTERS + 1])) is not None
+
+
+_IGNORED: Final = re.compile(r"[\x00-\x20\x7f]+")
+_ACTIVE: Final = re.compile("(?:javascript|vbscript|livescript|data|blob):", re.IGNORECASE)
+
+
 def is_http(url: str) -> bool:
     """Return whether the URL is http(s) with a host."""
     parts = split(url)
