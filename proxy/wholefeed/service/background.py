@@ -201,7 +201,8 @@ class AskedTimes:
         if feed.warning is Warned.UNSENT:
             with suppress(StoreError, OverloadedError, TimeoutError):
                 async with asyncio.timeout(_WARNED_SECONDS):
-                    await self._store.write(partial(feed_table.note_warned, feed=feed), feed=feed.id)
+                    note = partial(feed_table.note_warned, feed=feed, now=self._now())
+                    await self._store.write(note, feed=feed.id)
 
     async def run(self) -> None:
         while True:

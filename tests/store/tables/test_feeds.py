@@ -16,6 +16,7 @@ from tests.store.makers import NOW, URL, a_document, a_feed, a_publication, a_se
 from tests.store.places import Place
 from wholefeed.core.attention import FeedTroubles
 from wholefeed.core.compose.compose import Heading
+from wholefeed.core.compose.views import Warned
 from wholefeed.core.model import Family, Kind, State
 from wholefeed.core.refresh.stored import SUBSCRIPTION_ATTEMPT, Attempt
 from wholefeed.core.schedule import Times, poll_due_at
@@ -212,6 +213,21 @@ async def found(store: NamedStore, *search: str, limit: int = 9, offset: int = 0
 
 def names(rows: Sequence[FeedLine]) -> str:
     return " ".join(row.url.rpartition("/")[2] for row in rows)
+
+
+async def test_a_warning_that_leaves_after_the_healing_is_taken_back(store: NamedStore) -> None:
+    """R16: the answer began before; one that nothing can take back is none."""
+    feed = (await a_feed(store)).id
+    lacking = await publish(store, feed, state=State.PARTIAL, missing=(an_attempt(f"{URL}/1"),))
+    assert lacking is not None
+    assert lacking.warning is Warned.UNSENT
+    await store.put_documents(feed, [a_document(f"{URL}/1", an_entry("a"))], now=NOW)
+    await publish(store, feed, now=NOW + 5, state=State.COMPLETE, missing=())
+    await store.write(partial(feed_table.note_warned, feed=lacking, now=NOW + 6))
+    row = await store.read(partial(feed_table.require, feed=feed))
+    assert (row.warning, row.warned_at, row.turn.is_healed_at(NOW + 7)) == (Warned.HEALED, NOW + 6, True)
+    await store.write(partial(feed_table.note_warned, feed=lacking, now=NOW + 9))
+    assert await store.read(partial(feed_table.require, feed=feed)) == row, "another note changes nothing"
 
 
 async def test_feeds_are_searched_by_what_their_url_or_title_holds(store: NamedStore) -> None:

@@ -342,6 +342,7 @@ class ViewTurn(NamedTuple):
         SENT -- unlinked, never obtained --> LOST
         HEALED -- partial --> UNSENT
         UNSENT and LOST -- no longer partial --> NONE
+        NONE -- a reader gets it only now --> HEALED
     """
 
     warned: Warned
@@ -364,6 +365,9 @@ class ViewTurn(NamedTuple):
                 return ViewTurn(Warned.HEALED, self._later(now))
             case Warned.HEALED:
                 return self
+            case _ if is_lost or warned is Warned.LOST:
+                # another date: whoever gets the warning only now must not hear that it has healed
+                return ViewTurn(Warned.NONE, None if self.dated_at is None else self.dated_at + 1)
             case _:
                 return ViewTurn(Warned.NONE, self.dated_at)
 

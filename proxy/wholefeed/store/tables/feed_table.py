@@ -357,12 +357,25 @@ def note_asked(db: Database, asked: Mapping[int, float]) -> None:
 
 
 _NOTE_WARNED: Final = """
-    UPDATE feed SET warning = 'sent' WHERE id = :feed AND warning = 'unsent' AND warned_at = :warned_at
+    UPDATE feed SET
+        modified_at = CASE
+            WHEN warning = 'unsent' THEN modified_at
+            WHEN modified_at + 1 < :now THEN :now
+            ELSE modified_at + 1
+        END,
+        warned_at = CASE
+            WHEN warning = 'unsent' THEN warned_at
+            WHEN warned_at + 1 < :now THEN :now
+            ELSE warned_at + 1
+        END,
+        warning = CASE WHEN warning = 'unsent' THEN 'sent' ELSE 'healed' END
+    WHERE id = :feed AND warning IN ('unsent', '') AND warned_at = :warned_at
 """
 
 
-def note_warned(db: Database, feed: FeedRow) -> None:
-    run(db, _NOTE_WARNED, {"feed": feed.id, "warned_at": feed.warned_at})
+def note_warned(db: Database, feed: FeedRow, now: float) -> None:
+    """Note that a reader gets a warning (R16), which may have healed since the answer began."""
+    run(db, _NOTE_WARNED, {"feed": feed.id, "warned_at": feed.warned_at, "now": now})
 
 
 _BEGIN_WALK: Final = """
