@@ -76,6 +76,14 @@ def test_an_element_is_guessed_from_pages_alone(odd: int | None) -> None:
     assert element == LearnedElement("div", "", ("words",), 0, ("div.written-by",))
 
 
+def test_short_texts_hinder_no_guess() -> None:
+    """T3: readability-lxml takes more of the page around them."""
+    texts = [a_text(1), "<p>A short post.</p>", a_text(3), "<p>Another.</p>", a_text(5)]
+    pages = [a_page(n, text, around="words") for n, text in enumerate(texts)]
+    element = guess_text_element([LearningSample(each, "text/html", "") for each in pages])
+    assert element == LearnedElement("div", "", ("words",), 0)
+
+
 def test_where_pages_differ_or_names_tell_nothing_is_guessed() -> None:
     """T3: each is read for itself."""
     pages = [a_page(n, a_text(n), around=f"words{n}") for n in range(1, 6)]

@@ -208,10 +208,10 @@ def learn_element(samples: Sequence[LearningSample]) -> Learned:
 
 
 def find_common(pages: Sequence[TextPage], held: Sequence[Sequence[Container]]) -> LearnedElement | None:
-    """Return the element that holds the texts of all pages, or of all but one of more than three, else None.
+    """Return the element that holds the texts of three pages, inside the holders of the others but one.
 
-    Of several, it is the smallest with an id or classes on all of them, else the first. The elements in it
-    with the same words on three pages are no part of a text.
+    Of several, it is the smallest with an id or classes, else the first. Elements in it with the same words
+    on three pages are no part of a text. None: none fits.
     """
     found = list(islice(_list_common(pages, held), _MOST_COMMON))
     named = [each for each in found if each.id or each.classes]
@@ -233,8 +233,14 @@ def _list_common(pages: Sequence[TextPage], held: Sequence[Sequence[Container]])
             element = _common(some, chosen)
             if element is None:
                 continue
-            if sum(_fits(*each, element) for each in zip(pages, held, strict=True)) >= least:
+            if sum(_is_inside(*each, element) for each in zip(pages, held, strict=True)) >= least:
                 yield element
+
+
+def _is_inside(page: TextPage, held: Sequence[Container], element: LearnedElement) -> bool:
+    """Return whether an element is a holder, or part of one: short texts are taken with more of the page."""
+    found = find_element(page, element)
+    return found is not None and any(each.start <= found.start and found.end <= each.end for each in held)
 
 
 def _find_repeated(pages: Sequence[TextPage], element: LearnedElement) -> tuple[str, ...]:

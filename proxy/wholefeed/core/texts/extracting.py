@@ -331,6 +331,8 @@ def guess_text_element(samples: list[LearningSample]) -> LearnedElement | None:
         element = _ask_readability(each.body, each.content_type, page)
         holders = [] if element is None else page.find_holders(squeeze("".join(element.itertext())))
         pieces = pieces_of(without_mark(excerpt))
+        if not holders:  # hardly any words
+            continue
         pages.append(page)
         held.append(
             [it for it in holders if share_held(pieces, page.text_of(it)) >= EXCERPT_SHARE] or holders
