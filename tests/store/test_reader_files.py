@@ -49,6 +49,12 @@ def test_a_file_is_read_as_its_bytes_are_and_stays_as_it_was(program: str, tmp_p
     assert list(tmp_path.iterdir()) == [path]
 
 
+def test_an_error_with_a_name_that_is_no_text_is_one_as_well() -> None:
+    """I4: SQLite quotes the schema's bytes, and Python cannot decode them."""
+    broken = newsboat(POSTS).replace(b"CREATE TABLE rss_feed", b"CREATE TABL\xff rss_feed")
+    assert refused(broken).slug == "unsupported-format"
+
+
 def test_a_database_with_a_write_ahead_log_is_read(tmp_path: Path) -> None:
     """I4: lemon24/reader and Liferea use one; content not yet in the file is absent."""
     path = tmp_path / "db"

@@ -17,7 +17,13 @@ from wholefeed.core.parse.limits import ParseError
 from wholefeed.core.saved.choosing import KnownEntry, SavedMatch, fit_entries
 from wholefeed.core.saved.exports import may_be_export
 from wholefeed.core.saved.interchange import write_interchange
-from wholefeed.errors import ImportRefusedError, OverloadedError, WorkError, WorkTooLargeError
+from wholefeed.errors import (
+    ImportRefusedError,
+    OverloadedError,
+    WorkError,
+    WorkTooLargeError,
+    WorkTooLongError,
+)
 from wholefeed.service.context import RefreshContext
 from wholefeed.service.showing import read_document, warning_id
 from wholefeed.service.sources import work_bytes
@@ -101,9 +107,15 @@ class SavedFiles:
         most, entries, seconds = _limit_reading(self._limits, _TIMES * len(body))
         work = self._context.source.work
         async with work.large.turn(len(body)):
-            return await work.run_briefly(
-                READING_SECONDS, match_database, body, urls, (most, entries, seconds)
-            )
+            try:
+                return await work.run_briefly(
+                    READING_SECONDS, match_database, body, urls, (most, entries, seconds)
+                )
+            except (WorkTooLongError, WorkTooLargeError):
+                raise
+            except WorkError as exc:
+                why = "expected a database that can be read, got one that ends the process of its reading"
+                raise ImportRefusedError(why, slug="unsupported-format") from exc
 
     async def _list_known(self, feed: FeedRow) -> list[KnownEntry]:
         """Return the entries that the feed is served with."""

@@ -48,7 +48,7 @@ def read_database(source: Path | bytes, urls: Sequence[str], limits: ReadingLimi
     try:
         with closing(_open(source)) as connection:
             return _Reading(connection, limits, until).run(urls)
-    except sqlite3.Error as exc:
+    except (sqlite3.Error, UnicodeDecodeError) as exc:  # the latter: of an error that names a broken name
         if time.monotonic() >= until:
             why = f"expected a database that can be read in {limits.seconds:g} s, got one that takes longer"
             raise ImportRefusedError(why, slug="too-costly") from exc
