@@ -271,7 +271,7 @@ class _TextLook:
     async def _learn(
         self, entries: Sequence[EntryPage], stored: Mapping[bytes, StoredText]
     ) -> Learned | None:
-        """Return what the feed's own texts teach (T3); None: not all pages could be asked for."""
+        """Learn from the feed's own texts (T3); None: not all pages could be asked for."""
         failed = {key for key, page in stored.items() if page.attempts}
         texts = [
             each

@@ -117,7 +117,7 @@ _END_HEADING: Final = re.compile(
     r"|related(?:posts?|articles?|stories|entries)?|readnext|upnext|moreposts|youmay(?:also)?like|subscribe"
     r"|youmightalsolike|discussion|webmentions)"
 )
-"""Squeezed headings, above what a script or a later part of the page brings."""
+"""Squeezed headings of parts by scripts, or of later parts of the page."""
 
 
 def may_be_added(node: Any) -> bool:
