@@ -45,7 +45,7 @@ help:  ## this list
 setup: $(DEVELOPS) $(ARCHIVE)  ## make .venv and install all of it; every other target does so by itself, as far as it needs
 
 serve: $(RUNS) $(addprefix $(VENV)/.extra-,$(EXTRAS))  ## run the proxy on http://127.0.0.1:8080 until Ctrl-C
-	@exec $(VENV)/bin/wholefeed serve $(ARGS)
+	@STARTED_BY='make serve' exec $(VENV)/bin/wholefeed serve $(ARGS)
 
 demo: $(RUNS)  ## a sample publisher, the proxy, and what a reader gets; works offline
 	@exec $(PY) -m demo $(ARGS)

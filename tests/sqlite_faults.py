@@ -41,7 +41,7 @@ MESSAGES = {
 }
 """The errors that can be armed, with SQLite's messages."""
 
-ONLY_WRITING = frozenset({"SQLITE_FULL", "SQLITE_READONLY"})
+ONLY_WRITING = frozenset({"SQLITE_FULL", "SQLITE_READONLY", "SQLITE_IOERR_FSYNC"})
 """Errors that no reading connection can meet."""
 
 
@@ -54,7 +54,7 @@ PUBLISHING = r"INTO segment\b"
 def sqlite_error(name: str) -> sqlite3.Error:
     """The standard library's exception for an error of SQLite."""
     kind = sqlite3.DatabaseError if name == "SQLITE_CORRUPT" else sqlite3.OperationalError
-    error = kind(MESSAGES[name])
+    error = kind(MESSAGES["SQLITE_IOERR" if name.startswith("SQLITE_IOERR") else name])
     error.sqlite_errorname = name
     error.sqlite_errorcode = getattr(sqlite3, name)
     return error
@@ -115,7 +115,7 @@ class SqliteFaults(Connections):
 
         Args:
             at: The number.
-            name: One of `MESSAGES`, or a defect.
+            name: One of `MESSAGES`, a kind of SQLITE_IOERR, or a defect.
             for_good: The ones behind it fail, too, until `heal`.
             late_commit: Only COMMITs are counted, and it is done before it is told to have failed.
             only: Only statements are counted that this pattern is found in.
@@ -172,7 +172,7 @@ class Hold:
 
     async def reached(self) -> None:
         """Wait until it has come."""
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(300):
             while not self._has_come.is_set():
                 await asyncio.sleep(0.005)
 

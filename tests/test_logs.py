@@ -74,6 +74,43 @@ def test_console_on_a_terminal_unless_json_is_wanted() -> None:
         assert "server.started" in stream.getvalue()
 
 
+@pytest.mark.parametrize(
+    "facts",
+    [
+        {"url": "https://example.org/" + 300 * "a", "state": "complete", "entries": 302, "documents": 31},
+        {"slug": "not-a-feed", "request_id": 32 * "f", "url": "https://example.org/feed"},
+        {"url": None, "aborted": True, "status": None},
+        {"client": 40 * "f", "path": "/static/{name}", "url": 90 * "u", "slug": 40 * "s", "user_agent": ""},
+    ],
+)
+def test_a_request_is_one_short_line_on_a_terminal(facts: dict[str, Any]) -> None:
+    """At most 160 characters, with what a person wants to know."""
+    stream = io.StringIO()
+    configure_logging(LogConfig(format="console"), stream)
+    usual = {"method": "GET", "path": "/feed", "client": "127.0.0.1", "user_agent": 200 * "M", "status": 200}
+    told = {**usual, "duration_s": 0.012345, "request_id": "f00d", **facts}
+    get_logger().laid_out("request.answered", json.dumps(told)[1:-1])
+
+    (line,) = stream.getvalue().splitlines()
+    assert len(line) <= 160
+    assert f"request.answered {told['status'] or '-'} GET {told['path']} " in line
+    assert ("request_id" in line) is ("slug" in facts and len(facts["slug"]) < 40)
+    assert ("complete 302 entries 0.012 s 127.0.0.1 MMMMM" in line) is ("entries" in facts)
+    assert ("https://example.org/aaa" in line) is ("entries" in facts)
+
+
+@pytest.mark.parametrize("chosen", ["json", "console"])
+@pytest.mark.parametrize(("level", "count"), [("debug", 1), ("info", 0), ("warning", 0)])
+def test_a_line_at_debug_level_is_for_who_wants_it(chosen: str, level: str, count: int) -> None:
+    """log.level = "debug" shows it, with its level."""
+    stream = io.StringIO()
+    configure_logging(LogConfig(format=chosen, level=level), stream)
+    get_logger().laid_out("request.answered", '"path": "/healthz"', is_debug=True)
+    lines = stream.getvalue().splitlines()
+    assert len(lines) == count
+    assert all("debug" in line for line in lines)
+
+
 @pytest.mark.parametrize("chosen", ["json", "console"])
 @pytest.mark.parametrize("evil", ["\n", "\r", "\x1b[2J", "\u2028", "\u0085", "\u202e"])
 @pytest.mark.fault("79")

@@ -341,7 +341,9 @@ def programs() -> dict[str, Any]:
     """Installed commands lead to the present code; each is started once."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
     command = [sys.executable, "-m", "wholefeed", "--version"]
-    said = subprocess.run(command, cwd=ROOT / "proxy", capture_output=True, text=True, timeout=50, check=True)
+    said = subprocess.run(
+        command, cwd=ROOT / "proxy", capture_output=True, text=True, timeout=300, check=True
+    )
     assert said.stdout == f"wholefeed {wholefeed.__version__}\n"
     for name, value in project["scripts"].items():
         assert EntryPoint(name, value, "console_scripts").load() is main
@@ -562,7 +564,7 @@ async def a_followed_walk(proxy: Proxy, origin: Origin) -> Reply:
     url = origin.url("/feed")
     with origin.held("/archive/1") as gate:
         await proxy.begun(url)
-        async with asyncio.timeout(20), proxy.client.get("/events", params={"url": url}) as response:
+        async with asyncio.timeout(300), proxy.client.get("/events", params={"url": url}) as response:
             first = await response.content.readuntil(b"event: status")
             gate.release()
             return Reply(response.status, response.headers, first + await response.read())

@@ -5,10 +5,11 @@ from __future__ import annotations
 import asyncio
 import gc
 import signal
+import socket
 import sys
 import time
-from collections.abc import AsyncIterator, Callable, Coroutine
-from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Sequence
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, contextmanager
 from functools import partial
 from typing import Any, Final
 
@@ -36,8 +37,10 @@ from wholefeed.server.listening import (
     Supervisor,
     accepting,
     allow_open_files,
+    binding,
     bound,
     reaping,
+    require_bindable,
 )
 from wholefeed.service.context import RefreshContext, WalkTurns
 from wholefeed.service.service import FeedService
@@ -69,8 +72,9 @@ _COLLECTING: Final = (10_000, 3, 2)
 async def serve(
     config: Config, *, on_started: Callable[[str, int], None] | None = None, supervisor: Supervisor = NOBODY
 ) -> None:
-    """Listen until SIGTERM or SIGINT; then finish answers within the configured grace.
+    """Listen until SIGTERM, SIGINT or SIGHUP; then finish answers within the configured grace.
 
+    The address is taken before the database is opened, so a start without an address leaves no file behind.
     `on_started` gets address and port once the server listens, in a thread of its own.
 
     Raises:
@@ -80,22 +84,21 @@ async def serve(
     sys.setswitchinterval(_SWITCH_SECONDS)
     most_connections = allow_open_files()
     stopping = asyncio.Event()
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, stopping.set)
     # aiohttp waits for a hanging handler twice: once before it cancels it and once after.
     app = make_app(config)
     app[keys.CONNECTIONS].at_most = most_connections
     runner = web.AppRunner(app, access_log=None, shutdown_timeout=config.server.shutdown_grace_seconds / 2)
     async with AsyncExitStack() as stack:
+        stack.enter_context(_signals_to(stopping))
         await stack.enter_async_context(supervisor.watching())
+        sockets = await stack.enter_async_context(_bind(app))
         try:
             # A database file does not fall silent, and what opens one is not to be left half-way.
             async with unless(stopping if config.store.url else asyncio.Event()):
                 await runner.setup()
             if runner.server is not None:
                 async with reaping(runner.server, app[keys.CONNECTIONS]), AsyncExitStack() as listeners:
-                    host, port = await _listen(runner.server, app, listeners)
+                    host, port = await _listen(sockets, runner.server, app, listeners)
                     if on_started is not None:
                         await asyncio.to_thread(on_started, host, port)
                     gc.collect()
@@ -109,19 +112,45 @@ async def serve(
     log.info("server.stopped")
 
 
-async def _listen(server: web.Server, app: web.Application, stack: AsyncExitStack) -> tuple[str, int]:
+_ENDING: Final = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+"""A terminal sends the last one when it is closed."""
+
+
+@contextmanager
+def _signals_to(stopping: asyncio.Event) -> Iterator[None]:
+    loop = asyncio.get_running_loop()
+    numbers = [each for each in _ENDING if signal.getsignal(each) is not signal.SIG_IGN]  # as under nohup
+    for number in numbers:
+        loop.add_signal_handler(number, stopping.set)
+    try:
+        yield
+    finally:
+        for number in numbers:
+            loop.remove_signal_handler(number)
+
+
+@asynccontextmanager
+async def _bind(app: web.Application) -> AsyncIterator[Sequence[socket.socket]]:
     config = app[keys.CONFIG].server
-    accept = partial(accepting, server, app[keys.CONNECTIONS])
-    listener = await stack.enter_async_context(accept(host=config.host, port=config.port))
-    addresses = [each.getsockname() for each in listener.sockets]
-    app[keys.LISTENERS].add(addresses)
-    host, port, *_ = addresses[0]
+    if config.socket:
+        await asyncio.to_thread(require_bindable, config.socket)
+    async with binding(config.host, config.port) as sockets:
+        app[keys.LISTENERS].add(each.getsockname() for each in sockets)
+        yield sockets
+
+
+async def _listen(
+    sockets: Sequence[socket.socket], server: web.Server, app: web.Application, stack: AsyncExitStack
+) -> tuple[str, int]:
+    config, connections = app[keys.CONFIG].server, app[keys.CONNECTIONS]
+    await stack.enter_async_context(accepting(sockets, server, connections))
+    host, port, *_ = sockets[0].getsockname()
     facts = {}
     if config.socket:
         manager = bound(config.socket)
         unix = await asyncio.to_thread(manager.__enter__)
         stack.push(manager.__exit__)
-        await stack.enter_async_context(accept(sock=unix))
+        await stack.enter_async_context(accepting([unix], server, connections))
         facts = {"socket": config.socket}
     log.info("server.started", host=host, port=port, version=__version__, **facts)
     return host, port

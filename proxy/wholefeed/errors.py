@@ -3,6 +3,7 @@
 WholefeedError
 |-- ConfigError                          start-up only
 |-- StoreError                500 store
+|   |-- DiskError             500 store
 |   |-- StoreUnusableError               start-up only: foreign, corrupt or newer file
 |   |-- StorageFullError      503 storage-full
 |   `-- StoreDamagedError     503 store-damaged
@@ -83,8 +84,12 @@ class StoreUnusableError(StoreError, slug="store-unusable"):
     """A foreign, corrupt or newer database file, left unchanged."""
 
 
+class DiskError(StoreError):
+    """A failed read of the disk, or an unknown failure of it."""
+
+
 class StorageFullError(StoreError, slug="storage-full"):
-    """A full or read-only volume."""
+    """A full, read-only or failing volume."""
 
 
 class StoreDamagedError(StoreError, slug="store-damaged"):

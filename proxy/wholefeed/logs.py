@@ -26,7 +26,8 @@ Events
     notices.resumed
     request.answered    method, path, url, client (address, IPv6 network or "unix"), user_agent, status,
                         duration_s, request_id; feed, state, documents, entries for feeds; opml: outcome
-                        counts of a subscription list; slug of an error; aborted if broken off
+                        counts of a subscription list; slug of an error; aborted if broken off; debug level
+                        for /healthz and the page's own files
     answer.cut          feed, slug: a read failed during the answer, so the connection was broken off
     request.failed      an error of the proxy, with traceback
     request.rejected    error, status: invalid HTTP; its text may hold a token and is not logged
@@ -127,15 +128,16 @@ class _PackageLogger:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._current(), name)
 
-    def laid_out(self, event: str, facts: str) -> None:
-        """Log an info event with facts laid out as members of a JSON object.
+    def laid_out(self, event: str, facts: str, *, is_debug: bool = False) -> None:
+        """Log an info or debug event with facts laid out as members of a JSON object.
 
         JSON loggers have `log_json`, which takes them unparsed.
         """
+        level = "debug" if is_debug else "info"
         logger = self._current()
         log_json = getattr(type(logger), "log_json", None)  # of the class: some loggers have any method
-        if log_json is None or not log_json(logger, event, facts):
-            logger.info(event, **json.loads(f"{{{facts}}}"))
+        if log_json is None or not log_json(logger, level, event, facts):
+            getattr(logger, level)(event, **json.loads(f"{{{facts}}}"))
 
     def _current(self) -> Any:
         if not structlog.is_configured():
@@ -193,11 +195,50 @@ def _console(is_terminal: bool) -> list[Processor]:
         structlog.processors.format_exc_info,
         _hide_credentials,
         _escape_controls,
+        _shorten_request,
         structlog.dev.ConsoleRenderer(
             colors=is_terminal and "NO_COLOR" not in os.environ,
             exception_formatter=structlog.dev.plain_traceback,
         ),
     ]
+
+
+_LINE_CHARACTERS: Final = 160
+"""Longest line of a request in a terminal."""
+_STAMP_CHARACTERS: Final = len("12:34:56 [warning  ] ")
+_AGENT_CHARACTERS: Final = 30
+_LEAST_URL_CHARACTERS: Final = 20
+
+
+def _shorten_request(_logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:
+    """Lay a request out as one line that people can read."""
+    if event.get("event") != _REQUEST_ANSWERED:
+        return event
+    found: Callable[[str], Any] = event.get
+    state = found("slug") or found("state")
+    count = found("entries")
+    entries = "" if count is None else f"{count} {'entry' if count == 1 else 'entries'}"
+    is_aborted = "aborted" if found("aborted") else ""
+    trace = f"request_id={found('request_id')}" if found("slug") else ""
+    agent = _cut(found("user_agent") or "", _AGENT_CHARACTERS)
+    duration = f"{found('duration_s') or 0:.3f} s"
+    before = _join(_REQUEST_ANSWERED, found("status") or "-", found("method"), found("path"))
+    after = _join(state, entries, is_aborted, duration, found("client"), agent, trace)
+    room = _LINE_CHARACTERS - _STAMP_CHARACTERS - len(before) - len(after) - 2
+    line = _join(before, _cut(found("url") or "", max(room, _LEAST_URL_CHARACTERS)), after)
+    line = _cut(line, _LINE_CHARACTERS - _STAMP_CHARACTERS)
+    return {"timestamp": found("timestamp"), "level": found("level"), "event": line}
+
+
+_REQUEST_ANSWERED: Final = "request.answered"
+
+
+def _join(*parts: object) -> str:
+    return " ".join(str(part) for part in parts if part)
+
+
+def _cut(text: str, most: int) -> str:
+    return text if len(text) <= most else f"{text[: most - 1]}…"
 
 
 def _render_json(logger: WrappedLogger, method: str, event: EventDict) -> str:
@@ -216,6 +257,7 @@ _RENDER_EXCEPTION: Final = structlog.processors.ExceptionRenderer(
 
 def _json_logger(level: int) -> Any:
     ordinary: Any = structlog.make_filtering_bound_logger(level)
+    has_debug = level <= logging.DEBUG
 
     # Frequent events go a short way: each of structlog's steps is a call and a copy of the facts.
     class JsonLogger(ordinary):  # type: ignore[misc]
@@ -228,14 +270,14 @@ def _json_logger(level: int) -> Any:
             else:
                 super().info(event, *args, **facts)
 
-        def log_json(self, event: str, facts: str) -> bool:
+        def log_json(self, level: str, event: str, facts: str) -> bool:
             is_ours = self._processors[-1] is _render_json
-            if is_ours:
-                self._logger.msg(json_line_of("info", event, facts))
+            if is_ours and (level == "info" or has_debug):
+                self._logger.msg(json_line_of(level, event, facts))
             return is_ours
 
     class QuietLogger(ordinary):  # type: ignore[misc]
-        def log_json(self, event: str, facts: str) -> bool:
+        def log_json(self, level: str, event: str, facts: str) -> bool:
             return True
 
     return JsonLogger if level <= logging.INFO else QuietLogger

@@ -89,7 +89,7 @@ async def test_what_is_refused_is_named_and_the_rest_taken(
             line.removeprefix("wholefeed: ").split(": not imported: ") for line in messages.splitlines()
         )
         assert list(told) == ["x.xml", "b.rss", "c.txt", "gone.xml"]
-        assert "urn:another" in told["x.xml"]
+        assert "belongs to urn:another; --force (over HTTP force=1) takes it all the same" in told["x.xml"]
         assert "got rss" in told["b.rss"]
         assert told["gone.xml"] == "No such file or directory"
         code, text, _ = await cli("import", url, "--force", "x.xml", proxy=proxy)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import errno
 import gc
 import http.server
@@ -10,6 +11,7 @@ import io
 import os
 import select
 import signal
+import socket
 import stat
 import subprocess
 import sys
@@ -108,7 +110,7 @@ def test_version_and_help_do_not_load_the_server() -> None:
         "print(sorted(set(sys.modules) & late))"
     )
     done = subprocess.run(
-        [sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, timeout=30, check=True
+        [sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, timeout=300, check=True
     )
     assert done.stdout.startswith(f"wholefeed {__version__}\n")
     assert done.stdout.endswith("\n[]\n")
@@ -235,13 +237,15 @@ def test_people_are_told_what_to_open(
     assert ("open http://127.0.0.1:43210/ in a browser" in stream.getvalue()) == is_told
 
 
-def test_the_server_tells_where_it_listens(tmp_path: Path) -> None:
-    """`on_started` gets the real number for port 0."""
+@pytest.mark.fault("74")
+@pytest.mark.parametrize("ending", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
+def test_the_server_tells_where_it_listens(tmp_path: Path, ending: signal.Signals) -> None:
+    """`on_started` gets the real number for port 0; each signal ends it in order."""
     told: list[tuple[str, int]] = []
 
     def on_started(host: str, port: int) -> None:
         told.append((host, port))
-        os.kill(os.getpid(), signal.SIGTERM)
+        os.kill(os.getpid(), ending)
 
     config = a_config(tmp_path, server={"host": "127.0.0.1", "port": 0})
     asyncio.run(real_serve(config, on_started=on_started))
@@ -249,6 +253,52 @@ def test_the_server_tells_where_it_listens(tmp_path: Path) -> None:
     ((host, port),) = told
     assert host == "127.0.0.1"
     assert port > 0
+
+
+def test_a_server_under_nohup_outlives_its_terminal(tmp_path: Path) -> None:
+    """A signal that is ignored at the start stays ignored."""
+    found: list[object] = []
+
+    def on_started(_host: str, _port: int) -> None:
+        found.append(signal.getsignal(signal.SIGHUP))
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        asyncio.run(real_serve(a_config(tmp_path, server={"port": 0}), on_started=on_started))
+    finally:
+        signal.signal(signal.SIGHUP, before)
+    assert found == [signal.SIG_IGN]
+
+
+@pytest.mark.parametrize(
+    ("host", "port", "started_by", "advice"),
+    [
+        ("127.0.0.1", 0, "", "wholefeed serve --port 9000"),
+        ("0.0.0.0", 0, "make serve", "make serve ARGS='--port 9000'"),
+        ("127.0.0.1", 9000, "", "wholefeed serve --port 9001"),
+    ],
+)
+def test_a_port_in_use_is_told_with_another_and_leaves_nothing_behind(
+    own_folder: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    host: str,
+    port: int,
+    started_by: str,
+    advice: str,
+) -> None:
+    """Neither database nor lock nor token; advice names the command that was used."""
+    monkeypatch.setenv("STARTED_BY", started_by)
+    with contextlib.closing(socket.socket()) as other:
+        with contextlib.suppress(OSError):  # whoever else has it does as well
+            other.bind((host, port))
+            other.listen()
+        port = port or other.getsockname()[1]
+        assert main(["serve", "--host", host, "--port", str(port)]) == 1
+    expected = f"cannot listen on {host}, port {port}: another program listens there; try {advice}\n"
+    assert capsys.readouterr().err == f"wholefeed: {expected}"
+    assert list(own_folder.iterdir()) == []
 
 
 @pytest.mark.fault("81")
@@ -300,7 +350,7 @@ def test_a_log_that_cannot_be_written_stops_neither_the_start_nor_answers(
             assert health(process, port) == 200
         finally:
             process.terminate()
-        _, told = process.communicate(timeout=30)
+        _, told = process.communicate(timeout=300)
     assert (process.returncode, told) == (0, b"")
 
 
@@ -309,7 +359,7 @@ def health(process: subprocess.Popen[bytes], port: int) -> int:
     deadline = time.monotonic() + 30
     while process.poll() is None and time.monotonic() < deadline:
         try:
-            with urllib.request.urlopen(f"http://127.0.0.1:{port}/healthz", timeout=10) as answer:
+            with urllib.request.urlopen(f"http://127.0.0.1:{port}/healthz", timeout=300) as answer:
                 return int(answer.status)
         except urllib.error.URLError:
             time.sleep(0.05)
@@ -380,7 +430,7 @@ def test_fetch_writes_what_is_no_file_as_it_is(
     reader.start()
     assert main(["fetch", FEED, "-o", str(pipe)]) == 0
     assert stat.S_ISFIFO(pipe.stat().st_mode)
-    reader.join(timeout=30)
+    reader.join(timeout=300)
     assert read == [b"<feed/>"]
 
     ours, theirs = os.openpty()
@@ -475,7 +525,7 @@ async def test_sigterm_does_not_wait_for_a_reader_that_stalls(origin: Origin, tm
     reading, writing = os.pipe()
     process = await fetched_through(origin, tmp_path, stdout=writing)
     os.close(writing)
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(300):
         while not select.select([reading], [], [], 0)[0]:
             await asyncio.sleep(0.01)
         process.terminate()
@@ -550,7 +600,7 @@ def run_with(*arguments: str, **streams: Any) -> subprocess.CompletedProcess[str
     environ = {**os.environ, "PYTHONPATH": str(ROOT / "proxy"), "PYTHONUNBUFFERED": ""}
     return subprocess.run(
         [sys.executable, "-m", "wholefeed", *arguments],
-        env=environ, text=True, timeout=30, check=False, **streams,
+        env=environ, text=True, timeout=300, check=False, **streams,
     )  # fmt: skip
 
 

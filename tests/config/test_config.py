@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import errno
+import os
+import pwd
 import tomllib
 from pathlib import Path
 
@@ -47,6 +50,32 @@ def test_every_default_is_allowed_by_its_own_rule() -> None:
     """A default copied into a file passes the check of its key."""
     for key in KEYS:
         assert key.rule.check(key.default) == key.default, key.name
+
+
+@pytest.mark.parametrize(
+    ("mode", "is_own", "told"),
+    [
+        (0o600, False, r"not readable for user \w+, only for other: chgrp \d+ config.toml && chmod g\+rX"),
+        (0o640, False, r"not readable for user \w+, only for other and the group 4242: chgrp"),
+        (0o000, True, r"not readable for user \w+: chmod u\+r config.toml"),
+    ],
+)
+def test_a_file_that_may_not_be_read_is_told_with_who_may_and_the_remedy(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mode: int, *, is_own: bool, told: str
+) -> None:
+    """Root owns many a configuration file, while the service runs as another user."""
+    a_file(tmp_path, "", "config.toml")
+    found = os.stat_result((0o100000 | mode, 0, 0, 0, os.geteuid() if is_own else 4241, 4242, 0, 0, 0, 0))
+    user = pwd.struct_passwd(("other" if not is_own else "me", "", 0, 0, "", "", ""))
+
+    def deny(self: Path, *_: object) -> str:
+        raise PermissionError(errno.EACCES, "Permission denied", str(self))
+
+    monkeypatch.setattr(Path, "read_text", deny)
+    monkeypatch.setattr(Path, "stat", lambda *_, **__: found)
+    monkeypatch.setattr(pwd, "getpwuid", lambda _: user)
+    with pytest.raises(ConfigError, match=rf"config.toml \(the default\): config.toml is {told}"):
+        load_config(None, {}, {})
 
 
 def test_later_sources_win(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ import asyncio
 import re
 from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from html import unescape
 from pathlib import Path
 from urllib.parse import quote, urlencode, urljoin
 
@@ -89,7 +90,7 @@ async def test_a_feed_comes_through_with_links_that_lead_back(
         }
         status, answer = await front.get(variant, target, client="127.0.0.2", **bearer, **forged)
         assert (status, answer) == (200, body)
-        assert await served.clients(5) == ["127.0.0.1"] * 4 + ["127.0.0.2"]
+        assert await served.clients(4) == ["127.0.0.1"] * 3 + ["127.0.0.2"]
 
 
 @pytest.mark.parametrize("variant", ["kept", "stripped"])
@@ -120,16 +121,17 @@ async def test_a_person_logs_in_and_watches_a_walk(
     prefix, _ = VARIANTS[variant]
     async with (
         behind(kind, variant, tmp_path) as (front, _),
-        asyncio.timeout(30),
+        asyncio.timeout(300),
         AsyncExitStack() as stack,
     ):
         async with front.asked(variant, f"{prefix}/?url={feed}", **PERSON) as asked:
             page = await asked.text()
-            assert (asked.status, 'action="./login"' in page) == (401, True)
+            assert asked.status == 401
+        (login,) = re.findall(r'<form method="post" action="\./(login[^"]*)"', page)
         (style,) = re.findall(r'href="\./(static/page\.css[^"]*)"', page)
         assert (await front.get(variant, f"{prefix}/{style}"))[0] == 200
-        form = urlencode({"token": TOKEN, "next": f"/?url={feed}"})
-        async with front.asked(variant, f"{prefix}/login", form=form, **PERSON) as entered:
+        form = urlencode({"token": TOKEN})
+        async with front.asked(variant, f"{prefix}/{unescape(login)}", form=form, **PERSON) as entered:
             assert entered.status == 303
             assert urljoin(f"{prefix}/login", entered.headers["Location"]) == f"{prefix}/?url={feed}"
             cookie = entered.headers["Set-Cookie"].split("; ")
@@ -187,7 +189,7 @@ async def test_events_are_passed_on_as_they_come(tmp_path: Path, kind: str, vari
     async with (
         slow_upstream(variant, port, socket, go_on) as asked,
         in_front(kind, tmp_path, port=port, socket=socket) as front,
-        asyncio.timeout(20),
+        asyncio.timeout(300),
         front.asked(variant, f"{prefix}/events?url=x") as answer,
     ):
         assert await answer.content.readuntil(b"\n\n") == b"data: 1\n\n"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import resource
 import sys
 import time
@@ -103,8 +104,7 @@ async def test_row_96_few_files_do_not_stop_the_server(tmp_path: Path, loop: str
 
 @pytest.mark.fault("96")
 async def test_row_96_what_cannot_be_accepted_is_told_once_a_second(tmp_path: Path) -> None:
-    """Row 96: the reserved files may be used up. Each round of asyncio's loop would write a hundred
-    tracebacks."""
+    """Row 96: the reserved files may be used up."""
     hide_uvloop(tmp_path)
     async with serving(tmp_path) as served:
         assert (await served.ask("/healthz")).status == 200
@@ -112,12 +112,44 @@ async def test_row_96_what_cannot_be_accepted_is_told_once_a_second(tmp_path: Pa
         limits = resource.prlimit(served.process.pid, resource.RLIMIT_NOFILE)
         resource.prlimit(served.process.pid, resource.RLIMIT_NOFILE, (taken + 50, limits[1]))
         began = time.monotonic()
-        async with flooding(served.port, HALF_A_HEAD, count=200), asyncio.timeout(20):
+        async with flooding(served.port, HALF_A_HEAD, count=200), asyncio.timeout(300):
             while not any(line.get("unaccepted") for line in served.lines):
                 await asyncio.sleep(0.05)
             resource.prlimit(served.process.pid, resource.RLIMIT_NOFILE, limits)
             assert (await served.ask("/healthz")).status == 200
         quiet(served, time.monotonic() - began)
+
+
+@pytest.mark.fault("96a")
+@pytest.mark.parametrize("loop", ["asyncio", "uvloop"])
+@pytest.mark.sample("uvloop")
+async def test_row_96a_without_a_free_file_nobody_is_blamed(
+    tmp_path: Path, origin: Origin, loop: str
+) -> None:
+    """Row 96a: neither a reader without an answer nor a publisher that could not be asked."""
+    if loop == "asyncio":
+        hide_uvloop(tmp_path)
+    origin.publish("/feed", atom(an_item("a")))
+    url = origin.url("/feed")
+    async with serving(tmp_path) as served:
+        assert (await served.ask("/healthz")).status == 200
+        limits = resource.prlimit(served.process.pid, resource.RLIMIT_NOFILE)
+        free = lowest_free(served.process.pid)
+        for more in (0, 4):  # none for a connection; one for it, none for the publisher
+            resource.prlimit(served.process.pid, resource.RLIMIT_NOFILE, (free + more, limits[1]))
+            for _ in range(6 if more else 1):
+                reply = await served.get(url)
+                assert (reply.status, reply.headers["Retry-After"]) == (503, "5")
+                assert b"urn:wholefeed:overloaded" in reply.body
+        resource.prlimit(served.process.pid, resource.RLIMIT_NOFILE, limits)
+        assert (await served.get(url)).status == 200
+        assert not {"host.rested", "request.failed", "library.logged"} & set(served.events())
+    assert origin.counts() == {"/feed": 1}
+
+
+def lowest_free(pid: int) -> int:
+    used = {int(each.name) for each in Path(f"/proc/{pid}/fd").iterdir()}
+    return next(number for number in itertools.count() if number not in used)
 
 
 def hide_uvloop(folder: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import errno
 import sqlite3
 from collections.abc import Callable
@@ -14,9 +15,10 @@ from structlog.testing import capture_logs
 from tests.answers import Status
 from tests.feeds import an_item, atom, ids, publish_chain
 from tests.origin import Origin
+from tests.patching import set_constant
 from tests.processes import can_mount, serving, with_mount
 from tests.running import Proxy, Reply, a_config, running
-from tests.sqlite_faults import Connections, check_database, rows
+from tests.sqlite_faults import Connections, SqliteFaults, check_database, rows
 
 APPLICATION_ID = 2003330660
 """docs/operations.md has it."""
@@ -87,13 +89,50 @@ async def test_a_full_volume_leaves_what_is_stored_and_is_left_behind_by_itself(
         assert (await served.ask("/healthz")).status == 200
 
         (served.seen(volume) / "filler").unlink()
+        async with asyncio.timeout(300):  # two seconds, unless the machine is busy; a rest takes a minute
+            while ids((await served.whole(known)).body) != new:
+                await asyncio.sleep(0.05)
         assert (await served.ask("/readyz")).status == 200
         assert (await served.whole(unknown)).status == 200
-        await served.ask("/refresh", method="POST", url=known)
-        assert ids((await served.whole(known)).body) == new
         events = served.events()
         assert [event for event in events if event.startswith("store.")] == ["store.full", "store.recovered"]
         assert not {"refresh.failed", "request.failed"} & set(events)
+
+
+@pytest.mark.fault("68")
+@pytest.mark.parametrize(
+    ("error", "only", "answer"),
+    [
+        ("SQLITE_IOERR_FSYNC", "^COMMIT$", (503, "storage-full")),
+        ("SQLITE_IOERR", r"INTO document\b", (200, "")),
+    ],
+)
+async def test_a_disk_that_fails_is_told_and_news_come_when_it_works_again(
+    tmp_path: Path,
+    origin: Origin,
+    monkeypatch: pytest.MonkeyPatch,
+    faults: SqliteFaults,
+    error: str,
+    only: str,
+    answer: tuple[int, str],
+) -> None:
+    """Row 68: as for a full volume, if it cannot be written; the publisher does not rest for a minute."""
+    set_constant(monkeypatch, "PROBE_SECONDS", 0.05)
+    old, url = publish_chain(origin, archives=1), origin.url("/feed")
+    async with running(a_config(tmp_path, freshness={"minimum_seconds": 0, "default_seconds": 0})) as proxy:
+        await proxy.whole(url)
+        await proxy.settled()
+        new = publish_chain(origin, archives=2)
+        faults.arm(1, error, for_good=True, only=only)
+        assert ids((await proxy.whole(url)).body) == old
+        await proxy.settled()
+        assert problem(await proxy.ask("GET", "/readyz")) == answer
+        assert await proxy.metric("wholefeed_store_writable") == (answer[0] == 200)
+        faults.heal()
+        async with asyncio.timeout(300):
+            while ids((await proxy.whole(url)).body) != new:
+                await asyncio.sleep(0.01)
+        assert await proxy.metric("wholefeed_store_writable") == 1
 
 
 @needs_mounts
@@ -178,7 +217,7 @@ async def test_a_file_that_is_not_its_own_ends_the_start_and_is_left_alone(
     assert line.startswith(f"wholefeed: {path}")
     assert message in line
     assert path.read_bytes() == before
-    assert {item.name for item in tmp_path.iterdir()} == {"wholefeed.db", "wholefeed.db.lock"}
+    assert {item.name for item in tmp_path.iterdir()} == {"wholefeed.db"}
 
 
 async def test_a_second_process_is_refused_and_the_first_goes_on(tmp_path: Path, origin: Origin) -> None:

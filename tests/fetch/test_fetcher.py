@@ -7,13 +7,17 @@ from __future__ import annotations
 
 import asyncio
 import email.utils
+import errno
 import gzip
 import random
+import socket
 import time
 from typing import Any
+from urllib.parse import urlsplit
 
 import aiohttp
 import pytest
+from aiohttp.abc import ResolveResult
 from structlog.testing import capture_logs
 
 from tests.answers import (
@@ -33,16 +37,19 @@ from tests.origin import Origin
 from tests.patching import set_constant
 from tests.repository import PACKAGE, matches, python_files, told
 from wholefeed import __version__
+from wholefeed.descriptors import RETRY_AFTER_SECONDS
 from wholefeed.errors import (
     DocumentError,
     LoopDetectedError,
     PublisherStatusError,
+    QueueFullError,
 )
 from wholefeed.fetch import exchange
 from wholefeed.fetch.base import Manner, Validators
 from wholefeed.fetch.budget import TOTAL_BYTES, MemoryBudget
 from wholefeed.fetch.exchange import TRANSPORT_ERRORS, failure_of
 from wholefeed.fetch.fetcher import Fetcher
+from wholefeed.fetch.hosts import FAILURES_TO_REST
 
 FEED = b"<feed xmlns='http://www.w3.org/2005/Atom'><title>one</title></feed>"
 OK = b"HTTP/1.1 200 OK\r\n"
@@ -162,7 +169,7 @@ async def test_chunks_are_told_while_the_rest_has_yet_to_come(origin: Origin) ->
         told.append((url, chunk))
         first.set()
 
-    async with a_fetcher() as fetcher, asyncio.timeout(5):
+    async with a_fetcher() as fetcher, asyncio.timeout(300):
         fetching = asyncio.create_task(fetcher.fetch(origin.url("/old"), on_chunk=tell))
         gates[0].set()
         await first.wait()
@@ -214,7 +221,7 @@ async def test_waiting_for_a_place_does_not_count_as_time_of_the_document(origin
     origin.publish("/slow", FEED)
     async with (
         a_fetcher(concurrency_per_host=1, document_timeout_seconds=0.5) as fetcher,
-        asyncio.timeout(10),
+        asyncio.timeout(300),
     ):
         with origin.held("/slow") as gate:
             slow = asyncio.create_task(error_of(fetcher, origin.url("/slow")))
@@ -441,7 +448,7 @@ async def test_a_body_over_the_wire_limit_is_refused(
     set_constant(monkeypatch, "MAX_WIRE_BYTES", 1 << 20)
     announced = Raw(OK + b"Content-Length: 1048577\r\n\r\n")
     origin.answer("/feed", announced if answer == "announced" else ENDLESS_BODY)
-    async with a_fetcher(document_bytes=1 << 30) as fetcher, asyncio.timeout(10):
+    async with a_fetcher(document_bytes=1 << 30) as fetcher, asyncio.timeout(300):
         with capture_logs() as logs:
             assert (await error_of(fetcher, origin.url("/feed"))).slug == "too-large"
     assert logs[0]["wire_bytes"] < 2 << 20
@@ -462,7 +469,7 @@ async def test_a_bad_chunk_that_comes_late_is_an_error_at_once(origin: Origin, i
             await second.wait()
 
     origin.answer("/feed", Late())
-    async with a_fetcher() as fetcher, asyncio.timeout(10):
+    async with a_fetcher() as fetcher, asyncio.timeout(300):
         with pytest.raises(DocumentError) as caught:
             await fetcher.fetch(origin.url("/feed"), on_chunk=lambda _url, _chunk: first.set())
         assert caught.value.slug == "incomplete"
@@ -563,7 +570,7 @@ async def test_redirects_are_followed_up_to_the_limit(origin: Origin) -> None:
 async def test_a_long_error_page_is_not_read(origin: Origin) -> None:
     """Row 54: the connection of a 404 with 8 MB is closed early."""
     origin.publish("/feed", b"x" * (8 << 20), status=404)
-    async with a_fetcher() as fetcher, asyncio.timeout(10):
+    async with a_fetcher() as fetcher, asyncio.timeout(300):
         await error_of(fetcher, origin.url("/feed"))
         while origin.open_connections:
             await asyncio.sleep(0.01)
@@ -575,7 +582,7 @@ async def test_an_error_page_that_does_not_end_is_not_waited_for(
     """Row 30: the 404 counts at once, and its connection is closed."""
     set_constant(monkeypatch, "_DRAIN_SECONDS", 0.1)
     origin.answer("/feed", Silence(b"HTTP/1.1 404 Not Found\r\nContent-Length: 9\r\n\r\nno"))
-    async with a_fetcher() as fetcher, asyncio.timeout(10):
+    async with a_fetcher() as fetcher, asyncio.timeout(300):
         assert (await error_of(fetcher, origin.url("/feed"))).publisher_status == 404
         while origin.open_connections:
             await asyncio.sleep(0.01)
@@ -586,11 +593,44 @@ async def test_a_connection_that_does_not_come_about_is_tried_again(origin: Orig
     url = origin.url("/feed").replace("http:", "https:")
     async with (
         a_fetcher(retries=1, connect_timeout_seconds=0.2, sleep=Slept()) as fetcher,
-        asyncio.timeout(10),
+        asyncio.timeout(300),
     ):
         error = await error_of(fetcher, url)
     assert (error.slug, error.answer_status) == ("timeout", 504)
     assert origin.total_connections == 2
+
+
+class SilentNames(Names):
+    async def resolve(self, *_: object, **__: object) -> list[ResolveResult]:
+        raise OSError("Could not contact DNS servers")
+
+
+def no_socket(*_: int) -> socket.socket:
+    raise OSError(errno.EMFILE, "Too many open files")
+
+
+@pytest.mark.fault("96a")
+@pytest.mark.parametrize(
+    ("url", "parts"),
+    [
+        ("http://127.0.0.1:9999/feed", {"make_socket": no_socket}),
+        ("http://two.example:9999/feed", {"resolver": Names({"two.example": ("127.0.0.1", "127.0.0.2")})}),
+        ("http://some.example:9999/feed", {"resolver": SilentNames()}),
+    ],
+    ids=["one address", "two addresses", "no answer to a look-up"],
+)
+async def test_a_publisher_is_not_blamed_for_a_missing_descriptor(
+    monkeypatch: pytest.MonkeyPatch, url: str, parts: dict[str, Any]
+) -> None:
+    """docs/faults.md row 96a: it was not asked, so its host does not rest."""
+    if parts.get("resolver"):
+        monkeypatch.setattr(exchange, "are_short", lambda: True)
+    async with a_fetcher(**{"make_socket": no_socket, **parts}) as fetcher:
+        for _ in range(FAILURES_TO_REST + 1):
+            error = await error_of(fetcher, url)
+            assert isinstance(error, QueueFullError)
+            assert (error.answer_status, error.retry_after_seconds) == (503, RETRY_AFTER_SECONDS)
+        assert fetcher.gate.blocked_seconds(urlsplit(url).hostname or "", 9999) == 0
 
 
 async def test_a_validator_is_sent_to_no_document_but_its_own(origin: Origin) -> None:

@@ -54,7 +54,7 @@ async def test_a_header_that_never_ends_is_not_waited_for(proxy: Proxy, origin: 
     """docs/faults.md row 78; docs/design.md#readers-connections: a silent connection is closed, too; a
     busy one is not."""
     origin.publish("/feed", atom(an_item("a")))
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(300):
         runner = proxy.client.server.runner
         assert runner is not None
         assert runner.server is not None
@@ -413,3 +413,4 @@ async def test_a_socket_that_cannot_be_used_keeps_the_server_from_starting(tmp_p
         assert await served.ended() == 1
     expected = f"cannot listen on server.socket = {tmp_path}/s: the path exists and is no socket\n"
     assert expected in served.told
+    assert [each.name for each in tmp_path.iterdir()] == ["s"]

@@ -107,7 +107,7 @@ async def test_what_waits_for_a_refresh_that_fails_is_not_left_to_a_later_one(
     proxy: Proxy, origin: Origin, monkeypatch: pytest.MonkeyPatch, error: Exception
 ) -> None:
     """R14: an ordinary refresh hours later does not ask for every document."""
-    set_constant(monkeypatch, "REST_SECONDS", 0.0)
+    set_constant(monkeypatch, "PROBE_SECONDS", 0.0)
     publish_chain(origin, archives=3)
     url = origin.url("/feed")
     await proxy.whole(url)
@@ -126,7 +126,9 @@ async def test_what_waits_for_a_refresh_that_fails_is_not_left_to_a_later_one(
     origin.forget_requests()
 
     proxy.clock.advance(12_000)
-    await proxy.get(url)
+    async with asyncio.timeout(300):
+        while not origin.counts():
+            await proxy.get(url)
     await proxy.settled()
     assert origin.counts() == {"/feed": 1}
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import pwd
 import re
 import shutil
 import sqlite3
@@ -12,6 +13,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 
 import aiosqlite
@@ -19,6 +21,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from wholefeed.errors import (
+    DiskError,
     OverloadedError,
     StorageFullError,
     StoreDamagedError,
@@ -40,6 +43,7 @@ from wholefeed.store.sqlite_file import (
 
 FIRST = Migration(1, "0001_first", "CREATE TABLE one (x INTEGER) STRICT;\nINSERT INTO one VALUES (1);")
 SECOND = Migration(2, "0002_second", "CREATE TABLE two (x INTEGER) STRICT;")
+THIRD = Migration(3, "0003_third", "CREATE TABLE three (x INTEGER) STRICT;")
 BROKEN = Migration(2, "0002_broken", "CREATE TABLE two (x INTEGER) STRICT; SELECT nonsense;")
 
 
@@ -102,7 +106,7 @@ async def test_a_copy_holds_what_was_still_in_the_log(path: Path) -> None:
 
 @pytest.mark.fault("72")
 async def test_a_failed_migration_leaves_the_old_schema(path: Path) -> None:
-    """docs/faults.md row 72: one transaction each."""
+    """docs/faults.md row 72."""
     await migrate_file(path, [FIRST])
 
     for _ in range(2):
@@ -112,6 +116,21 @@ async def test_a_failed_migration_leaves_the_old_schema(path: Path) -> None:
         assert scalar(path, "SELECT count(*) FROM sqlite_schema WHERE name = 'two'") == 0
 
     assert await migrate_file(path, [FIRST, SECOND]) == ["0002_second"]
+
+
+@pytest.mark.fault("72")
+async def test_an_upgrade_that_ends_again_and_again_leaves_one_copy(path: Path) -> None:
+    """Row 72: all migrations or none, and no second copy beside a half-made one."""
+    await migrate_file(path, [FIRST])
+    broken = replace(THIRD, sql=f"{THIRD.sql} SELECT nonsense;")
+    for _ in range(2):
+        with pytest.raises(StoreUnusableError, match="0003_third failed"):
+            await migrate_file(path, [FIRST, SECOND, broken])
+        assert scalar(path, "PRAGMA user_version") == 1
+        assert files(path) == {"feeds.db", "feeds.db.before-0002"}
+    path.with_name("feeds.db.before-0002.new").write_bytes(b"half")
+    assert await migrate_file(path, [FIRST, SECOND, THIRD]) == ["0002_second", "0003_third"]
+    assert files(path) == {"feeds.db", "feeds.db.before-0002"}
 
 
 async def test_what_an_interrupted_creation_left_is_in_nobodys_way(path: Path) -> None:
@@ -272,8 +291,15 @@ def serve(folder: Path, **environ: str) -> subprocess.CompletedProcess[str]:
     env |= {"WHOLEFEED_STORE_PATH": str(folder / "feeds.db"), **environ}
     command = [*WITHOUT_PRIVILEGES, sys.executable, "-m", "wholefeed", "serve", "--port", "0"]
     return subprocess.run(
-        command, cwd=folder, env=env, capture_output=True, text=True, timeout=30, check=False
+        command, cwd=folder, env=env, capture_output=True, text=True, timeout=300, check=False
     )
+
+
+def user_name() -> str:
+    try:
+        return pwd.getpwuid(os.geteuid()).pw_name
+    except KeyError:
+        return str(os.geteuid())
 
 
 @needs_setpriv
@@ -292,7 +318,7 @@ def test_a_folder_that_cannot_be_written_is_told_with_the_user_and_the_remedy(
 
     done = serve(volume, WHOLEFEED_SERVER_HOST=host)
 
-    assert f"{volume} is not writable for user {user}: {remedy} {volume}\n" in done.stderr
+    assert f"{volume} is not writable for user {user_name()}: {remedy} {volume}\n" in done.stderr
     assert (done.returncode, done.stdout) == (1, "")
 
 
@@ -305,7 +331,7 @@ def test_a_database_that_cannot_be_read_is_told_by_its_own_name(tmp_path: Path) 
 
     done = serve(tmp_path)
 
-    assert f"{path} is not readable for user {os.geteuid()}: chmod u+rwX {path}\n" in done.stderr
+    assert f"{path} is not readable for user {user_name()}: chmod u+rwX {path}\n" in done.stderr
     assert done.returncode == 1
 
 
@@ -326,7 +352,10 @@ def test_what_is_private_of_aiosqlite_is_used_in_one_method() -> None:
         ("SQLITE_FULL", StorageFullError),
         ("SQLITE_READONLY_DBMOVED", StorageFullError),
         ("SQLITE_IOERR_WRITE", StorageFullError),
-        ("SQLITE_IOERR_READ", StoreError),
+        ("SQLITE_IOERR_FSYNC", StorageFullError),
+        ("SQLITE_IOERR_DIR_FSYNC", StorageFullError),
+        ("SQLITE_IOERR_READ", DiskError),
+        ("SQLITE_CANTOPEN", OverloadedError),
         ("SQLITE_NOTADB", StoreDamagedError),
         ("SQLITE_CONSTRAINT", StoreError),
         ("", StoreError),

@@ -53,6 +53,15 @@ async def test_no_answer_tells_what_the_proxy_is_made_of(
     assert b"Python" not in answer
 
 
+async def test_only_what_people_ask_for_is_logged_at_info_level(proxy: Proxy) -> None:
+    """Supervisors ask for /healthz all day, and the page brings its own files; a failure is told."""
+    asked = {"/healthz": "debug", "/static/page.css": "debug", "/static/gone": "info", "/": "info"}
+    with capture_logs() as logs:
+        for path in asked:
+            await proxy.ask("GET", path)
+    assert [line["log_level"] for line in logs if line["event"] == "request.answered"] == [*asked.values()]
+
+
 @pytest.mark.parametrize(
     ("sent", "shown"),
     [
@@ -86,7 +95,7 @@ async def ask_for_everything(proxy: Proxy, url: str) -> None:
     for target in (
         f"/feed?url={quote(url, safe='')}",
         "/feed?url=http://u:hidden@a.example/",
-        "/healthz",
+        "/readyz",
         "/no",
     ):
         await proxy.ask("GET", target, headers={"User-Agent": 'a "reader"'})
@@ -123,7 +132,7 @@ async def test_a_line_says_the_same_in_json_and_to_whoever_else_takes_it(
     assert [(line["path"], line["status"]) for line in lines] == [
         ("/feed", 200),
         ("/feed", 400),
-        ("/healthz", 200),
+        ("/readyz", 200),
         ("unmatched", 404),
     ]
     feed, refused, alive, nothing = lines

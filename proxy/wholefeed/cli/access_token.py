@@ -18,6 +18,7 @@ from typing import Final
 from wholefeed.config.rules import SHORTEST_TOKEN, secret_item
 from wholefeed.config.tables import Config, ServerConfig
 from wholefeed.errors import StoreError
+from wholefeed.permissions import explain_failure
 
 _TOKEN_BYTES: Final = 24
 _MODE: Final = 0o600
@@ -49,7 +50,7 @@ def ensure_token(config: Config) -> TokenResult:
     except FileExistsError:
         return _read(path)
     except OSError as exc:
-        raise StoreError(f"cannot store an access token in {path}: {_why(path, exc)}") from exc
+        raise StoreError(f"cannot store an access token in {path}: {explain_failure(path, exc)}") from exc
     made = TokenResult(token=secrets.token_urlsafe(_TOKEN_BYTES), path=path, is_new=True)
     try:
         with os.fdopen(descriptor, "w", encoding="ascii") as file:
@@ -115,16 +116,10 @@ def _read(path: Path) -> TokenResult:
                 os.fchmod(file.fileno(), _MODE)
             token = secret_item(file.read().strip())
     except OSError as exc:
-        raise StoreError(f"cannot use the access token in {path}: {_why(path, exc)}") from exc
+        raise StoreError(f"cannot use the access token in {path}: {explain_failure(path, exc)}") from exc
     except ValueError as exc:
         raise StoreError(
             f"expected an access token of at least {SHORTEST_TOKEN} printable characters in {path}: "
             "remove the file to have a new one made, or set server.access_token"
         ) from exc
     return TokenResult(token=token, path=path, was_exposed=was_exposed)
-
-
-def _why(path: Path, error: OSError) -> str:
-    from wholefeed.store.sqlite_file import unusable  # what a command with a token has no use for
-
-    return unusable(path, error)

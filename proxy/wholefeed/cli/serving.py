@@ -106,7 +106,7 @@ def _start_problem(config: Config, exc: OSError) -> str:
         return f"cannot listen on server.socket = {config.server.socket}: {exc.strerror}"
     address = f"{config.server.host}, port {config.server.port}"
     if exc.errno == errno.EADDRINUSE:
-        return f"cannot listen on {address}: another program listens there; for another port see --port"
+        return f"cannot listen on {address}: another program listens there; try {_other_port(config)}"
     if exc.errno in (errno.EACCES, errno.EPERM) and exc.filename is None:
         return f"cannot listen on {address}: not permitted; ports above 1023 are (see --port)"
     if exc.errno == errno.EADDRNOTAVAIL:
@@ -117,9 +117,19 @@ def _start_problem(config: Config, exc: OSError) -> str:
     return f"cannot start on {address}: {exc.strerror or exc}"
 
 
+def _other_port(config: Config) -> str:
+    """Return the command for another port, in the way that the program was started."""
+    port = _OTHER_PORTS[config.server.port == _OTHER_PORTS[0]]
+    is_made = os.environ.get("STARTED_BY") == "make serve"
+    return f"make serve ARGS='--port {port}'" if is_made else f"wholefeed serve --port {port}"
+
+
+_OTHER_PORTS: Final = (9000, 9001)
+
+
 SERVE: Final = Command(
     name="serve",
-    summary="run the proxy until SIGTERM or Ctrl-C",
+    summary="run the proxy until SIGTERM, SIGHUP or Ctrl-C",
     examples="  wholefeed serve --port 9000\n"
     "  WHOLEFEED_STORE_PATH=/var/lib/wholefeed/feeds.db wholefeed serve --config /etc/wholefeed.toml",
     run=_serve,

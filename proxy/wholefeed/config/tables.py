@@ -46,6 +46,7 @@ from wholefeed.config.rules import (
 )
 from wholefeed.core.text.dates import DAY_SECONDS
 from wholefeed.errors import ConfigError
+from wholefeed.permissions import explain_failure
 
 # The keys
 
@@ -458,11 +459,14 @@ def _read_file(path: Path | None, environ: Mapping[str, str]) -> tuple[Mapping[s
             return {}, ""
     try:
         tables = tomllib.loads(file.read_text("utf-8-sig"))
-    except OSError as exc:
+    except FileNotFoundError as exc:
         raise ConfigError(
             f"cannot read the configuration file {file} ({asked_by}): {exc.strerror};"
             " `wholefeed config --example` prints one to begin with"
         ) from exc
+    except OSError as exc:
+        reason = explain_failure(file, exc, is_read=True)
+        raise ConfigError(f"cannot read the configuration file {file} ({asked_by}): {reason}") from exc
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as exc:
         raise ConfigError(f"expected TOML in {file}: {exc}") from exc
     return tables, f"in {file}"
@@ -602,9 +606,11 @@ def _read_secret(key: Key, variable: str, path: str) -> object:
     try:
         with Path(path).open("rb") as file:
             content = file.read(_SECRET_BYTES + 1)
-    except (OSError, ValueError) as exc:
-        reason = getattr(exc, "strerror", None) or "no path"
+    except OSError as exc:
+        reason = explain_failure(Path(path), exc, is_read=True)
         raise ConfigError(f"cannot read the file {path} ({variable}): {reason}") from exc
+    except ValueError as exc:
+        raise ConfigError(f"cannot read the file {path} ({variable}): no path") from exc
     if len(content) > _SECRET_BYTES:
         raise ConfigError(f"expected at most {_SECRET_BYTES} bytes in {path} ({variable}), got more")
     try:

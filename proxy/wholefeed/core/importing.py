@@ -49,9 +49,11 @@ def refusal(kept: Named, feed: Named, *, has_common: bool, is_forced: bool) -> R
         if kept.site_id
         else "the document does not say which feed it belongs to"
     )
-    return Refusal(slug="another-feed", text=f"expected a document of this feed, {named[:_LONGEST_NAMED]}")
+    text = f"expected a document of this feed, {named[:_LONGEST_NAMED]}; {HOW_TO_FORCE} takes it all the same"
+    return Refusal(slug="another-feed", text=text)
 
 
+HOW_TO_FORCE: Final = "--force (over HTTP force=1)"
 _LONGEST_NAMED: Final = 300
 
 

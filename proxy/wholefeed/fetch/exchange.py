@@ -33,6 +33,7 @@ from yarl import URL
 
 from wholefeed.config.tables import FetchConfig
 from wholefeed.core.slugs import SLUGS
+from wholefeed.descriptors import RETRY_AFTER_SECONDS, are_short, is_shortage
 from wholefeed.errors import (
     DocumentError,
     ForbiddenTargetError,
@@ -40,6 +41,7 @@ from wholefeed.errors import (
     PublisherError,
     PublisherStatusError,
     PublisherTimeoutError,
+    QueueFullError,
 )
 from wholefeed.fetch.base import KEPT_HEADERS, Target, Transfer
 from wholefeed.fetch.codings import ACCEPT_ENCODING, SLICE_BYTES, DecodeError, Decoder, codings_of
@@ -568,6 +570,19 @@ def failure_of(exc: BaseException, url: str, *, in_body: bool = False) -> Docume
     cause = exc.os_error if isinstance(exc, aiohttp.ClientConnectorError) else exc
     if isinstance(cause, DecodeError):
         return PublisherError(str(cause), url=url, slug=cause.slug)
+    if (refusal := _own_refusal(exc, cause, url)) is not None:
+        return refusal
+    if isinstance(exc, _NOT_HTTP) and _IN_CHUNK.search(exc.message):
+        return PublisherError("a chunk of the response is broken", url=url, slug="incomplete")
+    for kinds, slug, message in IN_BODY if in_body else BEFORE_BODY:
+        if isinstance(exc, kinds):
+            is_late = SLUGS[slug].status == PublisherTimeoutError.status
+            return (PublisherTimeoutError if is_late else PublisherError)(message, url=url, slug=slug)
+    raise AssertionError("every transport error is in the tables") from exc
+
+
+def _own_refusal(exc: BaseException, cause: BaseException, url: str) -> DocumentError | None:
+    """Return the error for a request that this side gave up; None: the publisher's failure."""
     if isinstance(cause, TargetRefusedError):
         # The same whichever rule refused a host: the answer must not map a network (docs/faults.md part A).
         text = "this proxy does not go to that address, unless fetch.allow_networks lists its network"
@@ -576,15 +591,13 @@ def failure_of(exc: BaseException, url: str, *, in_body: bool = False) -> Docume
         return ForbiddenTargetError(text, url=url)
     if isinstance(cause, OwnAddressError):
         return LoopDetectedError("the target is this proxy itself", url=url)
+    # A name server is asked through sockets, too, and its client hides why it has none.
+    if is_shortage(cause) or (isinstance(exc, aiohttp.ClientConnectorError) and are_short()):
+        message = "this proxy has no free file descriptor for a request"
+        return QueueFullError(message, url=url, retry_after_seconds=RETRY_AFTER_SECONDS)
     if isinstance(cause, NameTimeoutError):
         return PublisherTimeoutError("the name server did not answer in time", url=url, slug="dns-timeout")
-    if isinstance(exc, _NOT_HTTP) and _IN_CHUNK.search(exc.message):
-        return PublisherError("a chunk of the response is broken", url=url, slug="incomplete")
-    for kinds, slug, message in IN_BODY if in_body else BEFORE_BODY:
-        if isinstance(exc, kinds):
-            is_late = SLUGS[slug].status == PublisherTimeoutError.status
-            return (PublisherTimeoutError if is_late else PublisherError)(message, url=url, slug=slug)
-    raise AssertionError("every transport error is in the tables") from exc
+    return None
 
 
 _FailureRow = tuple[type[Exception] | tuple[type[Exception], ...], str, str]

@@ -25,7 +25,13 @@ from wholefeed.core.parse.discovery import refresh_target
 from wholefeed.core.schedule import backoff_seconds, retry_after_seconds
 from wholefeed.core.text.urls import UrlError, without_credentials
 from wholefeed.counts import Counts
-from wholefeed.errors import DocumentError, ForbiddenTargetError, PublisherError, PublisherTimeoutError
+from wholefeed.errors import (
+    DocumentError,
+    ForbiddenTargetError,
+    PublisherError,
+    PublisherTimeoutError,
+    QueueFullError,
+)
 from wholefeed.fetch.base import (
     USUAL,
     Fetched,
@@ -237,7 +243,9 @@ class Fetcher:
         try:
             response = await self._get(transfer, target)
         except DocumentError as exc:
-            slot.note_failure(exc.slug, is_heard=transfer.heads > heads)
+            is_heard = transfer.heads > heads
+            if is_heard or not isinstance(exc, QueueFullError):  # else the publisher was not asked
+                slot.note_failure(exc.slug, is_heard=is_heard)
             raise
         is_strained = response.status in BACKOFF_STATUSES
         asks = response.kept_headers().get("retry-after") if is_strained else None

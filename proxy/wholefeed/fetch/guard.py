@@ -18,6 +18,7 @@ import aiodns
 from aiohttp.abc import AbstractResolver, ResolveResult
 
 from wholefeed.config.tables import FetchConfig
+from wholefeed.descriptors import leave_kept
 
 IpAddress = ipaddress.IPv4Address | ipaddress.IPv6Address
 IpNetwork = ipaddress.IPv4Network | ipaddress.IPv6Network
@@ -225,7 +226,7 @@ def guarded_socket_factory(
             raise TargetRefusedError
         # aiohttp and aiohappyeyeballs pass this OSError on as the cause.
         policy.check_address(address[0], address[1])
-        return make_socket(family, kind, protocol)
+        return leave_kept(make_socket(family, kind, protocol))
 
     return factory
 

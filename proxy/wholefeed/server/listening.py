@@ -10,8 +10,8 @@ import resource
 import socket
 import stat
 import time
-from collections.abc import AsyncIterator, Collection, Iterable, Iterator, Mapping
-from contextlib import asynccontextmanager, closing, contextmanager, suppress
+from collections.abc import AsyncIterator, Collection, Coroutine, Iterable, Iterator, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager, closing, contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -22,6 +22,7 @@ from aiohttp.http import HttpRequestParser
 from aiohttp.http_exceptions import HttpProcessingError
 from aiohttp.streams import EMPTY_PAYLOAD
 
+from wholefeed.descriptors import RETRY_AFTER_SECONDS, SpareDescriptor, is_shortage
 from wholefeed.futures import cancel
 from wholefeed.logs import get_logger
 from wholefeed.server.clients import UNIX
@@ -84,6 +85,12 @@ def bound(path: str) -> Iterator[socket.socket]:
                     Path(path).unlink()
 
 
+def require_bindable(path: str) -> None:
+    """Raise as `bound` does, before it is needed. Blocks briefly."""
+    with bound(path):
+        pass
+
+
 def _make_way(path: str) -> None:
     try:
         mode = os.lstat(path).st_mode
@@ -136,29 +143,143 @@ def allow_open_files() -> int:
     return MAX_CONNECTIONS if soft < 0 else min(MAX_CONNECTIONS, soft - min(_OTHER_FILES, soft // 2))
 
 
+# Accepting
+
 _BACKLOG: Final = 100
-"""Connections awaiting acceptance. asyncio accepts as many per turn, and reports each one separately when
-files run out."""
+"""Connections awaiting acceptance."""
+_ACCEPT_PAUSE_SECONDS: Final = 1.0
+_REFUSAL_SECONDS: Final = 1.0
+"""Longest wait for the request of a connection without a descriptor."""
+_REQUEST_BYTES: Final = 1 << 16
+
+
+@asynccontextmanager
+async def binding(host: str, port: int) -> AsyncIterator[list[socket.socket]]:
+    """Yield sockets, bound but not listening, for each address of a host.
+
+    Raises:
+        OSError: An address cannot be used, or the host has none.
+    """
+    loop = asyncio.get_running_loop()
+    found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+    async with AsyncExitStack() as stack:
+        sockets = []
+        for family, kind, protocol, _, address in dict.fromkeys(found):
+            made = stack.enter_context(closing(socket.socket(family, kind, protocol)))
+            made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            if family == socket.AF_INET6:
+                made.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+            made.bind(address)
+            sockets.append(made)
+        yield sockets
 
 
 @asynccontextmanager
 async def accepting(
-    server: web.Server, connections: Connections, **where: Any
-) -> AsyncIterator[asyncio.Server]:
-    """Accept connections through `Connections.admit`; `where` as for `loop.create_server`."""
+    sockets: Sequence[socket.socket], server: web.Server, connections: Connections
+) -> AsyncIterator[None]:
+    """Accept connections at bound sockets, through `Connections.admit`; at the end close the sockets."""
+    acceptors = [_Acceptor(each, server, connections) for each in sockets]
+    try:
+        for each in acceptors:
+            each.listen(min(_BACKLOG, connections.at_most // 8))
+        yield
+    finally:
+        for each in acceptors:
+            await each.close()
 
-    def admitted() -> asyncio.Protocol:
-        made = server()
-        connections.admit(made, len(server.connections))
+
+class _Acceptor:
+    """Accepts the connections of one listening socket.
+
+    Event loops cannot do this well: without a free descriptor, asyncio leaves readers waiting, and uvloop
+    closes their connections without an answer (docs/faults.md row 96).
+    """
+
+    def __init__(self, listener: socket.socket, server: web.Server, connections: Connections) -> None:
+        self._listener = listener
+        self._server = server
+        self._connections = connections
+        self._loop = asyncio.get_running_loop()
+        self._spare = SpareDescriptor()
+        self._tasks = set[asyncio.Task[None]]()
+
+    def listen(self, backlog: int) -> None:
+        self._listener.setblocking(False)
+        self._listener.listen(backlog)
+        self._loop.add_reader(self._listener, self._accept)
+
+    async def close(self) -> None:
+        self._loop.remove_reader(self._listener)
+        for task in self._tasks:
+            task.cancel()
+        if self._tasks:
+            await asyncio.wait(self._tasks)
+        self._loop.remove_reader(self._listener)  # a refusal has added it again
+        self._listener.close()
+        self._spare.give()
+
+    def _accept(self) -> None:
+        for _ in range(_BACKLOG):
+            try:
+                accepted, _ = self._listener.accept()
+            except OSError as exc:  # nobody waits any more, or one has left (accept(2))
+                if is_shortage(exc):
+                    self._loop.remove_reader(self._listener)
+                    self._begin(self._refuse())
+                return
+            self._begin(self._serve(accepted))
+
+    def _begin(self, work: Coroutine[Any, Any, None]) -> None:
+        task = self._loop.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _serve(self, accepted: socket.socket) -> None:
+        try:
+            accepted.setblocking(False)
+            await self._loop.connect_accepted_socket(self._admit, accepted)
+        except BaseException:
+            accepted.close()
+            raise
+
+    def _admit(self) -> asyncio.Protocol:
+        made = self._server()
+        self._connections.admit(made, len(self._server.connections))
         return made
 
-    backlog = min(_BACKLOG, connections.at_most // 8)
-    listener = await asyncio.get_running_loop().create_server(admitted, backlog=backlog, **where)
-    try:
-        yield listener
-    finally:
-        listener.close()
+    async def _refuse(self) -> None:
+        """Answer the next connection in the spare descriptor; then accept again."""
+        self._connections.unaccepted += 1
+        try:
+            self._spare.take()
+            if not self._spare.give():
+                await asyncio.sleep(_ACCEPT_PAUSE_SECONDS)
+                return
+            with closing(self._listener.accept()[0]) as accepted, suppress(TimeoutError):
+                accepted.setblocking(False)
+                async with asyncio.timeout(_REFUSAL_SECONDS):  # unread bytes would reset the connection
+                    await self._loop.sock_recv(accepted, _REQUEST_BYTES)
+                accepted.send(_REFUSAL)
+                accepted.shutdown(socket.SHUT_WR)
+        except OSError:  # nobody waits, one has left, or another thread has taken the descriptor
+            await asyncio.sleep(0)
+        finally:
+            self._spare.take()
+            self._loop.add_reader(self._listener, self._accept)
 
+
+_REFUSAL_BODY: Final = (
+    b'{"detail": "the proxy has no free file descriptor", "type": "urn:wholefeed:overloaded",'
+    b' "title": "Service Unavailable", "status": 503}'
+)
+_REFUSAL: Final = (
+    b"HTTP/1.1 503 Service Unavailable\r\nServer: wholefeed\r\nContent-Type: application/problem+json\r\n"
+    b"Content-Length: %d\r\nRetry-After: %d\r\nCache-Control: no-store\r\n"
+    b"X-Content-Type-Options: nosniff\r\nConnection: close\r\n\r\n%b"
+) % (len(_REFUSAL_BODY), RETRY_AFTER_SECONDS, _REFUSAL_BODY)
+
+# Parsing
 
 _SLICE_BYTES: Final = 1 << 14
 """Parsed at once; an error quotes the whole slice."""
@@ -200,7 +321,6 @@ def _refusal(error: HttpProcessingError) -> tuple[Any, StreamReader]:
 
 
 _REAP_PAUSE_SECONDS: Final = 1.0
-_NO_FILES: Final = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
 
 
 @asynccontextmanager
@@ -208,14 +328,6 @@ async def reaping(
     server: web.Server, connections: Connections, *, idle_seconds: float = IDLE_SECONDS
 ) -> AsyncIterator[None]:
     """Close idle connections and unfinished headers, since aiohttp does not (docs/faults.md row 78)."""
-    loop = asyncio.get_running_loop()
-
-    def note(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
-        error = context.get("exception")
-        if isinstance(error, OSError) and error.errno in _NO_FILES and "socket" in context:
-            connections.unaccepted += 1
-        else:
-            loop.default_exception_handler(context)
 
     async def reap() -> None:
         while True:
@@ -233,12 +345,10 @@ async def reaping(
                 )
                 connections.closed = connections.unaccepted = 0
 
-    loop.set_exception_handler(note)
     task = asyncio.create_task(reap())
     try:
         yield
     finally:
-        loop.set_exception_handler(None)
         await cancel(task)
 
 
@@ -254,7 +364,7 @@ class Connections:
         self.closed = 0
         """Closed to make room since the last log line."""
         self.unaccepted = 0
-        """Times the system had no file or memory for one since the last log line."""
+        """Times without a descriptor for one since the last log line."""
         self._uses: dict[ClientConnection, Use] = {}
         self._waiting: dict[Use, None] = {}
         """Idle and half-open connections, longest waiting first."""

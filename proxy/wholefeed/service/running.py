@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Coroutine, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final, Generic, TypeVar
@@ -15,14 +16,16 @@ from wholefeed.core.model import State
 from wholefeed.core.refresh.arrivals import FoundSubscription, Offer
 from wholefeed.core.refresh.basis import RefreshRequest
 from wholefeed.errors import (
+    DiskError,
     DocumentError,
     LeaseLostError,
     OverloadedError,
+    StorageFullError,
     StoreError,
     UnknownFeedError,
     WorkError,
 )
-from wholefeed.futures import clear_tracebacks, retrieve_failure
+from wholefeed.futures import cancel, clear_tracebacks, retrieve_failure
 from wholefeed.logs import get_logger
 from wholefeed.service.context import RefreshContext
 from wholefeed.service.refresh import Refresh
@@ -37,7 +40,11 @@ log = get_logger()
 AGAIN_SECONDS: Final = 5
 """Retry-After while a feed is refreshed."""
 REST_SECONDS: Final = 60.0
-"""Pause for a publisher after its documents could not be stored or rendered."""
+"""Pause for a publisher after its documents could not be stored or rendered, but for `_PASSING`."""
+PROBE_SECONDS: Final = 2.0
+"""Pause between attempts to write, after the store could not."""
+_PASSING: Final = (StorageFullError, DiskError, OverloadedError)
+"""Errors of the store that may pass at any moment, for all feeds."""
 
 
 @dataclass(slots=True, eq=False)
@@ -66,6 +73,9 @@ class Running:
         """Returns a feed's unfinished task."""
         self._runs: dict[int, FeedRun] = {}
         self._resting_until: dict[int, float] = {}
+        self._unkept: set[int] = set()
+        """Feeds whose publishers rest until the store can be written."""
+        self._probing: asyncio.Task[None] | None = None
 
     def __len__(self) -> int:
         return len(self._flights)
@@ -139,16 +149,19 @@ class Running:
         self._context.sharing.release(feed_id)
         self._runs.pop(feed_id, None)
         self._resting_until.pop(feed_id, None)
+        self._unkept.discard(feed_id)
 
     async def close(self) -> None:
         await self._flights.close()
+        if self._probing is not None:
+            await cancel(self._probing)
 
     def is_due(self, feed: FeedRow) -> bool:
         """Return whether freshness has run out or stored data is unpublished.
 
         A failed publisher rests until its next attempt in any case.
         """
-        if self._resting_until and self.is_resting(feed.id):
+        if self.is_resting(feed.id):
             return False
         if self._context.fresh_seconds_left(feed, self._context.now()) <= 0:
             return True
@@ -156,7 +169,9 @@ class Running:
         return not (is_whole or feed.is_stale)
 
     def is_resting(self, feed_id: int) -> bool:
-        return time.monotonic() < self._resting_until.get(feed_id, 0.0)
+        if feed_id in self._unkept:
+            return True
+        return bool(self._resting_until) and time.monotonic() < self._resting_until.get(feed_id, 0.0)
 
     def under_way(self, feed_id: int) -> UnderWay | None:
         """Return a refresh's progress, here or at another replica."""
@@ -229,8 +244,8 @@ class Running:
         except (UnknownFeedError, LeaseLostError):  # forgotten meanwhile, or refreshed by another replica
             raise
         except (StoreError, OverloadedError, WorkError) as exc:
-            # The stored feed is served; the publisher rests.
-            self._resting_until[feed.id] = time.monotonic() + REST_SECONDS
+            # The stored feed is served.
+            self._rest(feed.id, exc)
             self._context.counts.refresh_failed(exc.slug)
             log.warning("feed.unkept", feed=feed.id, slug=exc.slug)
             raise
@@ -240,6 +255,28 @@ class Running:
             raise
         finally:
             run.refresh = None
+
+    def _rest(self, feed_id: int, error: Exception) -> None:
+        """Let the publisher rest: what it sends could not be stored."""
+        if not isinstance(error, _PASSING):
+            self._resting_until[feed_id] = time.monotonic() + REST_SECONDS
+            return
+        self._unkept.add(feed_id)
+        if self._probing is None:
+            self._probing = asyncio.create_task(self._probe())
+
+    async def _probe(self) -> None:
+        """Wait until the store can be written, and let feeds be refreshed again."""
+        is_writable = False
+        try:
+            while not is_writable:
+                await asyncio.sleep(PROBE_SECONDS)
+                with suppress(StoreError, OverloadedError):
+                    await self._context.store.probe()
+                    is_writable = True
+        finally:
+            self._unkept.clear()
+            self._probing = None
 
     def _ended(self, _: object) -> None:
         for each in self.on_end:

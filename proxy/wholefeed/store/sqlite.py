@@ -179,8 +179,8 @@ class SqliteEngine(Engine):
             if isinstance(exc, StoreDamagedError):  # at once, so that no other job is written
                 self.condition.judge(exc)
             return [_WorkResult(error=exc, is_open=self._is_ending)] * len(jobs)
-        if any(outcome.has_changed for outcome in outcomes):
-            self.condition.note_success()
+        if is_lasting and any(outcome.has_changed for outcome in outcomes):
+            self.condition.note_success()  # others do not show whether the disk takes them
         return outcomes
 
     async def _run_with_retries(

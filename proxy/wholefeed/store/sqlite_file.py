@@ -9,10 +9,8 @@ never this program's, and is refused.
 from __future__ import annotations
 
 import asyncio
-import errno
 import fcntl
 import os
-import shlex
 import shutil
 import sqlite3
 import stat
@@ -24,7 +22,9 @@ from typing import Any, Final, NamedTuple, TypeVar
 
 import aiosqlite
 
+from wholefeed.descriptors import RETRY_AFTER_SECONDS
 from wholefeed.errors import (
+    DiskError,
     OverloadedError,
     StorageFullError,
     StoreDamagedError,
@@ -32,6 +32,7 @@ from wholefeed.errors import (
     StoreUnusableError,
     WholefeedError,
 )
+from wholefeed.permissions import explain_failure
 from wholefeed.store.base import Database, StoreSizes, fetch_value, run
 from wholefeed.store.migrations import Migration, read_migrations
 
@@ -178,8 +179,17 @@ def is_interrupt(error: BaseException) -> bool:
 
 
 _FULL: Final = frozenset({sqlite3.SQLITE_FULL, sqlite3.SQLITE_READONLY})
+# Errors of writing alone, of a full volume or of a disk that fails.
 _FULL_EXTENDED: Final = frozenset(
-    {sqlite3.SQLITE_IOERR_WRITE, sqlite3.SQLITE_IOERR_SHMSIZE, sqlite3.SQLITE_IOERR_TRUNCATE}
+    {
+        sqlite3.SQLITE_IOERR_WRITE,
+        sqlite3.SQLITE_IOERR_FSYNC,
+        sqlite3.SQLITE_IOERR_DIR_FSYNC,
+        sqlite3.SQLITE_IOERR_TRUNCATE,
+        sqlite3.SQLITE_IOERR_SHMSIZE,
+        sqlite3.SQLITE_IOERR_DELETE,
+        sqlite3.SQLITE_IOERR_COMMIT_ATOMIC,
+    }
 )
 _DAMAGED: Final = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB})
 
@@ -187,11 +197,16 @@ _DAMAGED: Final = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB})
 def translate_error(error: sqlite3.Error) -> WholefeedError:
     if is_busy(error):
         return OverloadedError(f"the database is busy: {error}")
+    if _primary_code(error) == sqlite3.SQLITE_CANTOPEN:
+        return OverloadedError(
+            f"the database could not open a file: {error}", retry_after_seconds=RETRY_AFTER_SECONDS
+        )
     if _primary_code(error) in _FULL or _extended_code(error) in _FULL_EXTENDED:
         return StorageFullError(f"the database cannot be written: {error}")
     if _primary_code(error) in _DAMAGED:
         return StoreDamagedError(f"the database is damaged: {error}")
-    return StoreError(f"the database failed ({getattr(error, 'sqlite_errorname', 'no code')}): {error}")
+    kind = DiskError if _primary_code(error) == sqlite3.SQLITE_IOERR else StoreError
+    return kind(f"the database failed ({getattr(error, 'sqlite_errorname', 'no code')}): {error}")
 
 
 def _extended_code(error: sqlite3.Error) -> int:
@@ -231,15 +246,17 @@ def inspect(path: Path, newest: int, uri: str = "") -> int:
     Raises:
         StoreUnusableError: The file is another program's, damaged, or newer than `newest`.
     """
+    header = _read_header(path, newest)
+    page_bytes = int.from_bytes(header[16:18])
+    expected = int.from_bytes(header[28:32]) * (65536 if page_bytes == 1 else page_bytes)
     try:
-        with path.open("rb") as file:
-            header = file.read(_HEADER_BYTES)
-        _check_header(path, header, newest)
+        if _size(path) < expected and not _size(Path(f"{path}-wal")):
+            raise StoreUnusableError(f"{path} is cut short: expected {expected} bytes, got {_size(path)}")
         with closing(sqlite3.connect(uri or readonly_uri(path), uri=True, timeout=_LOOK_BUSY_SECONDS)) as db:
             (version,) = db.execute("PRAGMA user_version").fetchone()
             db.execute("SELECT count(*) FROM sqlite_schema").fetchone()
     except OSError as exc:
-        raise StoreUnusableError(f"cannot read {path}: {unusable(path, exc)}") from exc
+        raise StoreUnusableError(f"cannot read {path}: {explain_failure(path, exc)}") from exc
     except sqlite3.Error as exc:
         is_damaged = _primary_code(exc) in _DAMAGED
         raise StoreUnusableError(f"{path} {'is damaged' if is_damaged else 'cannot be read'}: {exc}") from exc
@@ -248,8 +265,13 @@ def inspect(path: Path, newest: int, uri: str = "") -> int:
     return int(version)
 
 
-def _check_header(path: Path, header: bytes, newest: int) -> None:
-    """Check the file's first 100 bytes (SQLite file format, section 1.3)."""
+def _read_header(path: Path, newest: int) -> bytes:
+    """Return the file's first 100 bytes, checked (SQLite file format, section 1.3)."""
+    try:
+        with path.open("rb") as file:
+            header = file.read(_HEADER_BYTES)
+    except OSError as exc:
+        raise StoreUnusableError(f"cannot read {path}: {explain_failure(path, exc)}") from exc
     if not header:
         raise StoreUnusableError(f"{path} is empty: expected a database of this program, or no file")
     if len(header) < _HEADER_BYTES or not header.startswith(_MAGIC):
@@ -264,10 +286,7 @@ def _check_header(path: Path, header: bytes, newest: int) -> None:
         )
     if (version := int.from_bytes(header[60:64])) > newest:
         raise _newer_schema_error(path, version, newest)
-    page_bytes = int.from_bytes(header[16:18])
-    expected = int.from_bytes(header[28:32]) * (65536 if page_bytes == 1 else page_bytes)
-    if _size(path) < expected and not _size(Path(f"{path}-wal")):
-        raise StoreUnusableError(f"{path} is cut short: expected {expected} bytes, got {_size(path)}")
+    return header
 
 
 def _newer_schema_error(path: Path, version: int, newest: int) -> StoreUnusableError:
@@ -301,7 +320,7 @@ def _lock_handle(path: Path) -> int | None:
     except OSError as exc:
         if path.exists() and not is_writable(path):
             return None
-        raise StoreUnusableError(f"cannot use {path}: {unusable(Path(f'{path}.lock'), exc)}") from exc
+        raise StoreUnusableError(f"cannot use {path}: {explain_failure(Path(f'{path}.lock'), exc)}") from exc
 
 
 def _lock(handle: int, path: Path) -> None:
@@ -351,7 +370,7 @@ def _size(path: Path) -> int:
 
 
 async def migrate_file(path: Path | str, migrations: Sequence[Migration] | None = None) -> list[str]:
-    """Create the database, or migrate it, in one transaction a migration; return the applied migrations.
+    """Create the database, or migrate it, in one transaction; return the applied migrations.
 
     An existing database is first copied to `<path>.before-NNNN`, where NNNN is its first missing migration.
 
@@ -364,9 +383,11 @@ async def migrate_file(path: Path | str, migrations: Sequence[Migration] | None 
 
 def _migrate_file(path: Path, migrations: Sequence[Migration] | None) -> list[str]:
     wanted = read_migrations() if migrations is None else migrations
+    if path.exists():
+        _read_header(path, len(wanted))  # before the lock, which leaves a file
     with lock_database(path):
         if not path.exists():
-            return _create(path, wanted)
+            return create_file(path, wanted)
         version = inspect(path, len(wanted))
         missing = wanted[version:]
         if not missing:
@@ -377,9 +398,10 @@ def _migrate_file(path: Path, migrations: Sequence[Migration] | None) -> list[st
             return _apply(db, missing, path)
 
 
-def _create(path: Path, migrations: Sequence[Migration]) -> list[str]:
+def create_file(path: Path, migrations: Sequence[Migration]) -> list[str]:
+    """Create the database, or nothing; return the applied migrations."""
     try:
-        with _draft_of(path) as draft, closing(sqlite3.connect(draft, isolation_level=None)) as db:
+        with draft_of(path) as draft, closing(sqlite3.connect(draft, isolation_level=None)) as db:
             return _apply(db, migrations, path)
     except (sqlite3.Error, OSError) as exc:
         raise StoreUnusableError(f"cannot create {path}: {exc}") from exc
@@ -387,14 +409,15 @@ def _create(path: Path, migrations: Sequence[Migration]) -> list[str]:
 
 def _copy(db: sqlite3.Connection, target: Path, path: Path) -> None:
     try:
-        with _draft_of(target) as draft:
+        target.unlink(missing_ok=True)  # of an attempt that was killed: there is room for one copy
+        with draft_of(target) as draft:
             db.execute("VACUUM INTO :target", {"target": str(draft)})
     except (sqlite3.Error, OSError) as exc:
         raise StoreUnusableError(f"cannot copy {path} to {target} before migrating it: {exc}") from exc
 
 
 @contextmanager
-def _draft_of(path: Path) -> Iterator[Path]:
+def draft_of(path: Path) -> Iterator[Path]:
     """Yield an empty file beside `path`. It appears at `path` whole and on disk, or not at all."""
     draft = Path(f"{path}.new")
     draft.unlink(missing_ok=True)
@@ -441,22 +464,26 @@ _INFLATED_BYTES: Final = 1 << 20
 
 
 def _apply(db: sqlite3.Connection, migrations: Sequence[Migration], path: Path) -> list[str]:
-    applied = []
-    for migration in migrations:
-        # executescript() commits an open transaction first, so BEGIN stands in the script.
-        script = (
-            f"BEGIN IMMEDIATE;\n{migration.sql}\n"
-            f"PRAGMA application_id = {APPLICATION_ID};\n"
-            f"PRAGMA user_version = {migration.version};\nCOMMIT;"
-        )
-        try:
-            db.executescript(script)
-        except sqlite3.Error as exc:  # closing the connection rolls back
-            raise StoreUnusableError(
-                f"migration {migration.name} failed and left {path} unchanged: {exc}"
-            ) from exc
-        applied.append(migration.name)
-    return applied
+    # executescript() commits an open transaction first, so BEGIN stands in the script. One transaction for
+    # all: a database between two schemas would need another copy at the next start.
+    steps = [f"{each.sql}\nPRAGMA user_version = {each.version};\n" for each in migrations]
+    script = "".join(
+        ["BEGIN IMMEDIATE;\n", *steps, f"PRAGMA application_id = {APPLICATION_ID};\n", "COMMIT;"]
+    )
+    try:
+        db.executescript(script)
+    except sqlite3.Error as exc:  # closing the connection rolls back
+        name = _find_failed(db, migrations).name
+        raise StoreUnusableError(f"migration {name} failed and left {path} unchanged: {exc}") from exc
+    return [each.name for each in migrations]
+
+
+def _find_failed(db: sqlite3.Connection, migrations: Sequence[Migration]) -> Migration:
+    """Return the migration that failed in the open transaction; the first, if all is undone already."""
+    done = 0
+    with suppress(sqlite3.Error):
+        done = fetch_value(db, "PRAGMA user_version")
+    return next((each for each in migrations if each.version > done), migrations[0])
 
 
 # File permissions: for the owner alone
@@ -504,20 +531,6 @@ _MODE: Final = 0o600
 def _create_private(path: Path) -> None:
     # SQLite gives its other files the permissions of the database.
     os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, _MODE))
-
-
-_DENIED: Final = frozenset({errno.EACCES, errno.EPERM})
-
-
-def unusable(path: Path, error: OSError) -> str:
-    """Return why a path cannot be used, with a remedy for missing permissions."""
-    if error.errno not in _DENIED:
-        return str(error.strerror or error)
-    place = path if path.exists() else path.absolute().parent
-    missing = "writable" if os.access(place, os.R_OK) else "readable"
-    is_own = place.stat().st_uid == os.geteuid()
-    remedy = "chmod u+rwX" if is_own else f"chown {os.geteuid()}:{os.getegid()}"
-    return f"{place} is not {missing} for user {os.geteuid()}: {remedy} {shlex.quote(str(place))}"
 
 
 def sync(path: Path) -> None:

@@ -13,8 +13,9 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from wholefeed.errors import StoreError, StoreUnusableError
+from wholefeed.permissions import explain_failure
 from wholefeed.store.migrations import read_migrations
-from wholefeed.store.sqlite_file import APPLICATION_ID, inspect, is_writable, sync, unusable
+from wholefeed.store.sqlite_file import APPLICATION_ID, inspect, is_writable, sync
 
 
 def back_up(path: Path, target: Path, *, replace: bool = False) -> Backup:
@@ -64,7 +65,7 @@ def _check_target(path: Path, target: Path, *, replace: bool) -> None:
     except FileNotFoundError:
         return
     except OSError as exc:
-        raise StoreError(f"cannot write {target}: {unusable(target, exc)}") from exc
+        raise StoreError(f"cannot write {target}: {explain_failure(target, exc)}") from exc
     if not stat.S_ISREG(mode):
         raise StoreError(f"{target} is no plain file: name one that is not there yet")
     if not replace:
@@ -77,7 +78,7 @@ def _draft(target: Path) -> Path:
             dir=target.absolute().parent, prefix=f".{target.name}.", suffix=".new"
         )
     except OSError as exc:
-        raise StoreError(f"cannot write {target}: {unusable(target, exc)}") from exc
+        raise StoreError(f"cannot write {target}: {explain_failure(target, exc)}") from exc
     os.close(descriptor)
     return Path(name)
 

@@ -62,7 +62,11 @@ class Store:
         await self.read(feed_table.read_probe)
         self.engine.condition.require_sound()
         if self.engine.condition.is_full:
-            await self.write(feed_table.write_probe)
+            await self.probe()
+
+    async def probe(self) -> None:
+        """Write as much as a small document takes; raise as `write` does."""
+        await self.write(feed_table.write_probe)
 
     @property
     def is_writable(self) -> bool:

@@ -17,12 +17,19 @@ from multidict import istr
 
 from wholefeed.core.words import printable
 from wholefeed.counts import NONE, Counts
-from wholefeed.errors import MisdirectedError, StorageFullError, UnauthorizedError, WholefeedError
+from wholefeed.descriptors import RETRY_AFTER_SECONDS, is_shortage
+from wholefeed.errors import (
+    MisdirectedError,
+    OverloadedError,
+    StorageFullError,
+    UnauthorizedError,
+    WholefeedError,
+)
 from wholefeed.logs import REQUEST_ID, get_logger, members
 from wholefeed.web.access import limit_clients, refuse_embedding, refuse_other_sites, require_access
 from wholefeed.web.keys import ASKED, CONFIG, CONNECTIONS, COUNTS, PREFIX, TRUSTED
 from wholefeed.web.pages import ask_for_token, error_page, wants_error_page
-from wholefeed.web.request import HOME, OPEN_ROUTES, UNMATCHED, Asked, require_host
+from wholefeed.web.request import HOME, OPEN_ROUTES, QUIET_ROUTES, UNMATCHED, Asked, require_host
 
 log = get_logger()
 _Check = Callable[[web.Request, Asked], None]
@@ -72,9 +79,8 @@ def attending(app: web.Application, paths: Mapping[web.AbstractResource | None, 
             except ConnectionError:  # the reader has left
                 asked.add(aborted=True)
                 raise
-            except Exception:  # logged whole, hidden from readers (docs/faults.md row 82)
-                log.exception("request.failed", **asked.facts)
-                response = await _refuse(request, asked, 500, "internal", _OWN_FAULT, {})
+            except Exception as exc:  # noqa: BLE001 - logged there
+                response = await _answer_to_own_fault(exc, request, asked)
             status, body_bytes = response.status, _bytes_of_body(request, response)
         finally:
             ended = time.monotonic()
@@ -145,6 +151,17 @@ async def _answer_to(exc: WholefeedError, request: web.Request, asked: Asked) ->
         asked.add(slug=exc.slug)
         return await ask_for_token(request, exc)
     return await _refuse(request, asked, exc.answer_status, exc.slug, str(exc), _headers(exc), exc)
+
+
+async def _answer_to_own_fault(exc: Exception, request: web.Request, asked: Asked) -> web.StreamResponse:
+    if is_shortage(exc):
+        error = OverloadedError(
+            "the proxy has no free file descriptor", retry_after_seconds=RETRY_AFTER_SECONDS
+        )
+        return await _answer_to(error, request, asked)
+    # Logged whole, hidden from readers (docs/faults.md row 82).
+    log.exception("request.failed", **asked.facts)  # noqa: LOG004 - in the handler of the exception
+    return await _refuse(request, asked, 500, "internal", _OWN_FAULT, {})
 
 
 def _headers(error: WholefeedError) -> dict[str, str]:
@@ -251,6 +268,7 @@ def _tell(request: web.Request, asked: Asked, status: int, duration_seconds: flo
         f', "client": "{asked.client}", "user_agent": {quoted(agent)}'
         f', "status": {status or "null"}, "duration_s": {duration_seconds:.6f}'
         f', {facts}"request_id": "{asked.request_id}"',
+        is_debug=asked.route in QUIET_ROUTES and status < HTTPStatus.BAD_REQUEST,
     )
 
 

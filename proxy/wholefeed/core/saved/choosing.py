@@ -8,6 +8,7 @@ from itertools import islice
 from typing import Final, NamedTuple
 from urllib.parse import parse_qsl, urldefrag
 
+from wholefeed.core.importing import HOW_TO_FORCE
 from wholefeed.core.listing.page_links import PathShape, link_key
 from wholefeed.core.parse.limits import ParseError
 from wholefeed.core.saved.saved_entries import SavedEntry, SavedFeed, SavedFile, is_feed_url
@@ -210,8 +211,8 @@ def _find_unnamed(
             return entries
     if not is_forced:
         raise ParseError(
-            f"expected entries that name their feed, got those of {match.program} that do not: to force it"
-            " takes those with links like the feed's own",
+            f"expected entries that name their feed, got those of {match.program} that do not;"
+            f" {HOW_TO_FORCE} takes those with links like the feed's own",
             slug="another-feed",
         )
     found = [each for feed in match.unnamed for each in feed.entries if shape.fits(link_key(each.link))]
