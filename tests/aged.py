@@ -100,7 +100,7 @@ async def copied(folder: Path, copy: Path, to: str) -> None:
         [sys.executable, "-m", "wholefeed", *command],
         env={**os.environ, "WHOLEFEED_STORE_PATH": str(folder / "wholefeed.db")},
         capture_output=True,
-        timeout=60,
+        timeout=300,
         check=False,
     )
     assert done.returncode == 0, done.stderr

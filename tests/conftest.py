@@ -6,9 +6,10 @@ import gc
 import itertools
 import logging
 import resource
+import signal
 import sys
 import time
-from collections.abc import AsyncIterator, Callable, Generator, Iterator
+from collections.abc import AsyncIterator, Callable, Generator, Iterator, Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path
 from types import SimpleNamespace
@@ -30,6 +31,7 @@ from tests.sites.built import SITES, share_folder
 from tests.sites.site import Site
 from tests.sqlite_faults import Connections, SqliteFaults
 from wholefeed.store import sqlite_file
+from wholefeed.store.migrations import Migration
 
 TESTS = Path(__file__).parent
 
@@ -50,6 +52,26 @@ def blocking_calls() -> BlockBuster:
     # A command that runs in a thread of its own ends its loop with the threads of that.
     buster.functions["threading.Lock.acquire"].can_block_in("asyncio/runners.py", {"close"})
     return buster
+
+
+@pytest.fixture(scope="session", autouse=True)
+def ready_made_databases() -> Iterator[None]:
+    """Make each kind of new database once for each process: dozens of migrations take most of a start."""
+    create, made = sqlite_file.create_file, dict[tuple[Migration, ...], tuple[list[str], bytes]]()
+
+    def copy(path: Path, migrations: Sequence[Migration]) -> list[str]:
+        key = tuple(migrations)
+        if key not in made:
+            made[key] = create(path, migrations), path.read_bytes()
+            return made[key][0]
+        names, content = made[key]
+        with sqlite_file.draft_of(path) as draft:
+            draft.write_bytes(content)
+        return names
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sqlite_file, "create_file", copy)
+        yield
 
 
 @pytest.fixture(autouse=True)
@@ -234,6 +256,26 @@ def clocks() -> tuple[float, float]:
 def pytest_runtest_setup(item: pytest.Item) -> None:
     """Note a test's beginning."""
     item.stash[BEGAN] = clocks()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item: pytest.Item) -> Generator[None, Any, Any]:
+    """Fail a test that takes more of the processor than its mark allows."""
+    mark = item.get_closest_marker("cpu")
+    if mark is None:
+        return (yield)
+    (seconds,) = mark.args
+
+    def fail(*_: object) -> None:
+        pytest.fail(f"expected at most {seconds} s of the processor")
+
+    before = signal.signal(signal.SIGPROF, fail)
+    signal.setitimer(signal.ITIMER_PROF, seconds)
+    try:
+        return (yield)
+    finally:
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        signal.signal(signal.SIGPROF, before)
 
 
 @pytest.hookimpl(wrapper=True)

@@ -18,7 +18,7 @@ LISTS = {"list": "auto", "list_interval_seconds": 0.1}
 
 async def looked(proxy: Proxy, times: int = 1) -> None:
     """Wait until this many looks have ended since the start."""
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(300):
         while sum(proxy.app[COUNTS].looks.values()) < times:
             await asyncio.sleep(0.02)
     await proxy.settled()

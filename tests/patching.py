@@ -58,6 +58,7 @@ CONSTANTS: Final = {
         ),
     ),
     "PATIENCE_SECONDS": Constant(_WAIT_LONG, ("store.postgres",)),
+    "PROBE_SECONDS": Constant("seconds until it is tried again", ("service.running",)),
     "RATE_GRACE_SECONDS": Constant(_WAIT_LONG, ("fetch.exchange",)),
     "REST_SECONDS": Constant("a minute of rest", ("service.background", "service.running")),
     "RETRY_SECONDS": Constant("seconds until it is tried again", ("service.replica",)),

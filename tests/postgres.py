@@ -37,8 +37,8 @@ if TYPE_CHECKING:
     import psycopg
 
 NONE_HERE: Final = "needs PostgreSQL"
-START_SECONDS: Final = 30.0
-STOP_SECONDS: Final = 30.0
+START_SECONDS: Final = 300.0
+STOP_SECONDS: Final = 300.0
 
 if find_spec("psycopg_pool") is not None:  # which reads a file, and nothing may do so on an event loop
     import psycopg_pool as _pool  # noqa: F401

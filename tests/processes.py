@@ -24,8 +24,8 @@ import aiohttp
 from tests.running import Reply
 
 ROOT = Path(__file__).parent.parent
-START_SECONDS = 30
-STOP_SECONDS = 20
+START_SECONDS = 300
+STOP_SECONDS = 300
 
 _OWN_MOUNTS = ["unshare", "--mount", "--map-root-user"]
 
@@ -35,7 +35,7 @@ def can_mount() -> bool:
     if shutil.which("unshare") is None:
         return False
     probe = [*_OWN_MOUNTS, "mount", "-t", "tmpfs", "tmpfs", "/mnt"]
-    return subprocess.run(probe, capture_output=True, timeout=10, check=False).returncode == 0
+    return subprocess.run(probe, capture_output=True, timeout=300, check=False).returncode == 0
 
 
 def with_mount(*arguments: str) -> list[str]:
@@ -52,7 +52,7 @@ def printed(folder: Path, *arguments: str, **settings: object) -> str:
         env=_environment(settings),
         stdout=subprocess.PIPE,
         text=True,
-        timeout=60,
+        timeout=300,
         check=False,
     )
     return done.stdout
@@ -91,7 +91,7 @@ class Served:
 
     async def clients(self, count: int) -> list[str]:
         """Its clients, once the log has this many answers."""
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(300):
             while True:
                 found = [line["client"] for line in self.lines if line["event"] == "request.answered"]
                 if len(found) >= count:
@@ -104,7 +104,7 @@ class Served:
 
     async def whole(self, url: str) -> Reply:
         """GET the feed when nothing is loading any more."""
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(300):
             while (reply := await self.get(url)).status == 200 and reply.state == "loading":
                 await asyncio.sleep(0.05)
             return reply

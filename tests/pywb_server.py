@@ -23,7 +23,7 @@ import pytest
 
 PROGRAMS = Path(sys.prefix) / "pywb" / "bin"
 COLLECTION = "feeds"
-START_SECONDS = 30.0
+START_SECONDS = 300.0
 
 _WRITE = """
 import base64, io, json, sys
@@ -100,7 +100,7 @@ def _record(saved: Saved) -> dict[str, object]:
 
 def _run(folder: Path, *command: str | Path, given: str = "") -> None:
     done = subprocess.run(
-        command, cwd=folder, input=given, capture_output=True, text=True, timeout=60, check=False
+        command, cwd=folder, input=given, capture_output=True, text=True, timeout=300, check=False
     )
     assert done.returncode == 0, done.stdout + done.stderr
 

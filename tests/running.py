@@ -112,7 +112,7 @@ class Proxy:
         """Send bytes, perhaps invalid HTTP; return the reply up to the end of the connection."""
         reader, writer = await asyncio.open_connection(self.client.host, self.client.port)
         writer.write(request)
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(300):
             answer = await reader.read()
         writer.close()
         await writer.wait_closed()
@@ -125,7 +125,7 @@ class Proxy:
 
     async def whole(self, url: str) -> Reply:
         """GET the feed when nothing is loading any more."""
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(300):
             reply = await self.get(url)
             while reply.status == 200 and reply.state == "loading":
                 await asyncio.sleep(0.02)
@@ -134,7 +134,7 @@ class Proxy:
 
     async def begun(self, url: str) -> Reply:
         """GET the present part of a feed whose walk is blocked."""
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(300):
             while (reply := await self.get(url, wait="0.1")).status == 504:
                 pass
             return reply
@@ -181,7 +181,7 @@ class Proxy:
 
     async def until(self, name: str, value: float) -> None:
         """Wait until a metric has a value."""
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(300):
             while await self.metric(name) != value:
                 await asyncio.sleep(0.01)
 
@@ -192,7 +192,7 @@ class Proxy:
 
     async def settled(self) -> None:
         """Wait until no refresh is under way."""
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(300):
             while self.is_busy:
                 await asyncio.sleep(0.005)
 

@@ -271,7 +271,7 @@ def linted(folder: Path) -> tuple[int, str]:
     """The exit code and output of import-linter there."""
     linter = Path(sys.executable).parent / "lint-imports"
     done = subprocess.run(
-        [linter, "--no-cache"], cwd=folder, capture_output=True, text=True, timeout=50, check=False
+        [linter, "--no-cache"], cwd=folder, capture_output=True, text=True, timeout=300, check=False
     )
     return done.returncode, done.stdout + done.stderr
 

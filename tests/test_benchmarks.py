@@ -60,7 +60,7 @@ ALWAYS = {"compose", "deflate", "engine", "parse", "table"}
 
 COUNTED = {"compose", "memory", "serve", "walk"}
 """They print the number of entries."""
-LONG_SECONDS = 180
+LONG_SECONDS = 600
 LACK = what_lacks(is_own=True)
 LONG = {"hostile", "replicas"}
 """They start one server after the other."""
@@ -86,7 +86,7 @@ def test_what_a_benchmark_lacks_is_told_with_what_installs_it(name: str, lacks: 
         env=os.environ | {"PYTHONPATH": str(ROOT / "proxy")},
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=300,
         check=False,
     )
     assert done.returncode == 1
@@ -177,7 +177,7 @@ def test_the_publisher_runs_by_itself_and_counts_what_it_is_asked() -> None:
             [sys.executable, "-c", ASK_TWICE, publisher.url("/archive/1")],
             capture_output=True,
             check=True,
-            timeout=30,
+            timeout=300,
         ).stdout
         assert got == chain.archive(publisher.url("").rstrip("/"), 1) * 2
         assert publisher.counts() == Counts(requests=2, connections=1)
@@ -189,7 +189,7 @@ import sys, requests
 with requests.Session() as session:
     session.trust_env = False
     for _ in range(2):
-        sys.stdout.buffer.write(session.get(sys.argv[1], timeout=10).content)
+        sys.stdout.buffer.write(session.get(sys.argv[1], timeout=300).content)
 """
 
 

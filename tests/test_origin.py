@@ -15,7 +15,7 @@ from tests.origin import Origin
 @asynccontextmanager
 async def asked(origin: Origin) -> AsyncIterator[asyncio.StreamReader]:
     """Ask for /feed."""
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(300):
         reader, writer = await asyncio.open_connection(origin.host, origin.port)
         writer.write(b"GET /feed HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
         try:

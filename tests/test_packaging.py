@@ -154,7 +154,6 @@ def test_the_package_runs_the_unit_of_deploy() -> None:
     assert "python3 (>= 3.$minor~), python3 (<< 3.$((minor + 1))~)" in script
 
 
-@pytest.mark.timeout(600)
 def test_it_installs_and_runs_beside_proxy_py(
     request: pytest.FixtureRequest, wheel: Path, tmp_path: Path
 ) -> None:

@@ -148,7 +148,7 @@ async def open_searches(proxy: Proxy) -> int:
 async def searched(proxy: Proxy, url: str) -> Reply:
     """GET the feed when the search for all missing documents has ended."""
     reply = await proxy.whole(url)
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(300):
         while await open_searches(proxy) or proxy.is_busy:
             await asyncio.sleep(0.01)
     return await proxy.get(url) if reply.status == 200 else reply

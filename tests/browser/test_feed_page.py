@@ -215,7 +215,7 @@ async def test_a_page_that_nobody_looks_at_follows_nothing(proxy: Proxy, origin:
         async with visiting(proxy) as visit:
             await proxy.begun(url)
             await visit.open(url=url)
-            async with asyncio.timeout(15):
+            async with asyncio.timeout(300):
                 while proxy.service.watching.followers != 1:
                     await asyncio.sleep(0.02)
                 await visit.open()

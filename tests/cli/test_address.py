@@ -51,7 +51,7 @@ def note_in(folder: Path) -> Path:
 async def noted(folder: Path, **settings: Any) -> AsyncIterator[tuple[Served, str]]:
     """Serve on a port known from the note only; return the server and its URL."""
     async with serving(folder, **settings) as served:
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(300):
             while not await asyncio.to_thread(note_in(folder).exists):
                 await asyncio.sleep(0.01)
         yield served, f"http://127.0.0.1:{served.port}"

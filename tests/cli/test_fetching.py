@@ -305,7 +305,7 @@ async def test_sigterm_ends_it_while_the_proxy_hangs(
         sys.executable, "-m", "wholefeed", "fetch", origin.url("/feed"),
         cwd=tmp_path, env={**os.environ, "WHOLEFEED_SERVER_PORT": str(port_of(false_proxy))},
     )  # fmt: skip
-    async with asyncio.timeout(15):
+    async with asyncio.timeout(300):
         while not false_proxy.requests_for("/feed"):
             await asyncio.sleep(0.02)
         process.send_signal(signal.SIGTERM)

@@ -20,7 +20,7 @@ from tests.store.databases import a_database
 from wholefeed.cli.main import main
 from wholefeed.extras import to_add
 
-WAIT_SECONDS = 30.0
+WAIT_SECONDS = 300.0
 
 
 def run(url: str, sql: str) -> list[tuple[Any, ...]]:

@@ -299,7 +299,7 @@ def test_newsboat_s_subscriptions_move_in_and_back(own_folder: Path) -> None:
             env=os.environ | {"HOME": str(own_folder)},
             capture_output=True,
             text=True,
-            timeout=30,
+            timeout=300,
             check=True,
         )
         return done.stdout

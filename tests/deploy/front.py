@@ -22,7 +22,7 @@ from yarl import URL
 from demo.proxy_process import free_port
 from tests.processes import ROOT
 
-START_SECONDS = 20
+START_SECONDS = 300
 PROGRAMS = {
     "nginx": shutil.which("nginx") or shutil.which("nginx", path="/usr/sbin"),
     "caddy": shutil.which("caddy"),

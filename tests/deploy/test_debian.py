@@ -29,7 +29,7 @@ STATE = "var/lib/wholefeed"
 DATABASE = f"{STATE}/wholefeed.db"
 CONFIG = "etc/wholefeed/config.toml"
 TOKEN = "etc/wholefeed/access-token"
-START_SECONDS = 30
+START_SECONDS = 300
 
 
 def run(*command: str | Path) -> str:

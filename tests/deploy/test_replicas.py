@@ -161,7 +161,6 @@ async def test_a_dump_is_restored_and_serves_the_same(
 
 @pytest.mark.usefixtures("is_wanted")
 @needs_own_server
-@pytest.mark.timeout(180)
 async def test_a_base_backup_and_the_log_bring_back_the_last_commit(tmp_path: Path, origin: Origin) -> None:
     """The server's disk is lost: backup and archived log restore also later feeds."""
     urls = published(origin, 4)
@@ -181,7 +180,7 @@ async def test_a_base_backup_and_the_log_bring_back_the_last_commit(tmp_path: Pa
             await asyncio.to_thread(as_server, lost, "pg_basebackup", *options)
             expected += await whole(served, urls[2:])
         lost.run("SELECT pg_switch_wal()")
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(300):
             while lost.run("SELECT last_archived_wal < pg_walfile_name(pg_current_wal_lsn())"
                            " AND last_archived_wal >= pg_walfile_name(pg_current_wal_insert_lsn() - 16777216)"
                            " FROM pg_stat_archiver") != [(True,)]:  # fmt: skip
@@ -278,7 +277,7 @@ async def test_the_balancer_hides_that_a_replica_dies_and_that_the_database_is_a
             running = serving(folder, store_url=cluster.url(), log_level="info", **SETTINGS)
             servers.append(await stack.enter_async_context(running))
         port = await stack.enter_async_context(balanced(tmp_path, [each.port for each in servers]))
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(300):
             while True:
                 try:
                     if (await answered(port, "/readyz")).status == 200:
@@ -297,7 +296,7 @@ async def test_the_balancer_hides_that_a_replica_dies_and_that_the_database_is_a
         assert all(served.events().count("request.answered") > 5 for served in servers), "both were asked"
 
         cluster.stop("immediate")
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(300):
             while (await servers[0].ask("/readyz")).status != 503 or (
                 await servers[1].ask("/readyz")
             ).status != 503:
@@ -305,7 +304,7 @@ async def test_the_balancer_hides_that_a_replica_dies_and_that_the_database_is_a
         await asyncio.sleep(2.5)  # Caddy looks every 2 s
         assert await ask(10) == {(200, expected.body)}
         cluster.start()
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(300):
             while (await answered(port, "/readyz")).status != 200:
                 await asyncio.sleep(0.2)
 

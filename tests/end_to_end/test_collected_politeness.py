@@ -256,7 +256,7 @@ async def test_a_process_that_is_killed_in_the_middle_goes_on_where_it_was(
         origin.forget_requests()
         async with serving(tmp_path) as served:
             asking = asyncio.create_task(served.get(blog.feed_url()))
-            async with asyncio.timeout(30):
+            async with asyncio.timeout(300):
                 while len(pages_asked(origin)) < pages - 1 and not asking.done():
                     await asyncio.sleep(0.002)
             served.process.kill()

@@ -76,10 +76,7 @@ GAINS_A_BASE: Final = {
     "resources/rss_2.0.xml": {"docs"},
 }
 
-pytestmark = [
-    pytest.mark.skipif(not CORPUS.is_dir(), reason=f"the corpus of real feeds is absent: {CORPUS}"),
-    pytest.mark.timeout(300),
-]
+pytestmark = pytest.mark.skipif(not CORPUS.is_dir(), reason=f"the corpus of real feeds is absent: {CORPUS}")
 
 
 @pytest.fixture

@@ -353,7 +353,6 @@ def seen(body: bytes, url: str) -> dict[str, dict[str, Any]]:
 
 
 @pytest.mark.skipif(not CORPUS.is_dir(), reason=f"the corpus of real feeds is absent: {CORPUS}")
-@pytest.mark.timeout(240)
 async def test_feedparser_sees_the_same_in_every_rdf_and_atom_0_3_feed_of_the_corpus(
     tmp_path: Path, origin: Origin, step: int
 ) -> None:

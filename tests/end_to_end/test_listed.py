@@ -428,7 +428,7 @@ async def test_two_replicas_ask_for_the_pages_once(tmp_path: Path, postgres_url:
     config = a_config(tmp_path, history=LISTS, store={"url": postgres_url})
     async with running(config) as one, running(config) as other:
         await asyncio.gather(one.get(url), other.get(url))
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(300):
             while (await one.get(url)).state != "listed":
                 await asyncio.sleep(0.05)
             while (reply := await other.get(url)).state != "listed":

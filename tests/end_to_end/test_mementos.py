@@ -454,7 +454,7 @@ async def test_a_restart_asks_for_no_copy_twice(origin: Origin, archive: WebArch
     url = origin.url("/feed")
     async with searching(archive, tmp_path) as proxy:
         await proxy.whole(url)
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(300):
             while len(archive.copies) < 8:
                 await asyncio.sleep(0.01)
     async with searching(archive, tmp_path) as proxy:
@@ -541,7 +541,7 @@ async def test_an_archive_that_fails_is_left_alone_and_nobody_waits_for_it(
     archive.origin.fault(INDEX if failing == INDEX else f"/web/20190501120000id_/{hole}", answer)
     async with searching(archive, tmp_path) as proxy:
         assert (await proxy.whole(url)).state == "partial"
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(300):
             while len(archive.origin.requests) < (1 if failing == INDEX else 2):
                 await asyncio.sleep(0.01)
             while await open_searches(proxy):  # until it is put off
@@ -580,7 +580,7 @@ async def test_a_walk_is_published_before_the_archive_is_asked_and_none_waits_fo
     rolling(origin, archive, years=range(2000, 2020), path="/gone")
     async with searching(archive, tmp_path, is_hasty=False) as proxy:
         assert (await proxy.get(origin.url("/gone"))).state == "partial"
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(300):
             while len(archive.origin.requests) < 5:
                 await asyncio.sleep(0.01)
         await proxy.settled()
@@ -631,7 +631,7 @@ async def test_a_feed_that_is_forgotten_while_it_is_looked_for_stays_forgotten(
             await gate.reached()
             assert (await proxy.ask("DELETE", "/feed", params={"url": url})).status == 204
             gate.release()
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(300):
             while archive.origin.running_requests:
                 await asyncio.sleep(0.01)
         await proxy.settled()

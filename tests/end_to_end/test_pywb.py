@@ -7,8 +7,6 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-import pytest
-
 from tests.end_to_end.test_mementos import captured, chained
 from tests.feeds import an_item, atom, own_ids, publish_chain, rss, texts
 from tests.origin import Origin
@@ -16,7 +14,7 @@ from tests.pywb_server import Saved, asked, needs_pywb, pywb
 from tests.running import Proxy, a_config, running
 from tests.web_archive import HASTY, searched
 
-pytestmark = [needs_pywb, pytest.mark.timeout(120)]
+pytestmark = needs_pywb
 
 
 @asynccontextmanager

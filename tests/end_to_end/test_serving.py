@@ -41,7 +41,7 @@ async def test_what_has_arrived_is_served_while_the_walk_goes_on(tmp_path: Path,
     url = origin.url("/feed")
     async with running(a_config(tmp_path, history={"look_ahead": False})) as proxy:
         with origin.held("/archive/1"):
-            async with asyncio.timeout(10):
+            async with asyncio.timeout(300):
                 while len(ids((await proxy.begun(url)).body)) < 8:
                     await asyncio.sleep(0.05)
             reply = await proxy.get(url, wait="0")
@@ -226,7 +226,7 @@ async def test_a_reader_that_has_left_is_no_error(proxy: Proxy, origin: Origin) 
         await gate.reached()
         writer.transport.abort()
         gate.release()
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(300):
             while not [line for line in lines if line["event"] == "request.answered"]:
                 await asyncio.sleep(0.01)
     assert not [line for line in lines if line["event"] == "request.failed"]
@@ -272,7 +272,7 @@ async def test_what_goes_on_in_the_background_does_not_end_in_silence(tmp_path: 
     clock.advance(90_000)
     with capture_logs() as events:
         async with running(config, clock) as proxy:
-            async with asyncio.timeout(20):
+            async with asyncio.timeout(300):
                 while not [event for event in events if event["event"] == "background.failed"]:
                     await asyncio.sleep(0.01)
             assert (await proxy.whole(origin.url("/feed"))).state == "complete"

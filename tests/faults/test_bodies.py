@@ -76,11 +76,11 @@ class Client:
         return sent
 
     async def head(self) -> str:
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(300):
             return (await self._reader.readuntil(b"\r\n\r\n")).decode()
 
     async def rest(self) -> bytes:
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(300):
             return await self._reader.read()
 
     async def close(self) -> None:
@@ -97,7 +97,7 @@ async def test_nothing_is_read_behind_an_answer_that_needs_no_body(
     answer = await client.head()
     assert "\r\nConnection: close\r\n" in answer
     await client.rest()
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(300):
         assert await client.sends_until_reset(bytes(1 << 16)) < 64 << 20, "more than sockets hold"
     await client.close()
 
@@ -245,7 +245,7 @@ async def _answers_to(served: Proxy, sent: bytes) -> bytes:
     reader, writer = await asyncio.open_connection(served.client.host, served.client.port)
     writer.write(sent)
     answers = bytearray()
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(300):
         with suppress(ConnectionError):
             while piece := await reader.read(1 << 16):
                 answers += piece

@@ -42,7 +42,7 @@ async def after_a_look(proxy: Proxy, origin: Origin) -> tuple[str, int, float]:
     url = origin.url("/feed")
     began = time.monotonic()
     assert (await proxy.get(url)).state == "remembered"
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(300):
         while not sum(proxy.app[COUNTS].looks.values()):
             await asyncio.sleep(0.02)
     await proxy.settled()

@@ -66,7 +66,7 @@ async def test_a_process_that_is_killed_over_and_over_loses_nothing_and_fetches_
         origin.forget_requests()
         async with serving(tmp_path) as served:
             asking = asyncio.create_task(served.get(origin.url(f"/{name}")))
-            async with asyncio.timeout(30):
+            async with asyncio.timeout(300):
                 while not origin.requests and not asking.done():
                     await asyncio.sleep(0.001)
             await asyncio.sleep(chance.uniform(0, LONGEST_SECONDS))

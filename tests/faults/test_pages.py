@@ -123,7 +123,7 @@ async def test_row_120_a_worker_that_gives_no_page_is_told_in_words(tmp_path: Pa
             await served.whole(each)
         assert (await view(served, url)).status == 200
         os.kill(the_worker(served), signal.SIGSTOP)
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(300):
             asking = asyncio.create_task(view(served, other))
             assert (await view(served, small)).status == 200
             reply = await asking

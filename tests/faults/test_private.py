@@ -371,7 +371,7 @@ async def test_each_request_for_a_private_feed_bears_its_secrets(
     config = await asyncio.to_thread(with_publisher, tmp_path, table, access_token=TOKEN)
     config = replace(config, history=a_config(tmp_path, history=LISTS).history)
     token = {"Authorization": f"Bearer {TOKEN}"}
-    async with running(config) as proxy, asyncio.timeout(30):
+    async with running(config) as proxy, asyncio.timeout(300):
         state = "loading"
         while state in ("loading", "remembered"):
             reply = await proxy.ask("GET", "/feed", params={"url": url, "wait": "2"}, headers=token)
@@ -394,7 +394,7 @@ async def test_no_document_of_a_feed_of_another_host_bears_secrets(
     url, table = publish(origin), {"host": origin.host}
     config = await asyncio.to_thread(with_publisher, tmp_path, table, access_token=TOKEN)
     config = replace(config, history=a_config(tmp_path, history=LISTS).history)
-    async with Origin("127.0.0.3") as other, running(config) as proxy, asyncio.timeout(30):
+    async with Origin("127.0.0.3") as other, running(config) as proxy, asyncio.timeout(300):
         other.redirect("/feed", url)
         asked, token = {"url": other.url("/feed"), "wait": "2"}, {"Authorization": f"Bearer {TOKEN}"}
         state = "loading"
@@ -422,7 +422,7 @@ async def test_a_web_archive_learns_nothing_of_a_private_feed(tmp_path: Path) ->
             for url in (world.url, world.other_url):
                 assert (await world.whole(url("/feed"))).state == "partial"
                 assert (await world.whole(url("/lost"))).status == 410
-            async with asyncio.timeout(20):
+            async with asyncio.timeout(300):
                 while archive.searches < 2:
                     await asyncio.sleep(0.05)
             await world.proxy.settled()

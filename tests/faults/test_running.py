@@ -51,7 +51,7 @@ def publish_large(origin: Origin, seed: str, megabytes: int) -> None:
 
 
 async def until_logged(lines: Sequence[Mapping[str, Any]], event: str) -> Mapping[str, Any]:
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(300):
         while not (found := [line for line in lines if line["event"] == event]):
             await asyncio.sleep(0.01)
     return found[-1]

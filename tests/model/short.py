@@ -62,7 +62,7 @@ async def differs(story: Story, databases: Databases = nullcontext) -> list[str]
     """Play a story; an exception is a difference, too."""
     try:
         with databases() as url:
-            async with asyncio.timeout(120):
+            async with asyncio.timeout(300):
                 return await story.play(url or "")
     except Exception as exc:  # noqa: BLE001 - whatever it is, the story shows it
         return [f"{type(exc).__name__}: {exc}"]

@@ -25,7 +25,7 @@ from demo.proxy_process import free_port
 from tests.publishers.blog import Post
 
 FILES: Final = Path("/usr/share/redmine")
-START_SECONDS: Final = 60
+START_SECONDS: Final = 300
 NONE_HERE: Final = "no real Redmine here"
 _DEPTH: Final = 9
 """More folders than above those of the instances: it leads to the root."""
@@ -83,7 +83,7 @@ class RealRedmine:
             database.execute(statement, values)
 
     def _database(self) -> sqlite3.Connection:
-        return sqlite3.connect(self.folder / "redmine.db", timeout=10)
+        return sqlite3.connect(self.folder / "redmine.db", timeout=300)
 
 
 @contextmanager
@@ -117,7 +117,7 @@ def running_redmine(folder: Path) -> Iterator[RealRedmine]:
     finally:
         assert server.stdin is not None
         server.stdin.close()
-        server.wait(timeout=10)
+        server.wait(timeout=300)
 
 
 def _wait(server: subprocess.Popen[bytes], site: RealRedmine) -> None:

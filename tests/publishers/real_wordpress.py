@@ -33,7 +33,7 @@ from tests.publishers.blog import Blog
 
 FILES: Final = Path("/usr/share/wordpress")
 PROGRAMS: Final = ("php", "mariadbd", "mariadb-install-db")
-START_SECONDS: Final = 30
+START_SECONDS: Final = 300
 NONE_HERE: Final = "no real WordPress here"
 _SEEDED: Final = ("id", "title", "slug", "content", "tags", "category", "author")
 _PHP: Final = Path(__file__).parent / "php"
@@ -249,7 +249,7 @@ def _service(command: Sequence[str], environment: dict[str, str], log: Path) -> 
     finally:
         assert guard.stdin is not None
         guard.stdin.close()
-        guard.wait(timeout=10)
+        guard.wait(timeout=300)
 
 
 def _run(command: Sequence[str], environment: dict[str, str], given: str = "") -> str:

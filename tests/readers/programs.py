@@ -296,7 +296,7 @@ class Podcastparser(InPython):
         import podcastparser  # noqa: PLC0415 - where it is not installed the test is skipped
 
         open_url = urllib.request.build_opener(urllib.request.ProxyHandler({})).open
-        with open_url(self._url, timeout=20) as response:
+        with open_url(self._url, timeout=300) as response:
             body = response.read()
         found = podcastparser.parse(self._url, BytesIO(body))["episodes"]
         return [

@@ -60,7 +60,7 @@ async def test_a_feed_that_loads_is_completed_by_an_ordinary_poll(
     expected = publish_chain(origin, archives=4, entries=3)
     url = origin.url("/feed")
     with origin.held("/archive/2") as gate:
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(300):
             while (early := await impatient_proxy.served.get(url)).status != 200:
                 pass
         assert early.state == "loading"

@@ -78,7 +78,7 @@ async def a_polled_feed(
 
 
 async def until(is_so: Callable[[], object]) -> None:
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(300):
         while not is_so():
             await asyncio.sleep(0.005)
 
@@ -434,7 +434,7 @@ async def asked_in_turn(proxy: Proxy, urls: list[str]) -> None:
 async def evicted(proxy: Proxy, names: set[str]) -> None:
     """Wait until exactly these feeds have gone."""
     before = await known(proxy)
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(300):
         while await known(proxy) & names:
             await asyncio.sleep(0.01)
     assert await known(proxy) == before - names

@@ -46,7 +46,7 @@ async def test_a_refresh_that_ends_by_an_error_fetches_nothing_any_more(
 
     with origin.held("/archive/7") as seven, origin.held("/archive/6") as six:
         await proxy.begun(origin.url("/feed"))
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(300):
             await asyncio.gather(seven.reached(), six.reached())
             monkeypatch.setattr(FeedStorage, "publish", publish)
             await has_failed.wait()
@@ -83,7 +83,7 @@ async def test_a_publication_meanwhile_that_fails_once_costs_nothing_else(
         await proxy.begun(url)
         await oldest.reached()
         monkeypatch.setattr(FeedStorage, "publish", publish)
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(300):
             await is_published.wait()
         assert (await proxy.get(url, wait="0.1")).reconstruction == "loading;documents=3;entries=6;missing=0"
         oldest.release()
@@ -141,7 +141,7 @@ async def test_a_refresh_that_is_cancelled_while_a_publication_ends_is_cancelled
         await proxy.begun(url)
         await oldest.reached()
         monkeypatch.setattr(FeedStorage, "publish", publish)
-        async with asyncio.timeout(8):
+        async with asyncio.timeout(300):
             await begun.wait()
             origin.answer(
                 "/archive/1", Status(404)
@@ -235,7 +235,7 @@ async def test_documents_that_a_publication_meanwhile_could_not_put_are_put_late
         await proxy.begun(url)
         await gate.reached()
         monkeypatch.setattr(document_table, "put_arranged", put)
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(300):
             await has_failed.wait()
             while not [line for line in lines if line["event"] == "feed.unpublished"]:
                 await asyncio.sleep(0.01)
@@ -275,7 +275,7 @@ async def test_a_publisher_whose_list_cannot_be_kept_is_not_asked_again_at_once(
             await proxy.get(origin.url("/feed"))
             await gate.reached()
             faults.arm(1, "SQLITE_FULL", for_good=True)
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(300):
             while not faults.failed:
                 await asyncio.sleep(0.02)
         await asyncio.sleep(1)

@@ -125,7 +125,6 @@ async def cancelled(call: Awaitable[object], seconds: float) -> bool:
     return was_running
 
 
-@pytest.mark.timeout(300)
 async def test_random_cancellations_of_the_service_leave_whole_feeds(
     tmp_path: Path, origin: Origin, connections: Connections, request: pytest.FixtureRequest
 ) -> None:
@@ -150,7 +149,7 @@ async def test_random_cancellations_of_the_service_leave_whole_feeds(
         reply = await proxy.whole(url)
         await proxy.settled()
         assert (reply.state, ids(reply.body)) == ("complete", expected)
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(300):
             while {task.get_name() for task in asyncio.all_tasks()} & {"store-reclaim"}:
                 await asyncio.sleep(0.01)
         assert not connections.are_in_transaction
@@ -176,7 +175,7 @@ async def test_a_refresh_that_is_broken_off_leaves_no_write_to_the_next(
         try:
             origin.publish("/feed", after, etag='"2"')
             waiting = asyncio.create_task(walk(proxy, url))
-            async with asyncio.timeout(10):
+            async with asyncio.timeout(300):
                 while origin.counts()["/feed"] < 2:
                     await asyncio.sleep(0.01)
             await asyncio.sleep(0.1)  # it waits to be stored

@@ -35,7 +35,7 @@ from wholefeed.workers.pool import Workers
 
 async def stored(proxy: Proxy, url: str, *, documents: int) -> None:
     """Wait until the database has this many documents of the feed."""
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(300):
         feed = await proxy.store.feed_by_url(url)
         while feed is None or len(await proxy.store.documents(feed.id)) < documents:
             await asyncio.sleep(0.01)
@@ -77,7 +77,7 @@ async def test_what_has_come_is_stored_when_the_program_is_stopped(
         async with running(a_config(tmp_path)) as proxy:
             await proxy.begun(url)
             await gate.reached()
-            async with asyncio.timeout(10):
+            async with asyncio.timeout(300):
                 while (await proxy.status(url))["progress"]["fetched"] < 2:
                     await asyncio.sleep(0.01)
             assert (await proxy.status(url))["progress"]["documents"] == 1, "what waits is not stored"
@@ -115,7 +115,7 @@ async def test_a_walk_that_ends_while_documents_are_put_knows_their_numbers(
     proxy.clock.advance(100_000)
     with origin.held("/gone") as gate:
         await proxy.get(url, wait="0.1")
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(300):
             await gate.reached()
             await is_putting.wait()
     loop.call_later(0.3, may_put.set)

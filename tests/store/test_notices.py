@@ -38,7 +38,7 @@ class Told(list[str]):
 
     async def are(self, count: int) -> list[str]:
         """Return the notices once there are this many."""
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(300):
             while len(self) < count:
                 self._more.clear()
                 await self._more.wait()

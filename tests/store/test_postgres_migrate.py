@@ -80,8 +80,8 @@ async def test_a_role_that_may_not_migrate_is_told_who_may(url: str, shared_post
         shared_postgres.run(f"GRANT SELECT ON wholefeed_schema TO {role}", url)
         shared_postgres.run("ALTER SCHEMA public OWNER TO pg_database_owner", url)
         with pytest.raises(StoreUnusableError, match=r"expected schema 14 in .*, got 13") as told:
-            await migrate_database(f"{own}?password=hidden&connect_timeout=5", [FIRST, SECOND])
-        assert f"WHOLEFEED_STORE_URL='{theirs}?connect_timeout=5' wholefeed" in str(told.value)
+            await migrate_database(f"{own}?password=hidden&connect_timeout=60", [FIRST, SECOND])
+        assert f"WHOLEFEED_STORE_URL='{theirs}?connect_timeout=60' wholefeed" in str(told.value)
         assert "hidden" not in str(told.value)
         assert tables(shared_postgres, url) == ["one", "wholefeed_schema"]
     finally:

@@ -147,7 +147,7 @@ async def test_a_commit_that_is_said_to_have_failed_is_told(writer: SqliteEngine
 async def test_a_stop_iteration_comes_back(connection: SqliteConnection) -> None:
     """On a future it would never reach the waiting task; Python turns it into a RuntimeError."""
     with pytest.raises(RuntimeError, match="StopIteration"):
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(300):
             await connection.hop(lambda _: next(iter(())))
     await connection.close()
 
@@ -339,7 +339,7 @@ async def test_reads_cancelled_at_any_moment_leave_every_connection_usable(reade
     await cancelled(*begun)
     await cancelled(waiting)
 
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(300):
         assert await asyncio.gather(*(readers.run(SEVEN) for _ in range(4))) == [7] * 4
         assert await asyncio.gather(*(readers.run(both) for _ in range(2))) == [7, 7]
 
@@ -379,7 +379,7 @@ async def test_whoever_waits_is_not_overtaken(database: Path) -> None:
             await pool.run(SEVEN)
             order.append(f"{name} {turn}")
 
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(300):
         await asyncio.gather(*(read_twice(name) for name in ("one", "two", "three")))
     assert order == [f"{name} {turn}" for turn in ("first", "again") for name in ("one", "two", "three")]
     await pool.close()

@@ -128,7 +128,7 @@ async def serving(program: Path, folder: Path, settings: dict[str, str]) -> Asyn
             program, "serve", "--port", str(port), cwd=folder, env=kept | own, stdout=log, stderr=log
         )
     try:
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(300):
             while not await _answers(port):
                 if process.returncode is not None:
                     raise RuntimeError((folder / "log").read_text())

@@ -339,7 +339,6 @@ STEPS = st.one_of(
 )
 
 
-@pytest.mark.timeout(240)
 @settings(max_examples=settings().max_examples // 2)
 @given(steps=st.lists(STEPS, min_size=6, max_size=25))
 def test_an_answer_from_memory_is_the_one_that_the_store_would_give(steps: list[Any]) -> None:

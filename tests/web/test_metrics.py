@@ -162,7 +162,7 @@ async def test_what_goes_on_is_shown_while_it_does(proxy: Proxy, origin: Origin)
     publish_chain(origin, archives=1)
     with origin.held("/archive/1"):
         await proxy.begun(origin.url("/feed"))
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(300):
             while not await number(proxy, "wholefeed_publisher_requests"):
                 await asyncio.sleep(0.01)
         assert await number(proxy, "wholefeed_walks") == 1

@@ -133,7 +133,7 @@ async def test_a_person_and_a_reader_who_ask_at_once_each_get_theirs(proxy: Prox
     publish_chain(origin, archives=1)
     url = origin.url("/site")
     with origin.held("/site") as gate:  # a second request with the feed stored is redirected
-        async with asyncio.timeout(10), asyncio.TaskGroup() as both:
+        async with asyncio.timeout(300), asyncio.TaskGroup() as both:
             person, reader = both.create_task(browse(proxy, target(url))), both.create_task(proxy.get(url))
             while len(origin.requests_for("/site")) < 2:
                 await asyncio.sleep(0.001)

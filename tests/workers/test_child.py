@@ -70,7 +70,7 @@ def running(folder: Path, then: str = "", path: Path = PROXY) -> Iterator[subpro
 
 def said_by(process: subprocess.Popen[str]) -> list[str]:
     """The words printed by a program that ended well."""
-    out, err = process.communicate(timeout=40)
+    out, err = process.communicate(timeout=300)
     assert (process.returncode, err) == (0, "")
     return out.split()
 
@@ -85,7 +85,7 @@ async def test_a_worker_loads_no_more_than_the_core() -> None:
     """So it takes a third of the server's memory and starts in a quarter of a second."""
     code = "import json, sys, wholefeed.workers.child; print(json.dumps(sorted(sys.modules)))"
     command, own = [sys.executable, "-c", code], {"PYTHONPATH": str(PROXY)}
-    shown = subprocess.run(command, env=own, capture_output=True, check=True, timeout=40)
+    shown = subprocess.run(command, env=own, capture_output=True, check=True, timeout=300)
     modules = set(json.loads(shown.stdout))
     ours = {each for each in modules if each.startswith("wholefeed.")}
     assert {each for each in ours if not each.startswith(("wholefeed.core", "wholefeed.workers"))} == set()

@@ -29,7 +29,7 @@ from wholefeed.workers.pool import INLINE_BYTES, START_BYTES, THREAD_BYTES, Work
 
 SMALL, NEARBY, MIDDLE, LARGE = INLINE_BYTES, THREAD_BYTES - 1, THREAD_BYTES, START_BYTES
 BODY = BODIES["atom"]
-PATIENCE_SECONDS = 20
+PATIENCE_SECONDS = 300
 
 
 def is_running(pid: int) -> bool:

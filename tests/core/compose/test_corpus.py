@@ -19,10 +19,7 @@ from wholefeed.core.verbatim.fragments import Fragments, prefixes_in
 XML: Final = "application/xml"
 PROXY_URL: Final = "http://proxy.test/feed"
 
-pytestmark = [
-    pytest.mark.skipif(not CORPUS.is_dir(), reason=f"the corpus of real feeds is absent: {CORPUS}"),
-    pytest.mark.timeout(300),
-]
+pytestmark = pytest.mark.skipif(not CORPUS.is_dir(), reason=f"the corpus of real feeds is absent: {CORPUS}")
 
 
 def test_a_reader_sees_every_conformance_case_as_in_its_own_document(step: int) -> None:

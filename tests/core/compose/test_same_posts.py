@@ -249,7 +249,6 @@ def test_two_ids_that_stand_together_are_two_posts() -> None:
 
 @pytest.mark.fault("57a")
 @pytest.mark.skipif(not CORPUS.is_dir(), reason=f"the corpus of real feeds is absent: {CORPUS}")
-@pytest.mark.timeout(120)
 def test_every_id_of_a_feed_stays_its_own() -> None:
     """R36: in a window of half the feed that slides by one entry, and in two halves."""
     joined, feeds = dict[str, object](), 0

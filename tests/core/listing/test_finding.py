@@ -1005,7 +1005,7 @@ HOSTILE = {
 
 
 @pytest.mark.parametrize("name", HOSTILE)
-@pytest.mark.timeout(20)
+@pytest.mark.cpu(20)
 def test_a_hostile_site_costs_little(name: str) -> None:
     """H9: each page of it has as many links as are read; no more requests than elsewhere."""
     looking = look_in({"*": HOSTILE[name]})
@@ -1027,7 +1027,7 @@ def test_pages_of_what_is_no_list_count_as_looked_at() -> None:
     assert len(looking.asked) == MOST_LOOKS
 
 
-@pytest.mark.timeout(20)
+@pytest.mark.cpu(20)
 def test_an_endless_list_ends() -> None:
     """H4, H9: each page with other links, and one more to come."""
     pages = {

@@ -86,7 +86,6 @@ def test_texts_and_urls_of_a_page_are_bounded_together(row: str) -> None:
 
 
 @pytest.mark.fault("146")
-@pytest.mark.timeout(60)
 def test_no_search_takes_more_memory_than_it_may() -> None:
     """H9: each page has links to long URLs, as many as are read, and leads on."""
 
@@ -139,7 +138,6 @@ def archives_beside_each_other(path: str) -> str:
 
 
 @pytest.mark.fault("146")
-@pytest.mark.timeout(120)
 @pytest.mark.parametrize("answer", [years_in_pages, archives_beside_each_other])
 def test_a_search_of_many_pages_takes_no_more_memory_than_it_may(answer: Callable[[str], str]) -> None:
     """H9: years that go on without end, and many pages that may be the list; none is asked twice."""
@@ -176,7 +174,6 @@ def search(answer: Callable[[str], str], read: dict[str, bytes]) -> list[str]:
     return asked
 
 
-@pytest.mark.timeout(60)
 def test_a_long_list_with_a_long_menu_is_read_to_its_end() -> None:
     """H4, H9: 100 pages of 30 posts, each with the months of 20 years."""
     months = "".join(

@@ -39,7 +39,7 @@ async def replicas(url: str, folder: Path, number: int = 2) -> AsyncIterator[lis
 
 async def walking(replica: Served, gate: Gate, url: str, *, seen_by: Served) -> None:
     """Let a replica walk to the delayed document; all before it is stored then."""
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(300):
         while (await replica.ask("/feed", url=url, wait="0.1")).status == 504:
             pass
         await gate.reached()

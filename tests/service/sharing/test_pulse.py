@@ -63,7 +63,7 @@ async def test_a_sign_of_life_comes_where_the_loop_is_late() -> None:
     """The instant of sending counts."""
     beats = Beats()
     async with a_replica(beats, MovableClock(), ahead_seconds=LATE_SECONDS) as replica:
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(300):
             while replica.silent_seconds > LATE_SECONDS / 2:
                 await asyncio.sleep(0.01)
     assert beats.has_come.is_set()
