@@ -257,7 +257,7 @@ class Running:
             run.refresh = None
 
     def _rest(self, feed_id: int, error: Exception) -> None:
-        """Let the publisher rest: what it sends could not be stored."""
+        """Let the publisher rest: its documents could not be stored."""
         if not isinstance(error, _PASSING):
             self._resting_until[feed_id] = time.monotonic() + REST_SECONDS
             return

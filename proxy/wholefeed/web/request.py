@@ -58,7 +58,7 @@ UNMATCHED: Final = "unmatched"
 FEED_ROUTES: Final = frozenset({"/feed", "/feed/", PREFIXED})
 OPEN_ROUTES: Final = frozenset({"/healthz", "/readyz", STATIC})
 QUIET_ROUTES: Final = frozenset({"/healthz", STATIC})
-"""Routes whose good answers are logged at debug level."""
+"""Good answers of these routes are logged at debug level."""
 DESTINATION: Final = istr("Sec-Fetch-Dest")
 """The browser's use of the answer (W3C Fetch Metadata)."""
 _LONGEST_KEPT: Final = 500

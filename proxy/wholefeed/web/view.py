@@ -150,7 +150,7 @@ def _line(place: int, heading: EntryHeading) -> dict[str, Any]:
 async def _place_of_year(
     service: FeedService, reconstruction: Reconstruction, years: YearsReached, asked: str
 ) -> str | tuple[str, int]:
-    """Return the query of a year's first entry, or else what is to be said, and the page to show."""
+    """Return the query of a year's first entry, or else a sentence, and the page to show."""
     if not _YEAR.fullmatch(asked):
         return "A year is a number, such as 2015.", 1
     wanted = int(asked)

@@ -572,7 +572,7 @@ class _ListSearch:
         return GivenEntries(file.way, file.url, pages, is_cut)
 
     def _found_in(self, file: SiteFile) -> FoundLists:
-        """Return the facts of a look whose entries come from a file."""
+        """Return the facts of a look that found a file."""
         missing = tuple(each for each in self._lost if file.way != INDEX and each.url not in self._lasting)
         known = LookMemory(
             first_url=file.url,

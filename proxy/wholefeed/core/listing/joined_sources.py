@@ -105,7 +105,7 @@ def _titles(sources: Iterable[GivenEntries]) -> dict[str, str]:
 
 
 def _complete(page: ListedPage, titles: Mapping[str, str], dates: Mapping[str, float]) -> ListedPage:
-    """Return a page whose entries have the titles and days that another source knows."""
+    """Add the titles and days of another source to a page's entries."""
     made = []
     for entry in page.entries:
         key = link_key(entry.link)

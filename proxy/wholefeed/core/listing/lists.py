@@ -34,7 +34,7 @@ _MOST_PINNED: Final = 20
 _FEW_PINNED: Final = 3
 """More have to stand on top of every page, or below, too."""
 _MIXED: Final = "*"
-"""The shape of a list whose entries stand in several positions."""
+"""The shape of a list with entries in several positions."""
 _DAYS: Final = 2 * DAY_SECONDS  # tolerance between dates of list and feed
 
 
@@ -357,9 +357,9 @@ class ListRow:
         self.keys = [item.key for item in self.items]
         self.asked: set[str] = set()
         self.ends: dict[tuple[str, str], int] = {}
-        """The highest number of each row of numbered pages, by what surrounds it."""
+        """The highest number of each row of numbered pages, by its surroundings."""
         self.has_named_next = False
-        """Whether what a button gave names what comes next."""
+        """Whether the last button's page names the next."""
         self._shape, self._tail, self._dropped = listed.shape, listed.tail, listed.dropped
         self._on_top: set[str] | None = None
         """Entries on top of every further page."""

@@ -122,7 +122,7 @@ class EntrySelection:
     in_doubt: int = 0
     """Number of pages with paths like entries' that nothing shows to be entries."""
     doubtful: tuple[FileEntry, ...] = ()
-    """Those whose own pages may show it, in the order of the file."""
+    """Those with pages that may show it, in the order of the file."""
     unsure: tuple[FileEntry, ...] = ()
     """New entries without days, or with short names; likely lists first."""
     dates: Mapping[str, float] = field(default_factory=dict)

@@ -190,7 +190,7 @@ def _find_unnamed(
     """Find the feed's entries where the file names no feed.
 
     Entries that the program numbered by feed belong together; others do if they are linked as the feed's
-    entries are. They are the feed's by what is known of it. Else those linked alike are, only if forced.
+    entries are. They are the feed's if its known entries say so. Else those linked alike are, only if forced.
     """
     if not match.unnamed:
         raise ParseError(_refuse_others(match), slug="another-feed")

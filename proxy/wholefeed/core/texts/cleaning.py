@@ -73,7 +73,7 @@ def prepare(element: Any, base: str, excerpt: str, added: Collection[str] = ()) 
 
 
 def _choose_parts(element: Any, parts: Sequence[Any], excerpt: str) -> list[Any]:
-    """Return parts whose removal leaves the excerpt, or no small share of the text; no large part is one."""
+    """Return parts that may go: the excerpt stays, or no small share of the text; no large part is one."""
     lengths, all_ = dict.fromkeys(parts, 0), 0
     for said, around in _list_words(element, parts):
         all_ += len(said)
