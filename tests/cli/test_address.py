@@ -68,7 +68,7 @@ async def test_commands_find_the_server_of_their_folder(
     """After `serve --port N`, commands need no settings; no note stays afterwards."""
     monkeypatch.setenv("WHOLEFEED_STORE_URL", store_url)
     origin.publish("/feed", atom())
-    async with noted(own_folder, store_url=store_url) as (served, base):
+    async with noted(own_folder, store_url=store_url, log_level="debug") as (served, base):
         await served.whole(origin.url("/feed"))
         assert await cli("url", FEED) == (0, f"{base}{BEHIND}\n", "")
         assert (await cli("list"))[1].startswith(origin.url("/feed"))
