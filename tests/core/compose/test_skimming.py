@@ -72,6 +72,8 @@ def test_an_entry_without_a_title_has_the_beginning_of_its_text(make: Any) -> No
     body = body.replace(b"<title>a</title>", b"<title> </title>").replace(
         b"<content>", b'<content type="html">'
     )
+    if make is rss:
+        body = body.replace(b"<item>", b'<item xmlns:m="urn:m"><m:title>foreign</m:title>')
     found, _ = skimmed(body)
     assert found[0].title.startswith("Fog over the sea Fog over")
     assert len(found[0].title) <= 101

@@ -128,6 +128,7 @@ class Skimmer:
         self._texts: dict[str, list[str]] = {}
         self._taken: list[str] | None = None
         self._left = 0
+        self._title = ""
         self._has_title = False
         self._parser = expat.ParserCreate(namespace_separator="}")
         self._parser.buffer_text = True
@@ -154,6 +155,7 @@ class Skimmer:
         if depth == _ENTRY:
             self._entry = Element(_tag(name), {_tag(key): value for key, value in attributes.items()})
             self._texts = {}
+            self._title = name[: name.rfind("}") + 1] + "title"
             self._has_title = False
         elif depth == _CHILD and self._is_wanted(name):
             assert self._entry is not None, "its parent"
@@ -179,7 +181,7 @@ class Skimmer:
         depth, self._depth = self._depth, self._depth - 1
         if depth == _CHILD and self._taken is not None:
             self._parser.CharacterDataHandler = None
-            self._has_title = self._has_title or (name.endswith("title") and any(map(str.strip, self._taken)))
+            self._has_title = self._has_title or (name == self._title and any(map(str.strip, self._taken)))
             self._taken = None
         elif depth == _ENTRY and self._entry is not None:
             for child, texts in zip(self._entry, self._texts.values(), strict=True):
