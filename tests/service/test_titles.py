@@ -12,6 +12,7 @@ from tests.origin import Origin
 from tests.postgres import on_both
 from tests.running import Proxy
 from wholefeed.core.compose.skimming import YearRun
+from wholefeed.service import titles
 from wholefeed.service.titles import TitleMatches, YearsReached
 from wholefeed.store.rows import SegmentRow
 from wholefeed.web.keys import STORE
@@ -27,6 +28,17 @@ async def find(proxy: Proxy, url: str, words: str, *, start: int = 0, seconds: f
 async def years(proxy: Proxy, url: str, *, seconds: float = 9.0) -> YearsReached:
     async with proxy.service.answer(url, wait_seconds=10.0) as found:
         return await proxy.service.titles.years(found.snapshot, seconds=seconds)
+
+
+def count_reads(proxy: Proxy, monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    read, pieces = list[int](), proxy.app[STORE].pieces
+
+    def counting(segment: SegmentRow) -> AsyncIterator[bytes]:
+        read.append(segment.id)
+        return pieces(segment)
+
+    monkeypatch.setattr(proxy.app[STORE], "pieces", counting)
+    return read
 
 
 def names(found: TitleMatches) -> list[tuple[int, str]]:
@@ -81,16 +93,24 @@ async def test_segments_are_read_once(proxy: Proxy, origin: Origin, monkeypatch:
     """After a change of the feed the new segment alone is read."""
     url = publish(origin)
     await proxy.whole(url)
-    read, pieces = list[int](), proxy.app[STORE].pieces
-
-    def counting(segment: SegmentRow) -> AsyncIterator[bytes]:
-        read.append(segment.id)
-        return pieces(segment)
-
-    monkeypatch.setattr(proxy.app[STORE], "pieces", counting)
+    read = count_reads(proxy, monkeypatch)
     for _ in range(2):
         assert (await find(proxy, url, "-")).entries == 12
     assert len(read) == 3
+
+
+async def test_years_stay_where_titles_have_no_room(
+    proxy: Proxy, origin: Origin, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else each page of a long feed would read it anew."""
+    url = publish(origin)
+    await proxy.whole(url)
+    monkeypatch.setattr(titles, "TITLES_BYTES", 1)
+    read = count_reads(proxy, monkeypatch)
+    short = titles.Titles(proxy.app[STORE])
+    async with proxy.service.answer(url, wait_seconds=10.0) as found:
+        first, again = [await short.years(found.snapshot, seconds=9.0) for _ in range(2)]
+    assert (len(read), first.is_all, first) == (3, True, again)
 
 
 @pytest.mark.parametrize("make", [atom, rss, rdf, json_feed])

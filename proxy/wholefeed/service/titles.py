@@ -7,7 +7,7 @@ at a feed reads all its text, for some seconds at most: the rest is read on requ
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
 from heapq import nsmallest
 from operator import attrgetter
@@ -34,6 +34,8 @@ TITLES_BYTES: Final = 1 << 24
 """In memory: about 200,000 headings."""
 _INFLATED_BYTES: Final = 1 << 16  # of a segment, inflated at a time
 _MOST_WORDS: Final = 8
+_YEARS_BYTES: Final = 1 << 22
+_RUN_BYTES: Final = 160
 
 
 class TitleMatches(NamedTuple):
@@ -73,6 +75,8 @@ class Titles:
     def __init__(self, store: Store) -> None:
         self._store = store
         self._skimmed = SegmentCache[SkimmedSegment](TITLES_BYTES, attrgetter("size_bytes"))
+        # A feed whose headings have no room would be read anew for each page.
+        self._years = SegmentCache[Sequence[YearRun]](_YEARS_BYTES, lambda runs: _RUN_BYTES * (1 + len(runs)))
 
     async def find(
         self, snapshot: Snapshot, words: str, *, start: int, most: int, seconds: float
@@ -80,7 +84,8 @@ class Titles:
         """Search for titles with all words, in any order; the caller holds `snapshot`."""
         wanted = fold(words).split()[:_MOST_WORDS]
         found, count, end = list[tuple[int, EntryHeading]](), 0, start
-        async for first, skimmed in self._scan(snapshot, start=start, seconds=seconds):
+        for first, segment in _scan(snapshot, start=start, seconds=seconds):
+            skimmed = await self._read(segment, snapshot.feed)
             here = await asyncio.to_thread(skimmed.find, wanted)
             here = [(first + place, heading) for place, heading in here if first + place >= start]
             found += here[: most - len(found)]
@@ -90,20 +95,21 @@ class Titles:
 
     async def heading(self, snapshot: Snapshot, place: int) -> EntryHeading:
         """Return the heading of one entry; its segment was read a moment ago."""
-        async for first, skimmed in self._scan(snapshot, start=place, seconds=0):
-            return skimmed[place - first]
+        for first, segment in _scan(snapshot, start=place, seconds=0):
+            return (await self._read(segment, snapshot.feed))[place - first]
         raise StoreError(f"expected an entry at {place}, got the end of the feed")
 
     async def years(self, snapshot: Snapshot, *, seconds: float) -> YearsReached:
         runs, end = list[YearRun](), 0
-        async for first, skimmed in self._scan(snapshot, start=0, seconds=seconds):
-            for year, place, entries in skimmed.years:
+        for first, segment in _scan(snapshot, start=0, seconds=seconds):
+            read = partial(self._read_years, segment, snapshot.feed)
+            for year, place, entries in await self._years.get(segment, read):
                 last = runs[-1] if runs else None
                 if last is not None and last.year == year and last.place + last.entries == first + place:
                     runs[-1] = last._replace(entries=last.entries + entries)
                 else:
                     runs.append(YearRun(year, first + place, entries))
-            end = first + len(skimmed)
+            end = first + segment.entries
         return YearsReached(_longest(runs), end >= entries_in(snapshot))
 
     async def excerpt(self, snapshot: Snapshot, *, newest: int, oldest: int) -> Excerpt:
@@ -136,20 +142,8 @@ class Titles:
         undated = [place for place, _ in zip(rest, range(most - len(oldest)), strict=False)]
         return [*sorted(undated), *reversed(oldest)]
 
-    async def _scan(
-        self, snapshot: Snapshot, *, start: int, seconds: float
-    ) -> AsyncIterator[tuple[int, SkimmedSegment]]:
-        """Yield segments with the place of their first entry, until the time is up: at least one."""
-        loop = asyncio.get_running_loop()
-        until = loop.time() + seconds
-        places, total = SegmentPlaces(snapshot), entries_in(snapshot)
-        while start < total:
-            number, place = places.locate(start)
-            segment = snapshot.segments[number]
-            yield start - place, await self._read(segment, snapshot.feed)
-            start += segment.entries - place
-            if loop.time() > until:
-                return
+    async def _read_years(self, segment: SegmentRow, feed: FeedRow) -> Sequence[YearRun]:
+        return (await self._read(segment, feed)).years
 
     async def _read(self, segment: SegmentRow, feed: FeedRow) -> SkimmedSegment:
         return await self._skimmed.get(segment, partial(self._skim, segment, feed))
@@ -182,6 +176,20 @@ class Titles:
 
 _TAIL_ENTRIES: Final = 50
 _TAIL_BYTES: Final = 1 << 23  # of the segments in which the oldest entries are looked for
+
+
+def _scan(snapshot: Snapshot, *, start: int, seconds: float) -> Iterator[tuple[int, SegmentRow]]:
+    """Yield segments with the place of their first entry, until the time is up: at least one."""
+    loop = asyncio.get_running_loop()
+    until = loop.time() + seconds
+    places, total = SegmentPlaces(snapshot), entries_in(snapshot)
+    while start < total:
+        number, place = places.locate(start)
+        segment = snapshot.segments[number]
+        yield start - place, segment
+        start += segment.entries - place
+        if loop.time() > until:
+            return
 
 
 def _read_item(text: bytearray) -> EntryHeading:
