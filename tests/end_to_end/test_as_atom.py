@@ -275,6 +275,18 @@ async def test_a_replay_is_converted(tmp_path: Any, origin: Origin, is_dated: bo
         assert (await proxy.get(url, headers=etag, **start, **AS_ATOM)).status == 304
 
 
+async def test_an_item_without_an_id_has_the_same_in_a_replay(tmp_path: Any, origin: Origin) -> None:
+    """F2: made of the item as it is published, whatever its dates and title become."""
+    date = "2020-01-01T00:00:00Z"
+    url = publish(origin, {"title": "A", "date_published": date}, {"id": " ", "title": "B"})
+    async with running(a_config(tmp_path), StandingClock()) as proxy:
+        await proxy.whole(url)
+        start: Any = {"replay": "1/day", "from": "2026-01-31T06:00:00Z"}
+        replayed = ids((await as_atom(proxy, url, **start)).body)
+        assert sorted(replayed) == sorted(ids((await as_atom(proxy, url)).body))
+        assert len(set(replayed)) == 2
+
+
 HOSTILE: list[Any] = [
     {
         "id": "bad\u0000\u000b\ud800\uffff",

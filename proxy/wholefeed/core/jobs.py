@@ -14,7 +14,7 @@ from operator import or_
 from typing import Any, Final, NamedTuple
 
 from wholefeed.core.adapters.base import Marks, marks_of
-from wholefeed.core.compose.as_atom import convert_items
+from wholefeed.core.compose.as_atom import convert_items, name_items
 from wholefeed.core.compose.compose import ComposedHead, Heading, compose_head, heading_of, newest_first
 from wholefeed.core.compose.entries import said_dates, said_in
 from wholefeed.core.compose.listed import named_entries, without
@@ -416,7 +416,7 @@ JOBS: Final[Mapping[str, Callable[..., Any]]] = {
     job.__name__: job
     for job in (
         *(read_document, read_again, read_traits, render, compose, remember_copies),
-        *(show_entries, said_dates, replay_entries, convert_items),
+        *(show_entries, said_dates, replay_entries, name_items, convert_items),
         *(read_page, read_sitemap, read_index, named_entries, without),
         *(match_export, known_entries),
         *(read_entry_pages, extract_text, learn_text_element, guess_text_element, insert_texts),

@@ -12,7 +12,7 @@ from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Final, NamedTuple
 
-from wholefeed.core.compose.as_atom import CONVERT_VERSION, ConversionContext, convert_items
+from wholefeed.core.compose.as_atom import CONVERT_VERSION, ConversionContext, convert_items, name_items
 from wholefeed.core.compose.segments import Sealed, seal
 from wholefeed.core.compose.views import Cut, Take
 from wholefeed.core.model import EntryId, Family
@@ -188,10 +188,25 @@ class EntryComposer:
         found = await read_places(snapshot, self._store, places)
         texts = [found[place] for place in places]
         if composition.has_texts:
-            texts = await self.fill_texts(snapshot, places, texts, stored)
+            texts = await self._prepare(snapshot, places, texts, composition, stored)
         if composition.conversion is not None:
             texts = await self._convert(texts, composition.conversion)
         return texts
+
+    async def _prepare(
+        self,
+        snapshot: Snapshot,
+        places: Sequence[int],
+        texts: Sequence[bytes],
+        composition: Composition,
+        stored: StoredDigests | None,
+    ) -> list[bytes]:
+        if (context := composition.conversion) is not None:
+            size = sum(map(work_bytes, texts))
+            texts = await self._work.run(size, name_items, texts, context.ambiguous)
+        if composition.has_texts:
+            return await self.fill_texts(snapshot, places, texts, stored)
+        return list(texts)
 
     def steps_of(self, composition: Composition) -> tuple[Fill | None, Fill | None]:
         """Return the steps before and after a replay sets the dates of entries (P3)."""
@@ -203,11 +218,11 @@ class EntryComposer:
             ) -> list[bytes]:
                 return await self._convert(texts, context)
 
-        fill = partial(self.fill_texts, stored=composition.texts) if composition.has_texts else None
-        return fill, finish
+        if composition.has_texts or context is not None:
+            return partial(self._prepare, composition=composition, stored=composition.texts), finish
+        return None, None
 
     async def _convert(self, texts: Sequence[bytes], context: ConversionContext) -> list[bytes]:
-        """Return items of a JSON Feed as Atom entries (F1)."""
         return await self._work.run(sum(map(work_bytes, texts)), convert_items, texts, context)
 
     async def fill_texts(

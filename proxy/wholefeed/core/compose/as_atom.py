@@ -32,6 +32,7 @@ from wholefeed.core.parse.limits import UNLIMITED, ParseError
 from wholefeed.core.text.dates import format_rfc3339, parse_rfc3339
 from wholefeed.core.text.markup import escape, quoteattr, without_invalid
 from wholefeed.core.verbatim.fragments import prefixes_in
+from wholefeed.core.verbatim.json import with_values
 
 CONVERT_VERSION: Final = b"1"
 """ETags of converted answers depend on this: no entry is composed for a tag."""
@@ -99,8 +100,17 @@ def _read_members(head: bytes) -> Mapping[str, Any]:
 
 
 def convert_items(texts: Sequence[bytes], context: ConversionContext) -> list[bytes]:
-    """Return items, as they stand in a segment, as Atom entries."""
+    """Return a segment's items as Atom entries."""
     return [_convert_item(text, context).encode() for text in texts]
+
+
+def name_items(texts: Sequence[bytes], ambiguous: frozenset[EntryId]) -> list[bytes]:
+    """Return items with ids (F2), before other changes."""
+    items = ((text, read_item(text)) for text in texts)
+    return [
+        text if _own_id(item) else with_values(text, {"id": _identity(text, item, ambiguous)})
+        for text, item in items
+    ]
 
 
 def _convert_item(text: bytes, context: ConversionContext) -> str:
@@ -134,7 +144,7 @@ def _convert_item(text: bytes, context: ConversionContext) -> str:
 
 def _identity(text: bytes, item: Mapping[str, Any], ambiguous: frozenset[EntryId]) -> str:
     """Return the item's id; without one, the key by which the proxy knows it (R9)."""
-    if own := without_invalid(json_text(item.get("id"))).strip(SPACES):
+    if own := _own_id(item):
         return own
     try:
         found = parse(synthesize(Family.JSON, "1.1", [text]), _NO_URL, max_depth=UNLIMITED)
@@ -143,6 +153,10 @@ def _identity(text: bytes, item: Mapping[str, Any], ambiguous: frozenset[EntryId
     entries = found.identify(ambiguous).entries
     links = [json_text(item.get(name)) for name in ("url", "external_url") if _url(item.get(name))]
     return without_invalid(written_identity(entries[0].identity, links)) if entries else ""
+
+
+def _own_id(item: Mapping[str, Any]) -> str:
+    return without_invalid(json_text(item.get("id"))).strip(SPACES)
 
 
 _NO_URL: Final = "http://item.invalid/"
