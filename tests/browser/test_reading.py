@@ -75,6 +75,9 @@ async def test_keys_lead_through_the_entries(proxy: Proxy, origin: Origin) -> No
         await page.get_by_role("link", name="number 119").click()
         await page.locator(".fold[open]").wait_for()
         assert "number 119" in await page.locator(".fold[open] h2").inner_text()
+        await visit.open("view", url=url, find="title")
+        await press(visit, "j")
+        assert await page.evaluate("document.activeElement.textContent") == "Further titles"
         await visit.open("view", url=url)
         await page.locator("summary").nth(49).focus()
         await press(visit, "j")

@@ -63,6 +63,9 @@ async def test_a_feed_is_shown_with_what_it_says(proxy: Proxy, origin: Origin, m
     links = page_links(reply)
     assert links["More about this feed"] == f"./?url={quoted(url)}"
     assert links["Download the feed"] == f"./feed?url={quoted(url)}"
+    assert f'download="feed.{"json" if make is json_feed else "xml"}"' in reply.body.decode()
+    as_atom = await browse(proxy, f"/view?as=atom&url={quoted(url)}")
+    assert '&amp;as=atom" download="feed.xml"' in as_atom.body.decode()
 
 
 async def test_listed_entries_are_shown_among_all(start: StartProxy, origin: Origin) -> None:

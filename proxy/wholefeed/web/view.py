@@ -235,7 +235,7 @@ async def _view_of(reconstruction: Reconstruction, url: str, options: Mapping[st
         "url": url,
         "key": feed.url,
         "query": quote(url, safe=""),
-        "file": "feed.json" if feed.published_family is Family.JSON else "feed.xml",
+        "file": "feed.json" if feed.published_family is Family.JSON and "as" not in options else "feed.xml",
         "find": plain(" ".join(options.get("find", "")[:_LONGEST_SEARCH].split()), _LONGEST_SEARCH),
         "missed": "",
         "matches": None,

@@ -94,8 +94,8 @@ function presentEntry() {
 function step(by) {
   const entries = [...document.querySelectorAll(".entry")];
   const at = entries.indexOf(presentEntry());
-  const below = entries.findIndex((each) => each.getBoundingClientRect().bottom > 0);
-  const next = at >= 0 ? at + by : by > 0 ? below : below - 1;
+  const above = entries.filter((each) => each.getBoundingClientRect().bottom <= 0).length;
+  const next = at >= 0 ? at + by : by > 0 ? above : above - 1;
   if (entries[next]) goTo(entries[next], false);
   else if (next >= entries.length) focusOn('.pages [rel="next"]');
   else focusOn('.pages [rel="prev"]');
