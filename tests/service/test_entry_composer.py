@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
 from functools import partial
 
 import pytest
 
+from tests.feeds import an_item, json_feed
 from tests.origin import Origin
-from tests.running import StartProxy
+from tests.running import Proxy, StartProxy
+from wholefeed.core.compose.as_atom import ConversionContext
 from wholefeed.core.compose.views import WHOLE
+from wholefeed.core.model import Family
 from wholefeed.core.texts.plain import digest_text, squeeze
 from wholefeed.core.texts.wanted import page_key
 from wholefeed.errors import OverloadedError
+from wholefeed.service.entry_composer import Composition
 from wholefeed.store.tables import text_table
 from wholefeed.store.tables.text_table import NewText
 from wholefeed.web.answer import Representation, make_view
@@ -60,3 +65,16 @@ async def test_an_answer_has_the_texts_that_its_tag_stands_for(
     else:
         with pytest.raises(OverloadedError):
             await send_while(2, "Newer")
+
+
+async def test_a_long_feed_is_tagged_while_others_are_served(proxy: Proxy, origin: Origin) -> None:
+    """The event loop gets its turn for each segment, even if nothing is to be read."""
+    origin.publish("/feed", json_feed(an_item("a", 1)), content_type="application/feed+json")
+    await proxy.get(origin.url("/feed"))
+    composition = Composition(Family.ATOM, None, ConversionContext("http://a.test/", "", 0.0))
+    async with proxy.service.answer(origin.url("/feed"), wait_seconds=9) as found:
+        await proxy.service.composer.digest(found, [0], composition)
+        others = list[str]()
+        asyncio.get_running_loop().call_soon(others.append, "served")
+        await proxy.service.composer.digest(found, [0], composition)
+        assert others == ["served"]

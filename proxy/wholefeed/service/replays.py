@@ -250,6 +250,7 @@ class Replays:
         for place in released.places:
             number, at = segments.locate(place)
             if number not in read:
+                await asyncio.sleep(0)
                 async with reconstruction.in_time():
                     read[number] = await self.entry_digests(snapshot, number)
             found.update(read[number][at * DIGEST_BYTES : (at + 1) * DIGEST_BYTES])
