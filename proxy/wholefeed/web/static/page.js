@@ -45,19 +45,20 @@ function tellTimes() {
   for (const each of document.querySelectorAll('time[datetime*="T"]')) {
     const at = new Date(each.dateTime);
     if (!(at.getFullYear() >= 1900)) continue; /* zones were no whole minutes then */
-    const utc = `${timeInWords(new Date(at.getTime() + at.getTimezoneOffset() * 60000))} UTC`;
+    const utc = `${timeInWords(at, "UTC")} UTC`;
     const { shown } = each.dataset;
     each.title = shown ? utc : `${timeInWords(at)} (${utc})`;
     if (shown) each.textContent = shown === "day" ? dayInWords(at) : timeInWords(at);
   }
 }
 
-function dayInWords(at) {
-  return `${at.getDate()} ${MONTHS[at.getMonth()]} ${at.getFullYear()}`;
+function dayInWords(at, zone = "") {
+  return `${at[`get${zone}Date`]()} ${MONTHS[at[`get${zone}Month`]()]} ${at[`get${zone}FullYear`]()}`;
 }
 
-function timeInWords(at) {
-  return `${dayInWords(at)}, ${[at.getHours(), at.getMinutes()].map((each) => String(each).padStart(2, "0")).join(":")}`;
+function timeInWords(at, zone = "") {
+  const clock = [at[`get${zone}Hours`](), at[`get${zone}Minutes`]()].map((each) => String(each).padStart(2, "0")).join(":");
+  return `${dayInWords(at, zone)}, ${clock}`;
 }
 
 /* A list that is dropped anywhere on the page is brought in: <form data-drop> with a file and a button named ask. */
