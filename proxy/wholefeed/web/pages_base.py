@@ -174,13 +174,13 @@ def opens_page(accept: str, user_agent: str) -> bool:
     Accept prefers HTML to XML and JSON, and the User-Agent names browsers alone. Some readers send either,
     none sends both (tests/data/reader_requests.toml).
     """
-    if len(user_agent) > _LONGEST_AGENT:
+    if len(user_agent) > _LONGEST_AGENT or _BROWSER.fullmatch(user_agent) is None:
         return False
     ranked = sorted(parse_weights(accept), key=lambda found: -found[1])
     asked = (
         name for name, weight in ranked if weight > 0 and (name in _OTHERS or name.endswith(_DATA_OR_PAGE))
     )
-    return next(asked, "") == "text/html" and _BROWSER.fullmatch(user_agent) is not None
+    return next(asked, "") == "text/html"
 
 
 _DATA_OR_PAGE: Final = ("html", "xml", "json")

@@ -7,7 +7,7 @@ from typing import Any
 from xml.etree import ElementTree
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from wholefeed.core.compose.as_atom import ConversionContext, convert_head, convert_items
@@ -81,6 +81,7 @@ def test_whatever_an_item_is_its_entry_is_read(item: dict[str, Any]) -> None:
     assert document.entries[0].updated_at is not None
 
 
+@example({"title": "&" * 100_000})
 @given(st.dictionaries(st.sampled_from((*_NAMES, "description", "home_page_url", "icon", "favicon")), _JSON))
 def test_whatever_a_head_is_it_is_read(members: dict[str, Any]) -> None:
     """F2: a head has room for an answer, and one title, id and date."""

@@ -68,7 +68,7 @@ def convert_head(head: bytes, *, identifier: str, updated_at: float) -> Composed
     tongue = f" xml:lang={_attribute(language)}" if language else ""
     people = list(_people(members))
     made = [
-        f"<title{tongue}>{_line(json_text(members.get('title')))}</title>",
+        f"<title{tongue}>{_line(json_text(members.get('title'))[:_LONGEST_TITLE])}</title>",
         f"<id>{_text(identifier)}</id>",
         f"<updated>{format_rfc3339(updated_at)}</updated>",
         *_link("alternate", members.get("home_page_url"), ' type="text/html"'),
@@ -85,6 +85,9 @@ def convert_head(head: bytes, *, identifier: str, updated_at: float) -> Composed
             taken.append(text)
             size += len(text)
     return ComposedHead(b"".join(taken), CONVERTED_PREFIXES, len(made) - len(taken))
+
+
+_LONGEST_TITLE: Final = 20_000  # a head without a title is none
 
 
 def read_language(head: bytes) -> str:
