@@ -137,11 +137,14 @@ async def test_an_old_entry_on_top_is_not_where_its_year_begins(proxy: Proxy, or
     assert list(reached.years) == [YearRun(2023, 1, 2), YearRun(2018, 3, 3)]
 
 
-async def test_the_oldest_are_those_of_the_oldest_dates_that_are_shown(proxy: Proxy, origin: Origin) -> None:
-    """An update sorts an Atom entry, and its publication is shown."""
+@pytest.mark.parametrize("text", ["", "word " * 350_000])
+async def test_the_oldest_are_those_of_the_oldest_dates_that_are_shown(
+    proxy: Proxy, origin: Origin, text: str
+) -> None:
+    """An update sorts an Atom entry, and its publication is shown, however long the entries are."""
     entries = "".join(
         f"<entry><id>urn:{name}</id><title>{name}</title><published>{stamp(published)}</published>"
-        f"<updated>{stamp(updated)}</updated></entry>"
+        f"<updated>{stamp(updated)}</updated><content>{text}</content></entry>"
         for name, published, updated in (("a", 5, 90), ("b", 9, 80), ("c", 1, 70), ("d", 7, 60), ("e", 3, 50))
     )
     origin.publish("/feed", atom(extra=entries))

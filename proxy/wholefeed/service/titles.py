@@ -129,9 +129,9 @@ class Titles:
         total, found, room_bytes = entries_in(snapshot), list[tuple[float, int]](), _TAIL_BYTES
         end = total
         for segment in reversed(snapshot.segments):
-            room_bytes -= segment.length
-            if end <= start or total - end >= _TAIL_ENTRIES or room_bytes < 0:
+            if end <= start or total - end >= _TAIL_ENTRIES or room_bytes <= 0:
                 break
+            room_bytes -= segment.length
             skimmed = await self._read(segment, snapshot.feed)
             end -= len(skimmed)
             places = range(max(start - end, 0), len(skimmed))
