@@ -80,8 +80,9 @@ def test_an_entry_without_a_title_has_the_beginning_of_its_text(make: Any) -> No
 
 
 def test_all_words_are_found_in_any_order_and_case() -> None:
-    """Unicode's case folding counts, too."""
-    found, _ = skimmed(rss(an_item("Die STRASSE am Meer"), an_item("Am Fluss"), an_item("straße")))
+    """Unicode's case folding and equivalence count, too."""
+    titles = ("Die STRASSE am Meer", "Am Fluss", "straße", "Cafe\u0301 \uff15")
+    found, _ = skimmed(rss(*map(an_item, titles)))
 
     def places(words: str) -> list[int]:
         return [place for place, _ in found.find(fold(words).split())]
@@ -90,6 +91,7 @@ def test_all_words_are_found_in_any_order_and_case() -> None:
     assert places("straSSe") == [0, 2]
     assert places("am") == [0, 1]
     assert places("am nowhere") == []
+    assert places("caf\u00e9 5") == [3]
 
 
 def test_years_are_those_that_are_shown() -> None:

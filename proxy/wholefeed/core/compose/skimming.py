@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from itertools import groupby
 from math import isnan, nan
 from typing import Final, NamedTuple
+from unicodedata import normalize
 from xml.etree.ElementTree import Element, SubElement
 from xml.parsers import expat
 
@@ -87,11 +88,12 @@ class SkimmedSegment:
 
     def find(self, words: Sequence[str]) -> list[tuple[int, EntryHeading]]:
         """Return places and headings of the titles with all the folded `words`."""
-        titles = self._titles.decode().split("\n")
+        text = self._titles.decode()
+        titles, folded = text.split("\n"), fold(text).split("\n")
         return [
-            (place, self._heading(place, title))
-            for place, title in enumerate(titles[: len(self)])
-            if all(word in folded for word in words for folded in (fold(title),))
+            (place, self._heading(place, titles[place]))
+            for place in range(len(self))
+            if all(word in folded[place] for word in words)
         ]
 
     def _heading(self, place: int, title: str) -> EntryHeading:
@@ -105,7 +107,7 @@ _HEAD: Final = struct.Struct(f"={NAME_BYTES}sd10s")
 
 def fold(text: str) -> str:
     """Return a text in the form in which titles and words are compared."""
-    return text.casefold()
+    return normalize("NFKC", text).casefold()
 
 
 def _runs(years: Sequence[int | None]) -> Iterator[YearRun]:
