@@ -76,9 +76,15 @@ async def test_keys_lead_through_the_entries(proxy: Proxy, origin: Origin) -> No
         await page.locator(".fold[open]").wait_for()
         assert "number 119" in await page.locator(".fold[open] h2").inner_text()
         await visit.open("view", url=url, find="title")
+        await press(visit, "jjk")
+        assert "number 0" in await page.evaluate("document.activeElement.textContent")
+        await page.locator(".feed-lines a").nth(49).focus()
         await press(visit, "j")
         assert await page.evaluate("document.activeElement.textContent") == "Further titles"
         await visit.open("view", url=url)
+        await page.evaluate("document.body.style.paddingBottom = '2000px'; scrollTo(0, 9999)")
+        await press(visit, "j")
+        assert await page.evaluate("document.activeElement.textContent") == "Older"
         await page.locator("summary").nth(49).focus()
         await press(visit, "j")
         assert await page.evaluate("document.activeElement.textContent") == "Older"

@@ -86,13 +86,16 @@ function followKeys() {
   });
 }
 
+/* An entry, or a title that was found. */
+const STEPS = ".entry, .feed-lines > li";
+
 function presentEntry() {
-  return document.activeElement && document.activeElement.closest(".entry");
+  return document.activeElement && document.activeElement.closest(STEPS);
 }
 
 /* From the entry with the focus, else from the first one that is not above the window. */
 function step(by) {
-  const entries = [...document.querySelectorAll(".entry")];
+  const entries = [...document.querySelectorAll(STEPS)];
   const at = entries.indexOf(presentEntry());
   const above = entries.filter((each) => each.getBoundingClientRect().bottom <= 0).length;
   const next = at >= 0 ? at + by : by > 0 ? above : above - 1;
