@@ -30,7 +30,7 @@ TITLES = (
 
 
 def _store_feeds(db: Database, origin: str, now: float) -> None:
-    """Add feeds in every state, with long titles and addresses; every twentieth has failed for long."""
+    """Add feeds in every state, with long titles and addresses; every twentieth failed, or is gone."""
     for number in range(FEEDS):
         url = f"{origin}{number}/" + "x" * (1900 if number % 7 == 0 else 9)
         feed = feed_table.create(db, url=url, fetch_url=url, family=Family.ATOM, kind=Kind.PLAIN, now=now)
@@ -45,8 +45,8 @@ def _store_feeds(db: Database, origin: str, now: float) -> None:
         if number % 20 == 0:
             failure = Attempt(
                 url=SUBSCRIPTION_ATTEMPT,
-                reason="timeout",
-                status=None,
+                reason="timeout" if number % 40 else "publisher-status",
+                status=None if number % 40 else 410,
                 attempts=9,
                 first_at=now - 9 * DAY_SECONDS,
                 last_at=now,
