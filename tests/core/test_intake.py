@@ -1,4 +1,4 @@
-"""B1 to B5: turns of hosts, the tally of an intake, its sentences, and failures that may pass."""
+"""B1 to B5: the tally of an intake, its sentences, and failures that may pass."""
 
 from __future__ import annotations
 
@@ -18,7 +18,6 @@ from wholefeed.core.intake import (
     describe_totals,
     group_by_advice,
     next_try_seconds,
-    take_turns,
 )
 from wholefeed.core.model import State
 from wholefeed.core.slugs import SLUGS
@@ -62,19 +61,6 @@ def test_remarks_are_there_for_a_reason_only() -> None:
     tally = Tally(counted=1, searching=2)
     assert describe_counted(tally).startswith("1 feed was here and fresh already")
     assert describe_searching(tally).startswith("2 sites are still to be searched")
-
-
-def test_the_hosts_of_a_list_take_turns() -> None:
-    """B2: a list that begins with a hundred feeds of one host does not hold up the others."""
-    urls = [
-        *["https://a.test/1", "https://a.test/2", "https://a.test/3"],
-        "https://b.test/",
-        "https://c.test/",
-    ]
-    turns = take_turns(urls)
-    order = [url for _, url in sorted(zip(turns, urls, strict=True), key=lambda pair: pair[0])]
-    assert order[:3] == ["https://a.test/1", "https://b.test/", "https://c.test/"]
-    assert all(0 <= turn < 1 for turn in turns)
 
 
 @pytest.mark.parametrize(

@@ -33,6 +33,20 @@ async def test_a_list_has_half_of_the_requests_and_a_host_its_own_limit(tmp_path
     assert one.peak_requests + other.peak_requests >= 2
 
 
+async def test_a_list_of_one_slow_host_holds_up_no_other_list(tmp_path: Path, origin: Origin) -> None:
+    """B2: hosts of all lists take turns."""
+    origin.publish("/0", atom(an_item("a")))
+    async with Origin("127.0.0.2") as slow, running(a_config(tmp_path)) as proxy:
+        slow.latency_seconds = 0.5
+        for number in range(300):
+            slow.publish(f"/{number}", atom(an_item("a"), feed_id=f"urn:{number}"))
+        long = await bring_in(proxy, an_opml(*(slow.url(f"/{number}") for number in range(300))))
+        await until(proxy, long["id"], lambda found: found["asked"] > 0)
+        begun = await bring_in(proxy, an_opml(origin.url("/0")))
+        assert (await brought_in(proxy, begun["id"]))["states"] == {"remembered": 1}
+        assert (await look(proxy, long["id"]))["waiting"] > 250
+
+
 async def test_walks_that_nobody_waits_for_leave_half_of_the_turns() -> None:
     """B2: a reader's walk begins at once, however many feeds of lists are walked."""
     walks = WalkTurns(in_all=4, per_site=4)

@@ -1,13 +1,11 @@
-"""Intakes, each a subscription list that somebody brought in: turns, tally and sentences (B1 to B5)."""
+"""Intakes, each a subscription list that somebody brought in: tally and sentences (B1 to B5)."""
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final
-from urllib.parse import urlsplit
 
 from wholefeed.core.model import State
 from wholefeed.core.slugs import failure_in_words, may_pass
@@ -31,17 +29,6 @@ class Stage(StrEnum):
     WAITING = "waiting"
     HERE = "here"
     FAILED = "failed"
-
-
-def take_turns(urls: Iterable[str]) -> list[float]:
-    """Return when each feed is asked for, from 0 to below 1: the hosts of a list take turns."""
-    seen: Counter[str] = Counter()
-    turns = []
-    for url in urls:
-        host = urlsplit(url).netloc
-        turns.append(seen[host] / MOST_FEEDS)
-        seen[host] += 1
-    return turns
 
 
 # Failures that may pass: such a feed waits, and is asked again

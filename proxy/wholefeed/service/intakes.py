@@ -81,6 +81,7 @@ class Intakes:
         self._most = max(1, fetch.concurrency // 2)  # the rest is for readers
         self._most_per_host = fetch.concurrency_per_host
         self._queue: list[DueFeed] = []
+        self._looked_at = 0.0
         self._tasks: dict[tuple[str, int], asyncio.Task[None]] = {}
         self._hosts: Counter[str] = Counter()
         self._news = asyncio.Event()
@@ -122,13 +123,13 @@ class Intakes:
         intake = await self._store.write(partial(intake_table.begin, new=new, now=self._context.now()))
         if intake == new.id:
             log.info("intake.begun", intake=intake, feeds=len(feeds))
-        self._news.set()
+        self._look_anew()
         return intake
 
     async def ask_again(self, intake: str) -> None:
         """Ask for the failed feeds of a list again, or raise `NoSuchIntakeError`."""
         await self._store.write(partial(intake_table.ask_again, intake=intake, now=self._context.now()))
-        self._news.set()
+        self._look_anew()
 
     async def forget(self, intake: str) -> None:
         """Stop and forget an intake, or raise `NoSuchIntakeError`; its feeds stay."""
@@ -138,8 +139,12 @@ class Intakes:
             intake_table.delete(db, intake)
 
         await self._store.write(work)
-        self._queue.clear()
+        self._look_anew()
         log.info("intake.forgotten", intake=intake)
+
+    def _look_anew(self) -> None:
+        self._queue.clear()
+        self._news.set()
 
     async def report(self, intake: str) -> IntakeReport:
         """Return an intake with its lists, or raise `NoSuchIntakeError`."""
@@ -257,18 +262,18 @@ class Intakes:
 
     async def _begin_due(self) -> bool:
         """Begin as many feeds as may be asked for; return whether any is due or under way."""
-        if not self._queue:
+        is_old = time.monotonic() - self._looked_at >= _IDLE_SHARED_SECONDS
+        if is_old or not self._queue:
             await self._look()
         if not self._running.waiting:  # else readers wait for the network
-            for due in self._choose():
-                self._begin(due)
+            self._begin_chosen()
             if len(self._tasks) < self._most and len(self._queue) < _LOOKED_AT // 2:
                 await self._look()  # those in the queue may all be of a few busy hosts
-                for due in self._choose():
-                    self._begin(due)
+                self._begin_chosen()
         return bool(self._tasks or self._queue)
 
     async def _look(self) -> None:
+        self._looked_at = time.monotonic()
         limit = _LOOKED_AT + len(self._tasks)
         due = await self._store.read(partial(intake_table.list_due, now=self._context.now(), limit=limit))
         self._queue = [each for each in due if (each.intake, each.place) not in self._tasks]
@@ -284,6 +289,10 @@ class Intakes:
             hosts[host] += has_room
         self._queue = rest
         return chosen
+
+    def _begin_chosen(self) -> None:
+        for due in self._choose():
+            self._begin(due)
 
     def _begin(self, due: DueFeed) -> None:
         key, host = (due.intake, due.place), _host(due.url)

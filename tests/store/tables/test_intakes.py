@@ -59,13 +59,26 @@ async def a_published_feed(store: NamedStore, url: str, *, before: int, now: int
     return feed.id
 
 
+async def test_hosts_take_turns_over_all_lists(store: NamedStore) -> None:
+    """B2: also when failed feeds are asked for again, and where a later list has other hosts."""
+    await begin(store, "a", *(f"http://one.test/{number}" for number in range(3)))
+    for feed in await due(store):
+        await fail(store, feed)
+    await store.write(partial(intake_table.ask_again, intake="a", now=NOW))
+    await begin(store, "b", "http://one.test/9", "http://two.test/1")
+    assert [(each.intake, each.place) for each in await due(store)] == [
+        *[("a", 1), ("b", 2)],
+        *[("a", 2), ("a", 3), ("b", 1)],
+    ]
+
+
 async def test_a_list_is_asked_for_in_turns_of_its_hosts(store: NamedStore) -> None:
     """B2: in the order of the list otherwise; what is put off comes later."""
     await begin(store, "a", "http://one.test/1", "http://one.test/2", "http://two.test/1")
     found = await due(store)
     assert [each.place for each in found] == [1, 3, 2]
     await store.write(partial(intake_table.put_off, due=found[0], tries=1, until=NOW + 60))
-    assert [each.place for each in await due(store)] == [3, 2]
+    assert [each.place for each in await due(store)] == [2, 3]
     assert [(each.place, each.tries) for each in await due(store, NOW + 60)][-1] == (1, 1)
     assert await store.read(intake_table.next_due_at) is not None
     row = await store.read(partial(intake_table.require, intake="a"))

@@ -20,13 +20,23 @@ from wholefeed.core.intake import (
     FailedFeed,
     Stage,
     Tally,
-    take_turns,
 )
 from wholefeed.core.model import State
 from wholefeed.errors import NoSuchIntakeError, OverloadedError
-from wholefeed.store.base import Database, Row, fetch_all, fetch_one, fetch_value, run, run_counting, run_many
+from wholefeed.store.base import (
+    Database,
+    Row,
+    fetch_all,
+    fetch_one,
+    fetch_value,
+    run,
+    run_counting,
+    run_many,
+    vary_by_engine,
+)
 from wholefeed.store.rows import VISIBLE_STATE
 from wholefeed.store.tables.document_table import EncodedBody
+from wholefeed.store.tables.feed_table import host_of
 
 # Intakes
 
@@ -99,18 +109,13 @@ def begin(db: Database, new: NewIntake, now: float) -> str:
         row["url"]: row
         for row in fetch_all(db, _RECENT_FAILURES, {"since": now - FAILURE_SECONDS, "now": now})
     }
-    turns = take_turns(feed.url for feed in new.feeds)
     rows = [
-        (new.id, place, *feed, *_first_stage(failures.get(feed.url), now - _ORDER_SECONDS * (1 - turn)))
-        for place, (feed, turn) in enumerate(zip(new.feeds, turns, strict=True), 1)
+        (new.id, place, *feed, *_first_stage(failures.get(feed.url), now))
+        for place, feed in enumerate(new.feeds, 1)
     ]
     run_many(db, _PUT_FEED, rows)
     _drop_oldest(db)
     return new.id
-
-
-# Part of a second that orders the feeds of a list.
-_ORDER_SECONDS: Final = 0.1
 
 
 def _first_stage(failure: Row | None, due_at: float) -> tuple[object, ...]:
@@ -176,13 +181,21 @@ class DueFeed(NamedTuple):
     tries: int
 
 
-_DUE: Final = """
-    SELECT intake, place, url, tries FROM intake_feed WHERE due_at <= :now
-    ORDER BY due_at, intake, place LIMIT :limit
-"""
+_DUE: Final = vary_by_engine(
+    """
+    SELECT intake, place, url, tries FROM (
+        SELECT intake, place, url, tries, due_at,
+            row_number() OVER (PARTITION BY {host} ORDER BY due_at, intake, place) AS turn
+        FROM intake_feed WHERE due_at <= :now
+    ) AS due
+    ORDER BY turn, due_at, intake, place LIMIT :limit
+    """,
+    **host_of("url"),
+)
 
 
 def list_due(db: Database, now: float, limit: int) -> list[DueFeed]:
+    """Return due feeds of all lists; hosts take turns."""
     return [DueFeed(*row) for row in fetch_all(db, _DUE, {"now": now, "limit": limit})]
 
 
