@@ -18,6 +18,7 @@ from demo.publisher import Publisher
 from demo.reader import ask_until_settled, proxied
 
 _WIDTH: Final = 1280
+_BELOW: Final = 8
 _SHOWN: Final = "A Walk a Week"
 """The feed of the page: its publisher links no history, but has one."""
 
@@ -39,18 +40,21 @@ def main() -> int:
             for _ in ask_until_settled(proxied(base, publisher.url(feed.path))):
                 pass
         url = next(publisher.url(feed.path) for feed in publisher.feeds if feed.title == _SHOWN)
-        _take(program, f"{base}/", folder / "home.png", height=910)
-        _take(program, f"{base}/?url={quote(url, safe='')}", folder / "feed.png", height=1000)
+        _take(program, f"{base}/", folder / "home.png", last="table.feeds")
+        _take(program, f"{base}/?url={quote(url, safe='')}", folder / "feed.png", last="figure.feed-chart")
     return 0
 
 
-def _take(program: str, url: str, path: Path, *, height: int) -> None:
+def _take(program: str, url: str, path: Path, *, last: str) -> None:
+    """Take a picture of a page, as far as the element that `last` selects."""
     from playwright.sync_api import sync_playwright  # noqa: PLC0415 - the other parts of the demo need none
 
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=program, chromium_sandbox=False)
-        page = browser.new_page(viewport={"width": _WIDTH, "height": height}, color_scheme="light")
+        page = browser.new_page(viewport={"width": _WIDTH, "height": 900}, color_scheme="light")
         page.goto(url)
+        end = page.locator(last).evaluate("(each) => each.getBoundingClientRect().bottom")
+        page.set_viewport_size({"width": _WIDTH, "height": round(end) + _BELOW})
         page.screenshot(path=path)
         browser.close()
 
