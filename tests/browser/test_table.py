@@ -89,6 +89,9 @@ async def test_a_choice_applies_at_once_and_stays(proxy: Proxy, origin: Origin) 
         await visit.open()
         await page.get_by_role("link", name="Need attention 13").click()
         await page.get_by_role("link", name="All 259").click()
+        await page.get_by_label("All 259").check()
+        await page.evaluate("renew(location.href)")  # as a refresh does that is followed
+        assert await page.get_by_label("All 259").is_checked()
         await page.get_by_label("Title or address").press_sequentially("keeper")
         await page.get_by_role("link", name="All 44").wait_for()
         assert await page.evaluate("document.activeElement.id") == "q"

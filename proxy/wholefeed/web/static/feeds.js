@@ -63,6 +63,8 @@ async function renew(url) {
   if (!fresh || number !== wanted) return;
   const checked = new Set(boxes().filter((each) => each.checked).map((each) => each.value));
   for (const box of fresh.querySelectorAll('input[name="feed"]')) box.checked = checked.has(box.value);
+  const [all, again] = [document.querySelector("#feeds"), fresh].map((each) => each.querySelector('input[name="all"]'));
+  if (all && again) again.checked = all.checked && all.parentElement.textContent === again.parentElement.textContent;
   for (const name of ["#needs", "#feeds"]) replace(document.querySelector(name), page.querySelector(name));
   prepare();
   const said = fresh.querySelector("[data-said]");
