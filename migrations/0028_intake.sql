@@ -3,7 +3,7 @@
 CREATE TABLE intake (
     id        TEXT    NOT NULL PRIMARY KEY,  -- random; in the URL of its page
     began_at  REAL    NOT NULL,
-    digest    BLOB    NOT NULL,              -- of its feeds and options: the same list again is the same intake
+    digest    BLOB    NOT NULL,              -- of the list and options: the same list again is the same intake
     options   TEXT    NOT NULL,              -- JSON: parameters of the URLs in the changed list
     left_out  INTEGER NOT NULL,              -- lines of the list that no feed can be asked for
     unchanged TEXT    NOT NULL               -- JSON: the first of them, as wholefeed.web.intake_routes writes them

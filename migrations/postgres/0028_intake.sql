@@ -3,7 +3,7 @@
 CREATE TABLE intake (
     id        text    NOT NULL PRIMARY KEY,  -- random; in the URL of its page
     began_at  double precision    NOT NULL,
-    digest    bytea    NOT NULL,              -- of its feeds and options: the same list again is the same intake
+    digest    bytea    NOT NULL,              -- of the list and options: the same list again is the same intake
     options   text    NOT NULL,              -- JSON: parameters of the URLs in the changed list
     left_out  integer NOT NULL,              -- lines of the list that no feed can be asked for
     unchanged text    NOT NULL               -- JSON: the first of them, as wholefeed.web.intake_routes writes them

@@ -81,12 +81,15 @@ async def test_the_same_list_again_asks_nothing_again(proxy: Proxy, origin: Orig
 
 
 async def test_a_list_that_is_sent_twice_is_one_intake(proxy: Proxy, origin: Origin) -> None:
-    """B1: two tabs, or an impatient person; another view of it is another one."""
-    sent = an_opml(*publish_feeds(origin, 2))
+    """B1: two tabs, or an impatient person; another view of it is another one, and so is another list."""
+    sent = an_opml(*(urls := publish_feeds(origin, 2)))
     with origin.held("/0"):
         one, other = await asyncio.gather(bring_in(proxy, sent), bring_in(proxy, sent))
         assert one["id"] == other["id"]
         assert (await bring_in(proxy, sent, limit="5"))["id"] != one["id"]
+        named = await bring_in(proxy, an_opml(*urls, titles=("Another name",)))
+        reply = await proxy.ask("GET", "/opml", params={"intake": named["id"]})
+        assert b"Another name" in reply.body
     await brought_in(proxy, one["id"])
     assert set(origin.counts().values()) == {1}
 

@@ -107,13 +107,10 @@ class Intakes:
             OverloadedError: Too many lists are being brought in.
         """
         told = json.dumps(dict(options), sort_keys=True)
-        digest = hashlib.blake2b(told.encode(), digest_size=16)
-        for each in feeds:
-            digest.update(f"\n{each.url}".encode("utf-8", "surrogatepass"))
-        coded = await asyncio.to_thread(encode_body, document)
+        coded, digest = await asyncio.to_thread(_encode, document, told)
         new = NewIntake(
             id=secrets.token_hex(8),
-            digest=digest.digest(),
+            digest=digest,
             options=told,
             left_out=left_out,
             unchanged=unchanged,
@@ -377,6 +374,13 @@ class Intakes:
         now = self._context.now()
         keep = partial(intake_table.keep_failure, due=due, reason=reason, status=status, now=now)
         await self._store.write(keep)
+
+
+def _encode(document: bytes, options: str) -> tuple[bytes, bytes]:
+    """Return a list as it is stored, and its digest with its options."""
+    digest = hashlib.blake2b(document, digest_size=16)
+    digest.update(options.encode())
+    return encode_body(document), digest.digest()
 
 
 def _host(url: str) -> str:
