@@ -96,6 +96,7 @@ def test_each_failure_has_advice() -> None:
     assert "gone" in advise("publisher-status", 404)
     assert "again later" in advise("publisher-status", 500)
     assert "browser" in advise("publisher-status", 400)
+    assert advise("no-subscription-document", None) == advise("not-a-feed", None)
 
 
 def test_failures_with_the_same_advice_stand_together() -> None:

@@ -188,6 +188,7 @@ _ADVICE: Final[Mapping[str, str]] = {
     "too-costly": _LARGE,
     "limit": _LARGE,
     "not-a-feed": _NO_FEED,
+    "no-subscription-document": _NO_FEED,
     "empty": _NO_FEED,
     "unsupported-format": _NO_FEED,
     "unsupported-encoding": _NO_FEED,

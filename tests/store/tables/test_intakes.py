@@ -11,7 +11,7 @@ from tests.named_store import NamedStore
 from tests.store.makers import a_document, a_feed, an_entry, publish
 from wholefeed.core.intake import MOST_FEEDS, MOST_KEPT, MOST_UNFINISHED, Tally
 from wholefeed.core.model import Role, State
-from wholefeed.errors import NoSuchIntakeError, OverloadedError
+from wholefeed.errors import REMEMBERED_SECONDS, NoSuchIntakeError, OverloadedError
 from wholefeed.store.tables import intake_table
 from wholefeed.store.tables.document_table import EncodedBody, encode_body
 from wholefeed.store.tables.intake_table import DueFeed, ListedFeed, NewIntake
@@ -65,8 +65,10 @@ async def test_hosts_take_turns_over_all_lists(store: NamedStore) -> None:
     for feed in await due(store):
         await fail(store, feed)
     await store.write(partial(intake_table.ask_again, intake="a", now=NOW))
-    await begin(store, "b", "http://one.test/9", "http://two.test/1")
-    assert [(each.intake, each.place) for each in await due(store)] == [
+    assert not await due(store, NOW + REMEMBERED_SECONDS - 1)  # the failure would come again, unasked
+    later = NOW + REMEMBERED_SECONDS
+    await begin(store, "b", "http://one.test/9", "http://two.test/1", now=later)
+    assert [(each.intake, each.place) for each in await due(store, later)] == [
         *[("a", 1), ("b", 2)],
         *[("a", 2), ("a", 3), ("b", 1)],
     ]

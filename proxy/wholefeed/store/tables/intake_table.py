@@ -22,7 +22,7 @@ from wholefeed.core.intake import (
     Tally,
 )
 from wholefeed.core.model import State
-from wholefeed.errors import NoSuchIntakeError, OverloadedError
+from wholefeed.errors import REMEMBERED_SECONDS, NoSuchIntakeError, OverloadedError
 from wholefeed.store.base import (
     Database,
     Row,
@@ -258,15 +258,17 @@ def put_off(db: Database, due: DueFeed, tries: int, until: float) -> None:
 
 
 _ASK_AGAIN: Final = """
-    UPDATE intake_feed SET stage = 'waiting', due_at = :now, tries = 0
+    UPDATE intake_feed SET stage = 'waiting', tries = 0,
+        due_at = CASE WHEN ended_at > :asked_until THEN :now + ended_at - :asked_until ELSE :now END
     WHERE intake = :intake AND stage = 'failed'
 """
 
 
 def ask_again(db: Database, intake: str, now: float) -> int:
-    """Let the failed feeds of an intake wait again; return their number."""
+    """Let the failed feeds of an intake wait until nobody remembers the failure; return their number."""
     require(db, intake)
-    return run_counting(db, _ASK_AGAIN, {"intake": intake, "now": now})
+    values = {"intake": intake, "now": now, "asked_until": now - REMEMBERED_SECONDS}
+    return run_counting(db, _ASK_AGAIN, values)
 
 
 # What became of them
