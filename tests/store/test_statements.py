@@ -88,6 +88,7 @@ OTHERS: dict[str, dict[str, object]] = {
     "wholefeed.store.tables.posts._DUE": {"before": 1.0},
     "wholefeed.store.tables.segment_table._INSERT": {"position": 1},
     "wholefeed.store.tables.segment_table._PUBLISH": {"documents": 1},
+    "wholefeed.store.tables.text_table._ALIKE": {"first": b"a", "last": b"a"},
 }
 """Names with another meaning than in other statements."""
 
