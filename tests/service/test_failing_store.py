@@ -23,8 +23,9 @@ from wholefeed.service.memory import Memory
 from wholefeed.service.publishing import Rendering
 from wholefeed.service.storing import FeedStorage
 from wholefeed.store import sqlite_file
+from wholefeed.store.base import Database
 from wholefeed.store.rows import FeedChanges, FeedRow, Publication
-from wholefeed.store.tables import document_table, feed_table, segment_table
+from wholefeed.store.tables import document_table, feed_table, segment_table, text_table
 from wholefeed.web.keys import STORE
 from wholefeed.workers.pool import Workers
 
@@ -286,3 +287,25 @@ async def test_a_publisher_whose_list_cannot_be_kept_is_not_asked_again_at_once(
         proxy.service.lists.wake()
         await looked(proxy)
         assert (await proxy.get(origin.url("/feed"))).state == "listed"
+
+
+async def test_texts_that_fail_keep_no_other_feed_of_the_host_waiting(
+    proxy: Proxy, origin: Origin, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """T2: also where the one that fails was due first."""
+    real, asked = text_table.settle, list[int]()
+
+    def settle(db: Database, feed: int, **values: Any) -> FeedRow:
+        asked.append(feed)
+        if feed == asked[0]:
+            raise ValueError("an error of our own")
+        return real(db, feed, **values)
+
+    monkeypatch.setattr(text_table, "settle", settle)
+    for number, name in enumerate(("/first", "/second"), 1):
+        origin.publish(name, atom(an_item("a", 1)))
+        await proxy.get(origin.url(name), text="full")
+        async with asyncio.timeout(60):
+            while len(asked) < number:
+                await asyncio.sleep(0.01)
+    assert asked[1] != asked[0]

@@ -155,11 +155,19 @@ class Texts:
             await self._fetch_texts(feed)
         except (StoreError, OverloadedError, WorkError, UnknownFeedError) as exc:
             log.warning("texts.unkept", feed=feed.id, slug=exc.slug)
-            self._rounds.rest_feed(feed.id, self._context.now() + PAUSE_SECONDS)
+            await self._put_off(feed.id, self._context.now() + PAUSE_SECONDS)
         except Exception:  # the last resort: other feeds go on
-            self._rounds.rest_feed(feed.id, self._context.now() + DAY_SECONDS)
             self._context.counts.troubles["texts"] += 1
             log.exception("texts.failed", feed=feed.id)
+            await self._put_off(feed.id, self._context.now() + DAY_SECONDS)
+
+    async def _put_off(self, feed: int, until: float) -> None:
+        try:  # in the store, since a feed that stays due keeps the others of its host waiting
+            plan = await self._store.read(partial(text_table.find_plan, feed=feed))
+            if plan is not None:
+                await self._store.write(partial(text_table.put_off, feed=feed, plan=plan, due_at=until))
+        except (StoreError, OverloadedError):
+            self._rounds.rest_feed(feed, until)
 
     async def _fetch_texts(self, feed: FeedRow) -> None:
         now = self._context.now()
@@ -251,6 +259,9 @@ class _TextLook:
         """Learn the element of the site's texts from the feed, else guess it, unless it is known (T3)."""
         now = self.context.now()
         last = _read_learned(self.plan.learned)
+        before = last if last is not None and last.is_guessed else None
+        if last is not None:
+            self._learned = last.learned
         if last is None or not 0 <= now - last.at < _LEARNED_SECONDS:
             learned = await self._learn(entries, stored)
             if learned is None:
@@ -260,6 +271,8 @@ class _TextLook:
         self._learned = last.learned
         if last.learned.element is None and not last.is_guessed:
             guessed = await self._guess(entries, stored)
+            if guessed is None and before is not None:  # too few new pages to guess it again
+                guessed = before.learned
             if guessed is not None:
                 self._learned = guessed
                 await self._keep(_KnownElement(guessed, now, is_guessed=True))
@@ -291,8 +304,10 @@ class _TextLook:
                     await self._put(_failed_text(each, stored.get(each.key), fetched))
                 elif isinstance(fetched, _TakenPage):
                     samples.append(LearningSample(fetched.body, fetched.media_type, each.text))
+        if len(samples) < LEARNED_FROM <= len(chosen):
+            return self._learned  # pages that do not come teach nothing new
         learned = Learned(None, is_whole=False)
-        if len(samples) >= LEARNED_FROM:
+        if samples:
             with suppress(WorkError):  # hostile pages teach nothing
                 learned = await self.context.source.work.run_briefly(
                     READ_SECONDS, learn_text_element, samples, are_full=are_full
