@@ -112,11 +112,13 @@ class SiteRounds:
         now, offset = self._context.now(), 0
         self._resting = {feed: until for feed, until in self._resting.items() if until > now}
         while len(self._tasks) < _AT_ONCE:
+            busy = set(self._tasks)  # work that ends during the read leaves rows of before
             list_due = partial(self._list_due, now=now, limit=_READ_AT_ONCE, offset=offset)
             due = await self._context.store.read(list_due)
             for feed in due:  # a site may have many hosts
                 site = self._site_of(feed)
-                if len(self._tasks) < _AT_ONCE and site not in self._tasks and feed.id not in self._resting:
+                is_free = site not in busy and site not in self._tasks and feed.id not in self._resting
+                if is_free and len(self._tasks) < _AT_ONCE:
                     _ = self._begin(site, feed)
             if len(due) < _READ_AT_ONCE:
                 break
