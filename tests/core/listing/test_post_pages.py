@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict, replace
+from urllib.parse import urlsplit
 
 import pytest
 
@@ -25,10 +26,12 @@ def look_at(model: SiteModel, changes: dict[str, str | int] | None = None, **kno
     return look_in(pages, model.feed, home_urls=(HOST + model.home,), sitemaps=sitemaps, **known)  # type: ignore[arg-type]
 
 
-def look_again(model: SiteModel, first: Looking, *, most_pages: int = 200) -> Looking:
+def look_again(
+    model: SiteModel, first: Looking, changes: dict[str, str | int] | None = None, *, most_pages: int = 200
+) -> Looking:
     memory = LookMemory.of(json.loads(json.dumps(asdict(first.found.known))))
     keys = frozenset(map(link_key, (*first.links, *(entry.link for entry in model.feed))))
-    return look_at(model, known=memory, known_keys=keys, most_pages=most_pages)
+    return look_at(model, changes, known=memory, known_keys=keys, most_pages=most_pages)
 
 
 def older(model: SiteModel, looking: Looking) -> set[int]:
@@ -102,6 +105,19 @@ def test_a_publisher_that_fails_is_left_in_peace() -> None:
     assert older(model, looking) == set(range(len(model.numbers), 15))
     assert looking.found.is_cut
     assert len(looking.found.missing) == 3
+
+
+def test_pages_that_never_come_keep_no_others_waiting() -> None:
+    """H10: three failures end a look only in a row, and those pages come last next time."""
+    model = bear()
+    numbers = range(len(model.numbers), POSTS)
+    scattered: dict[str, str | int] = {model.path(number): 500 for number in numbers[3:20:4]}
+    assert older(model, look_at(model, scattered)) == set(numbers) - set(numbers[3:20:4])
+    first = look_at(model, {model.path(number): 500 for number in numbers[10:]})
+    failing = {urlsplit(each.url).path: 500 for each in first.found.missing}
+    assert len(failing) == 3
+    again = look_again(model, first, {**failing})
+    assert older(model, again) == {number for number in numbers if model.path(number) not in failing}
 
 
 def test_a_feed_of_one_category_is_seen_early() -> None:

@@ -464,7 +464,11 @@ class _ListSearch:
 
         `listed`: keys of a list that seems whole.
         """
-        doubtful, unsure = (it.get(way, ()) for it in (self._files.doubtful, self._files.unsure))
+        failed = frozenset(self._job.known.missing)  # those may fail again, so they come last
+        doubtful, unsure = (
+            sorted(it.get(way, ()), key=lambda each: each.url in failed)
+            for it in (self._files.doubtful, self._files.unsure)
+        )
         named = {each.key for each in doubtful} | set(file.keys if file else ())
         if not (doubtful or unsure) or 2 * len(named - listed) <= len(listed):
             return file
@@ -493,9 +497,10 @@ class _ListSearch:
                 continue
             self._checked += 1
             page = yield from self._get(each.url)
+            is_lost = isinstance(page, NotHad) and not page.is_lasting
+            failed = failed + 1 if is_lost else 0
             if isinstance(page, NotHad):
-                failed = 0 if page.is_lasting else failed + 1
-                if not page.is_lasting:
+                if is_lost:
                     self._lost.append(MissingPage(url=each.url, slug=page.slug, status=page.status))
                     if failed >= _MOST_FAILED or page.slug == "host-backoff":
                         return not is_told
