@@ -161,7 +161,8 @@ async def test_a_theme_without_known_names_is_learned_from_its_pages(
         url = publish_excerpts(origin, posts)
         numbers = range(posts, 0, -1)
         for number in numbers:
-            page = a_page(number, text_of(number) + box).body.replace(b"entry-content", b"words")
+            head = f"<!--{' ' * (1 << 20)}-->" if number == 12 else ""  # too large to learn from
+            page = a_page(number, text_of(number) + box, head).body.replace(b"entry-content", b"words")
             origin.answer(Post(number).path, Document(body=page, headers=(("Content-Type", "text/html"),)))
         reply = await with_texts(proxy, url, f"{posts}/{posts}")
         assert contents(reply) == [text_of(number) for number in numbers]

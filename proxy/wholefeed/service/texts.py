@@ -59,6 +59,7 @@ _LEARNED_SECONDS: Final = 30 * DAY_SECONDS
 """Then an element is learned again: themes change."""
 _LEARN_BYTES: Final = 1 << 20
 """Largest page to learn from."""
+_TAKEN_BYTES: Final = 10 << 20
 _LEAST_GUESSED: Final = 8
 """Fewest pages to guess a common element for."""
 _MOST_NOTED: Final = 4096
@@ -302,7 +303,7 @@ class _TextLook:
                 fetched = await self._take(each)
                 if isinstance(fetched, NotHad) and fetched.status == HTTPStatus.FORBIDDEN:
                     await self._put(_failed_text(each, stored.get(each.key), fetched))
-                elif isinstance(fetched, _TakenPage):
+                elif isinstance(fetched, _TakenPage) and len(fetched.body) <= _LEARN_BYTES:
                     samples.append(LearningSample(fetched.body, fetched.media_type, each.text))
         if len(samples) < LEARNED_FROM <= len(chosen):
             return self._learned  # pages that do not come teach nothing new
@@ -331,7 +332,7 @@ class _TextLook:
             if self._left <= 0 or self.fetches.paused_until is not None:
                 break
             page = await self._take(each)
-            if isinstance(page, _TakenPage):
+            if isinstance(page, _TakenPage) and len(page.body) <= _LEARN_BYTES:
                 samples.append(LearningSample(page.body, page.media_type, each.text))
         if len(samples) < LEARNED_FROM:
             return None
@@ -342,12 +343,13 @@ class _TextLook:
         return Learned(element, is_whole)
 
     async def _take(self, entry: EntryPage) -> _TakenPage | NotHad | None:
-        """Return a page to learn from, and keep it for its own entry; None: it is too large for that."""
+        """Return a page to learn from, and keep it for its own entry; None: there is no room to keep it."""
         page = self._taken.get(entry.key)
         if page is None:
             page = await self.fetches.fetch(entry.url, _take)
             await self._count()
-            if isinstance(page, _TakenPage) and len(page.body) > _LEARN_BYTES:
+            taken = [each for each in (*self._taken.values(), page) if isinstance(each, _TakenPage)]
+            if sum(len(each.body) for each in taken) > _TAKEN_BYTES:
                 return None
             self._taken[entry.key] = page
         return page
