@@ -118,6 +118,8 @@ def test_pages_that_never_come_keep_no_others_waiting() -> None:
     assert len(failing) == 3
     again = look_again(model, first, {**failing})
     assert older(model, again) == {number for number in numbers if model.path(number) not in failing}
+    brief = look_again(model, first, {**failing}, most_pages=4)
+    assert {urlsplit(each.url).path for each in brief.found.missing} == set(failing)
 
 
 def test_a_feed_of_one_category_is_seen_early() -> None:

@@ -473,10 +473,20 @@ class _ListSearch:
             return file
         kind, most = yield from self._learn_posts(is_brief=bool(file and file.has_days and not doubtful))
         is_cut = (yield from self._look_at_posts(kind, most, way, doubtful, unsure)) if kind else False
+        if kind:  # those that the limit left out are missing still
+            self._lost += [
+                MissingPage(url=each.url, slug="limit", status=None)
+                for each in (*doubtful, *unsure)
+                if each.url in failed and self._is_open(each)
+            ]
         evidence = self._evidence()
         found = self._files.judge_again(way, evidence)
         self._others |= {_digest(key): None for key in evidence.menu if self._feed.shape.fits(key)}
         return replace(found, is_cut=True) if found and is_cut else found
+
+    def _is_open(self, page: FileEntry) -> bool:
+        is_known = page.key in self._posts or _digest(page.key) in self._others
+        return not is_known and all(page.url != each.url for each in self._lost)
 
     def _look_at_posts(
         self,
