@@ -74,8 +74,8 @@ async def serve(
 ) -> None:
     """Listen until SIGTERM, SIGINT or SIGHUP; then finish answers within the configured grace.
 
-    The address is taken before the database is opened, so a start without an address leaves no file behind.
-    `on_started` gets address and port once the server listens, in a thread of its own.
+    A start without an address leaves no file behind. `on_started` gets address and port once the server
+    listens, in a thread of its own.
 
     Raises:
         StoreError: The database cannot be used.
@@ -159,7 +159,6 @@ async def _listen(
 # The application
 
 _LOGINS_PER_MINUTE: Final = 10
-"""Tokens that one client may try."""
 
 _UPLOADED_BYTES: Final = 1 << 26
 """All concurrent uploads together: eight subscription lists of the largest size."""

@@ -43,8 +43,6 @@ class Durations:
 
 @dataclass(slots=True)
 class Counts:
-    """All sums since the start."""
-
     answers: Counter[tuple[str, str, int]] = field(default_factory=Counter)
     """By route, state and status; 0: the reader left before."""
     answer_seconds: dict[str, Durations] = field(default_factory=dict)
@@ -52,14 +50,12 @@ class Counts:
     answer_bytes: int = 0
     aborted: int = 0
     problems: Counter[str] = field(default_factory=Counter)
-    """Error answers, by slug."""
     sources: Counter[str] = field(default_factory=lambda: Counter(memory=0, store=0, publisher=0))
     """Answers with a feed from memory, the store, or a publisher waited for."""
     pages: Counter[str] = field(default_factory=lambda: Counter(first=0, other=0))
     """Requests for pages of feeds: the `first` has the newest entries."""
     documents: Counter[str] = field(default_factory=lambda: Counter({"fetched": 0, "not-modified": 0}))
     failures: Counter[str] = field(default_factory=Counter)
-    """Failed fetches of needed documents, by slug."""
     failed_guesses: int = 0
     unshared: int = 0
     """Requests to publishers while the shared database did not respond."""

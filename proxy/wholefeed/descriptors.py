@@ -1,4 +1,4 @@
-"""File descriptors of the process: whether some are free, and for whom the last ones are."""
+"""File descriptors of the process."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from contextlib import suppress
 from typing import Final
 
 KEPT: Final = 8
-"""The last free descriptors; publishers' connections leave them to the database, readers and look-ups."""
+"""The last free descriptors, for the database, readers and look-ups."""
 RETRY_AFTER_SECONDS: Final = 5
-"""Other requests end meanwhile, and give theirs back."""
+"""Other requests end meanwhile."""
 
 _SHORTAGES: Final = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
 
@@ -23,7 +23,6 @@ def is_shortage(error: BaseException | None) -> bool:
 
 
 def are_short() -> bool:
-    """Return whether only the kept descriptors are free, or none."""
     try:
         number = os.open(os.devnull, os.O_RDONLY)
     except OSError:
@@ -58,7 +57,7 @@ class SpareDescriptor:
         self.take()
 
     def take(self) -> None:
-        """Take it again; in a shortage, leave it."""
+        """Take it again, unless in a shortage."""
         if self._number is None:
             with suppress(OSError):
                 self._number = os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)

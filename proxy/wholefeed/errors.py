@@ -145,7 +145,7 @@ class NoSuchPageError(RequestError, slug="no-such-page"):
 
 
 class NoSuchIntakeError(RequestError, slug="no-such-intake"):
-    """A name of no intake (B1)."""
+    """No such intake (B1)."""
 
 
 class UploadError(RequestError, slug="not-opml"):

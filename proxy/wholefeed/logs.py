@@ -1,11 +1,12 @@
 """Logging: one line per event, JSON or console.
 
-A module calls `log.info("feed.published", feed=1)` on its `get_logger()`. Only the command line calls
-`configure_logging`. For programs with the library, events go to their own structlog. Unless they configure
-structlog, the loggers are silent, because its default prints to standard output.
+Only the command line calls `configure_logging`. For programs with the library, events go to their own
+structlog. Unless they configure structlog, the loggers are silent, because its default prints to standard
+output.
 
-Event names are fixed `noun.past_participle`s; every variable part is a field, with its unit in the name.
-Fields contain neither credentials nor the query of a publisher's URL.
+Event names are fixed `noun.past_participle`s; variable parts are fields, with units in their names. A
+`failed` event without an explanation is an error of the proxy, with traceback. Fields contain neither
+credentials nor the query of a publisher's URL.
 
 Events
     server.started      host, port, version; socket if configured
@@ -29,7 +30,7 @@ Events
                         counts of a subscription list; slug of an error; aborted if broken off; debug level
                         for /healthz and the page's own files
     answer.cut          feed, slug: a read failed during the answer, so the connection was broken off
-    request.failed      an error of the proxy, with traceback
+    request.failed
     request.rejected    error, status: invalid HTTP; its text may hold a token and is not logged
     document.fetched    outcome, url, host, hops, status, wire_bytes, body_bytes, duration_s
     document.failed     the same, slug: no usable document; info level for guesses and probes
@@ -37,7 +38,7 @@ Events
     document.unreadable feed, document, slug: a newer parser fails on a stored body
     walk.started        feed
     walk.ended          feed, ending, documents, fetched, duration_s
-    refresh.failed      feed: an error of the proxy, with traceback
+    refresh.failed      feed
     feed.published      feed, state, documents, entries, notes
     feed.stale          feed, slug: the publisher failed; the stored feed is served
     feed.unkept         feed, slug: the store refused a refresh's result
@@ -60,22 +61,22 @@ Events
     replica.unheard     replica, reason: the others get no sign of life
     replica.isolated    replica, stopped: seemingly dead to the others, it ended so many tasks, begins anew
     replica.forgotten   replica: the database lost its leases; every replica begins again
-    background.failed   name: an error of the proxy, with traceback
+    background.failed   name
     polling.paused      reason: the store failed
     archive.failed      slug, seconds: a pause for the web archive
     archive.paused      slug: the store failed
     lists.looked        feed, pages, entries, missing, requests, duration_s: a search of the publisher's pages
     lists.unkept        feed, slug: the store failed; next attempt in an hour
-    lists.failed        feed: an error of the proxy, with traceback
+    lists.failed        feed
     lists.paused        slug: the store failed
     texts.fetched       feed, pages, texts, requests, duration_s: pages of entries, for their texts
     texts.unkept        feed, slug: the store failed; next attempt in an hour
-    texts.failed        feed: an error of the proxy, with traceback
+    texts.failed        feed
     texts.paused        slug: the store failed
     intake.begun        intake, feeds: a subscription list to ask for
     intake.forgotten    intake
     intake.unkept       intake, slug: the store failed; next attempt in a minute
-    intake.failed       intake: an error of the proxy, with traceback
+    intake.failed       intake
     intakes.paused      slug: the store failed
     memento.unusable    slug: unreadable, or not surely of the feed
     connections.reaped  connections: idle ones closed
@@ -113,7 +114,6 @@ from wholefeed.config.tables import LogConfig
 
 
 def get_logger() -> Any:
-    """Return a logger that follows later configurations of structlog."""
     return _PackageLogger()
 
 
@@ -129,7 +129,7 @@ class _PackageLogger:
         return getattr(self._current(), name)
 
     def laid_out(self, event: str, facts: str, *, is_debug: bool = False) -> None:
-        """Log an info or debug event with facts laid out as members of a JSON object.
+        """Log an info or debug event with facts as members of a JSON object.
 
         JSON loggers have `log_json`, which takes them unparsed.
         """
@@ -211,7 +211,6 @@ _LEAST_URL_CHARACTERS: Final = 20
 
 
 def _shorten_request(_logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:
-    """Lay a request out as one line that people can read."""
     if event.get("event") != _REQUEST_ANSWERED:
         return event
     found: Callable[[str], Any] = event.get
@@ -349,7 +348,7 @@ def _relay_standard_logging(level: int) -> None:
 
 
 class _Relay(logging.Handler):
-    """A handler that passes library records to structlog.
+    """Passes library records to structlog.
 
     For an invalid request it passes the error's class only: message and traceback quote the token and the
     publisher's query. It drops lost connections, which could flood the log (docs/faults.md row 95a).

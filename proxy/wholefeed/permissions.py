@@ -1,4 +1,4 @@
-"""Messages about files that this user may not use: who may, and how to change that."""
+"""Messages about files that this user may not use."""
 
 from __future__ import annotations
 

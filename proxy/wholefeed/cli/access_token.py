@@ -1,7 +1,6 @@
 """The access token of a proxy that others can reach (docs/faults.md row 81).
 
-Such a proxy is open only if its operator says so. Otherwise its first start makes a random token and
-keeps it beside the database.
+Unless its operator opens it, its first start makes a random token and keeps it beside the database.
 """
 
 from __future__ import annotations

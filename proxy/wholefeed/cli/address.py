@@ -1,7 +1,7 @@
 """The running proxy's address: `serve` notes it beside its database for other commands.
 
-A command may send the token there, so it trusts a note only if this user or root wrote it (root also trusts
-the folder's owner), and if its process still runs on this machine. Otherwise the configured address counts.
+A command may send the token there. So it trusts a note only if this user or root wrote it (root also trusts
+the folder's owner), and its process still runs here. Otherwise the configured address counts.
 """
 
 from __future__ import annotations
@@ -94,7 +94,6 @@ def withdraw(config: Config) -> None:
 
 
 def with_running(config: Config) -> Config:
-    """Return the configuration with the running proxy's address, if it is known."""
     noted = _read_notice(config)
     if noted is None or not noted.is_running:
         return config

@@ -56,7 +56,7 @@ ShowProgress = Callable[[Mapping[str, Any]], None]
 """Called with the status object about twice a second."""
 _LOOK_SECONDS: Final = 0.5
 _RESTART_SECONDS: Final = 30.0
-"""The longest absence of the proxy while a list is brought in."""
+"""The longest absence of the proxy."""
 
 
 def ask(
@@ -158,7 +158,6 @@ class ServerBackend:
         return found
 
     async def refresh(self, url: str, *, is_full: bool, has_texts: bool = False) -> JsonObject:
-        """Refresh a feed unconditionally, and return its status object at the end."""
         wanted = [name for name, is_set in (("full=1", is_full), ("texts=1", has_texts)) if is_set]
         query = f"?{'&'.join(wanted)}" if wanted else ""
         status: JsonObject = _json(await self._answer("POST", f"/refresh{query}", url))
@@ -469,7 +468,6 @@ async def fetch_once(
 async def explain_once(
     config: Config, url: str, *, wait_seconds: float, progress: ShowProgress | None
 ) -> JsonObject:
-    """Reconstruct one feed and return its account."""
     async with stored(config) as own, open_service(own) as (_, service), following(service, url, progress):
         await search_further(own, service, url, wait_seconds=wait_seconds)
         async with service.answer(url, wait_seconds=wait_seconds):

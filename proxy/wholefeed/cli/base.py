@@ -36,7 +36,6 @@ class Command:
 
 
 def load(options: argparse.Namespace, **flags: object) -> Config:
-    """Return the configuration, with the flags that are not None."""
     from wholefeed.config.tables import load_config
 
     overrides = {name.replace("_", ".", 1): value for name, value in flags.items() if value is not None}

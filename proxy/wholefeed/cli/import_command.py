@@ -161,7 +161,6 @@ CONTINUE: Final = Command(
 
 
 def _told(said: Sequence[Mapping[str, Any]]) -> str:
-    """Describe the import of a file's documents."""
     from wholefeed.core.words import count_noun
 
     taken = [each for each in said if each["outcome"] == "taken"]

@@ -1,6 +1,6 @@
 """The command line: `wholefeed COMMAND`, also `python -m wholefeed COMMAND`.
 
-Command modules import at the top only the parser's needs, so `--help` answers at once.
+Command modules import late, so `--help` answers at once.
 
 Exit codes: 0 done; 1 error, one line on standard error (`check`: also a faulty feed); 2 wrong command line
 or configuration; 3 (`fetch`, `explain`, `refresh`) partial or still loading; 130 Ctrl-C; 143 SIGTERM

@@ -123,7 +123,6 @@ class Output(io.FileIO):
 
 
 def describe_walk(status: Mapping[str, object]) -> str:
-    """Describe an object of `/status`."""
     parts = [f"{status[name]} {name}" for name in ("documents", "entries") if status.get(name) is not None]
     missing = status.get("missing")
     if isinstance(missing, list) and missing:
@@ -135,7 +134,6 @@ _BAR_CHARACTERS: Final = 24
 
 
 def describe_intake(intake: Mapping[str, Any]) -> str:
-    """Describe an object of `/intake`, with a bar."""
     part = intake["asked"] / max(1, intake["feeds"])
     bar = "#" * int(part * _BAR_CHARACTERS)
     return f"[{bar.ljust(_BAR_CHARACTERS, '.')}] {intake['progress']}; {intake['now']:,} entries"
@@ -157,8 +155,6 @@ def watch_progress(
 
 
 class ProgressLine:
-    """One overwritten line on a terminal, called with the object that `describe` takes."""
-
     def __init__(self, stream: TextIO, describe: Callable[[Mapping[str, Any]], str] = describe_walk) -> None:
         self._stream = stream
         self._describe = describe

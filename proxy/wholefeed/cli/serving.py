@@ -118,7 +118,7 @@ def _start_problem(config: Config, exc: OSError) -> str:
 
 
 def _other_port(config: Config) -> str:
-    """Return the command for another port, in the way that the program was started."""
+    """Return the command for another port."""
     port = _OTHER_PORTS[config.server.port == _OTHER_PORTS[0]]
     is_made = os.environ.get("STARTED_BY") == "make serve"
     return f"make serve ARGS='--port {port}'" if is_made else f"wholefeed serve --port {port}"

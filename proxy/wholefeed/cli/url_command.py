@@ -376,7 +376,7 @@ def _opml(options: argparse.Namespace) -> int:
 
 
 def _bring_in(options: argparse.Namespace, config: Config, document: bytes) -> int:
-    """Ask for each feed of a list, and print the gains; exit code 3 if some failed."""
+    """Print each feed's gain; exit code 3 if some failed."""
     from wholefeed.cli.backend import ask
     from wholefeed.cli.output import describe_intake, watch_progress
 
@@ -411,7 +411,6 @@ def _format_intake(told: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _export(config: Config) -> tuple[Config, bytes]:
-    """Return the known feeds at their publishers, and the configuration with the proxy's public URL."""
     from wholefeed.cli.backend import ask
     from wholefeed.core.opml import read_opml
     from wholefeed.core.text.urls import UrlPlaces

@@ -313,7 +313,6 @@ def peer_item(value: object) -> str:
 
 
 def host_item(value: object) -> str:
-    """Return a lower-case host name or address without port and brackets."""
     text = _text_of(value).strip().lower().rstrip(".")
     if text.startswith("[") and text.endswith("]"):
         text = text[1:-1]

@@ -321,8 +321,6 @@ class PublisherConfig:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Config:
-    """The whole configuration; `load_config` checks it."""
-
     server: ServerConfig = field(default_factory=ServerConfig)
     store: StoreConfig = field(default_factory=StoreConfig)
     fetch: FetchConfig = field(default_factory=FetchConfig)
@@ -371,7 +369,6 @@ _SECTIONS: Final[Mapping[str, type[Any]]] = {
 KEYS: Final[tuple[Key, ...]] = tuple(
     chain.from_iterable(_keys_of(section, table) for section, table in _SECTIONS.items())
 )
-"""Every key in order, except those of publishers."""
 PUBLISHER_KEYS: Final = tuple(_keys_of(_PUBLISHER, PublisherConfig))
 _BY_NAME: Final = {key.name: key for key in KEYS}
 _BY_VARIABLE: Final = {key.variable: key for key in KEYS}

@@ -4,7 +4,7 @@
     said = describe_need(troubles, need, url=url, site=site, is_address_known=False)
 
 A failure that passes by itself needs nobody, so a feed is named only after a week of failures, or a month
-with documents missing. A permanent redirect needs nobody either: the proxy follows it (R25).
+with documents missing. The proxy itself follows permanent redirects (R25).
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _NOT_FOUND: Final = 404
 
 
 class Need(Enum):
-    """Why a feed needs a person, the most urgent first."""
+    """Reasons, the most urgent first."""
 
     GONE = auto()
     FAILED = auto()
@@ -38,8 +38,6 @@ class Need(Enum):
 
 
 class Help(Enum):
-    """The act that helps."""
-
     REFRESH = auto()
     SITE = auto()
     """Look for the feed at `NeedWords.address`, its site."""
@@ -52,11 +50,10 @@ class Help(Enum):
 
 
 class FeedTroubles(NamedTuple):
-    """All that decides whether a feed needs a person; times are epoch seconds."""
+    """Facts about a feed; times are epoch seconds."""
 
     feed: int
     state: str
-    """The visible state."""
     failing_since: float | None = None
     """First of the failures in a row of the subscription document; None: the last request succeeded."""
     reason: str | None = None
@@ -88,7 +85,7 @@ class FeedNeed(NamedTuple):
 
 
 def find_need(troubles: FeedTroubles, now: float) -> FeedNeed | None:
-    """Return why a feed needs a person; None: it does not, or not yet."""
+    """Return why a feed needs a person; None: not, or not yet."""
     failing_since, missing_since = troubles.failing_since, troubles.missing_since
     is_failed = failing_since is not None and now - failing_since >= WEEK_SECONDS
     if failing_since is not None:
@@ -109,7 +106,7 @@ _URGENCY: Final = {need: place for place, need in enumerate(Need)}
 
 
 def choose_needs(needs: Mapping[int, FeedNeed], most: int) -> list[int]:
-    """Return the feeds, by number: the most urgent first, then those in need for the shortest time."""
+    """Return the most urgent first, then those in need for the shortest time."""
     return nsmallest(most, needs, key=lambda feed: (_URGENCY[needs[feed].need], -needs[feed].since, feed))
 
 
@@ -124,8 +121,7 @@ def describe_need(
 ) -> NeedWords:
     """Return one sentence about a need, and the act that helps.
 
-    `url` is the feed's, `site` its site, empty if unknown. `is_address_known`: the new address is a feed
-    here.
+    `site` is empty if unknown. `is_address_known`: the new address is a feed here.
     """
     day = day_of(format_rfc3339(need.since))
     look_at = site if is_http(site) else join_parts(split(url)._replace(path="/", query=None))

@@ -50,13 +50,11 @@ class Chart:
     gaps: tuple[ChartSpan, ...]
     """The longest runs of months without entries, in order of time."""
     more_gaps: int
-    """Number of further gaps."""
     gap_marks: tuple[ChartMark, ...]
     hole_marks: tuple[ChartMark, ...]
 
     @property
     def labels(self) -> tuple[str, ...]:
-        """Labels at the beginning, middle and end of the axis."""
         count = len(self.bars)
         places = (0,) if count == 1 else (0, count - 1) if count == 2 else (0, count // 2, count - 1)  # noqa: PLR2004
         return tuple(self.bars[place].label for place in places)
@@ -72,8 +70,6 @@ class Bar(NamedTuple):
 
 
 class ChartMark(NamedTuple):
-    """A strip along the axis where something is missing."""
-
     x: float
     width: float
     words: str
@@ -110,12 +106,10 @@ def month_number(year: int, month: int) -> int:
 
 
 def month_in_words(month: int) -> str:
-    """Return a month in words: `March 2012`."""
     return f"{MONTH_NAMES[month % _YEAR]} {month // _YEAR}"
 
 
 def gaps_of(months: Iterable[int]) -> tuple[ChartSpan, ...]:
-    """Return the runs of absent months between the first and the last."""
     pairs = pairwise(sorted(months))
     return tuple(ChartSpan(earlier + 1, later - 1) for earlier, later in pairs if later - earlier > 1)
 
@@ -210,8 +204,6 @@ class Hole(NamedTuple):
 
 
 class ChartPlace(NamedTuple):
-    """One document in feed order, newest first."""
-
     url: str
     is_missing: bool
     span: ChartSpan | None

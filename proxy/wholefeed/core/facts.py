@@ -86,8 +86,6 @@ class DocumentFacts:
 
 
 class CopyDates(NamedTuple):
-    """Facts about a remembered copy that R10 needs."""
-
     updated_at: float | None
     """Update instant that counted when the copy was remembered."""
     document_updated_at: float | None
@@ -189,7 +187,6 @@ class PackedEntries:
 
     @property
     def fullness(self) -> bytes:
-        """One byte per entry, from the top."""
         return self.data[_RECORD.size - 1 :: _RECORD.size]
 
     def identities(self) -> Iterator[EntryId]:
@@ -197,7 +194,6 @@ class PackedEntries:
             yield EntryId(identity)
 
     def identify(self, identities: Mapping[int, EntryId]) -> Self:
-        """Replace identities, by ordinal."""
         data = bytearray(self.data)
         for ordinal, identity in identities.items():
             start = ordinal * _RECORD.size

@@ -11,8 +11,6 @@ from wholefeed.core.model import Family, Relation
 
 
 class Named(NamedTuple):
-    """Statements of a document about its feed."""
-
     family: Family
     site_id: str
     links: Mapping[str, str]

@@ -12,11 +12,9 @@ from wholefeed.core.slugs import failure_in_words, may_pass
 from wholefeed.core.words import count_noun
 
 MOST_FEEDS: Final = 10_000
-"""The most of one list."""
 MOST_UNFINISHED: Final = 8
-"""Intakes at once."""
 MOST_KEPT: Final = 20
-"""Intakes with their lists; the oldest finished ones go."""
+"""Beyond these, the oldest finished intakes go."""
 MOST_LARGEST: Final = 5
 NO_SUCH_INTAKE: Final = "no list was brought in under this id, or it was forgotten"
 FAILURE_SECONDS: Final = 3600.0
@@ -24,8 +22,6 @@ FAILURE_SECONDS: Final = 3600.0
 
 
 class Stage(StrEnum):
-    """Stage of one feed of a list: waiting, then here or failed."""
-
     WAITING = "waiting"
     HERE = "here"
     FAILED = "failed"
@@ -86,7 +82,6 @@ class Tally:
 
     @property
     def done(self) -> int:
-        """Feeds with a result."""
         return self.here + self.failed + self.forgotten
 
     @property
@@ -117,18 +112,18 @@ _ORDER: Final = (
 
 
 def describe_gain(title: str, before: int, now: int) -> str:
-    """Return the line of one feed: `The Keeper's Log: 10 entries before, 302 now`."""
+    """Return `The Keeper's Log: 10 entries before, 302 now`."""
     return f"{title}: {_before_and_now(before, now)}"
 
 
 def describe_progress(tally: Tally) -> str:
-    """Return how far an intake is: `120 of 212 feeds asked, 92 to go, 6 failed`."""
+    """Return `120 of 212 feeds asked, 92 to go, 6 failed`."""
     asked = f"{tally.done:,} of {count_noun(tally.feeds, 'feed', 'feeds')} asked"
     return f"{asked}, {tally.waiting:,} to go, {tally.failed:,} failed"
 
 
 def describe_totals(tally: Tally) -> str:
-    """Return the result: `212 feeds: 2,120 entries before, 48,310 now; 31 complete, … 6 failed`."""
+    """Return `212 feeds: 2,120 entries before, 48,310 now; 31 complete, … 6 failed`."""
     parts = [f"{tally.states[state]:,} {state}" for state in _ORDER if tally.states.get(state)]
     others = ((tally.failed, "failed"), (tally.forgotten, "forgotten"), (tally.waiting, "to go"))
     parts += [f"{number:,} {word}" for number, word in others if number]
@@ -138,7 +133,7 @@ def describe_totals(tally: Tally) -> str:
 
 
 def describe_counted(tally: Tally) -> str:
-    """Return the sentence on feeds that nobody was asked for; empty: all were asked for."""
+    """Return a sentence; empty: all were asked for."""
     if not tally.counted:
         return ""
     are_fresh = count_noun(tally.counted, "feed was", "feeds were")
@@ -201,7 +196,6 @@ _GONE_STATUSES: Final = frozenset({404, 410})
 
 
 def advise(slug: str, status: int | None) -> str:
-    """Return the advice for a failed feed."""
     if status in _GONE_STATUSES:
         return _GONE
     return _ADVICE.get(slug, _PASSES if may_pass(slug, status) else _UNREACHABLE)
@@ -209,8 +203,6 @@ def advise(slug: str, status: int | None) -> str:
 
 @dataclass(frozen=True, slots=True)
 class FailedFeed:
-    """A feed of a list that did not come."""
-
     url: str
     title: str
     line: int
@@ -227,7 +219,7 @@ class FailedFeed:
 
 
 def group_by_advice(failures: Iterable[FailedFeed]) -> dict[str, list[FailedFeed]]:
-    """Return failures by their advice, the largest group first."""
+    """Return the largest group first."""
     found: dict[str, list[FailedFeed]] = {}
     for each in failures:
         found.setdefault(each.advice, []).append(each)

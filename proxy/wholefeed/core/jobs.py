@@ -1,7 +1,7 @@
 """Work on whole documents that may run in another process (docs/design.md#worker-processes).
 
-Results are facts, a head or a sealed segment (docs/design.md#segments), without the text and without an
-object per entry: the caller has the body.
+Results are facts, a head or a sealed segment (docs/design.md#segments), without the text: the caller has the
+body.
 """
 
 from __future__ import annotations
@@ -176,8 +176,6 @@ class Composed(NamedTuple):
 
 
 class Style(NamedTuple):
-    """The format of a segment, and the context that its entries inherit."""
-
     family: Family
     version: str
     context: HeadContext
@@ -196,7 +194,6 @@ class Style(NamedTuple):
 
 
 def render(parts: Sequence[Part], style: Style) -> Rendered:
-    """Render the live entries of documents, in output order, as one segment."""
     rendered = [document for document, _ in parts if isinstance(document, Rendered)]
     if len(rendered) == len(parts) and _can_join(rendered, style.family):
         return _join(rendered)
@@ -210,8 +207,6 @@ def render(parts: Sequence[Part], style: Style) -> Rendered:
 
 
 class Part(NamedTuple):
-    """One document's share of a segment."""
-
     document: Document | Rendered
     """The document, or all of it as rendered in the same style."""
     live: Sequence[int] | None
@@ -220,8 +215,6 @@ class Part(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Rendered:
-    """Live entries in output order, sealed."""
-
     sealed: Sealed
     prefixes: int
     """Bit mask of well-known prefixes."""
@@ -249,7 +242,6 @@ class DocumentInMemory(NamedTuple):
 
     @property
     def size_bytes(self) -> int:
-        """Approximate memory."""
         parsed_bytes = 0 if self.document is None else 2 * len(self.document.text)
         return parsed_bytes + (0 if self.rendered is None else len(self.rendered.sealed.block))
 
@@ -351,7 +343,6 @@ class _Text:
 
 
 def fragments_in(rendered: Rendered, family: Family) -> list[bytes]:
-    """Return the text of each entry, without separators."""
     sealed = rendered.sealed
     text = inflate(sealed.block, sealed.length, sealed.crc32)
     joint, end_of_all = len(SEPARATOR[family]), len(segment_end(family))

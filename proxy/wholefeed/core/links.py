@@ -1,7 +1,6 @@
 """The dialects of links between feed documents, and the targets of links (R0 to R7, R11, R12).
 
-A dialect is one system that ties feed documents together. `recognise` uses only stored facts, so `recall`
-needs no body.
+`recognise` uses only stored facts, so `recall` needs no body.
 """
 
 from __future__ import annotations
@@ -77,12 +76,10 @@ class Navigation:
 
     @property
     def current_url(self) -> str | None:
-        """The subscription document."""
         return self.links.get(Relation.CURRENT)
 
     @property
     def newer_url(self) -> str | None:
-        """The next newer archive document."""
         return self.links.get(Relation.NEXT_ARCHIVE)
 
 

@@ -31,8 +31,8 @@ _REPLACED: Final = frozenset({"not-a-feed", "format", "cross-origin-unconfirmed"
 def is_gone(reason: str, status: int | None, *, attempts: int, is_part: bool = False) -> bool:
     """Return whether a publisher will probably never give a document again.
 
-    `reason` is the slug of the last of `attempts` failures. `is_part`: it is not the subscription document;
-    then something else in its place counts, too.
+    `reason` is the slug of the last of `attempts` failures. `is_part`: not the subscription document; then
+    something else in its place counts, too.
     """
     if status is not None and status in _GONE_STATUSES:
         return True
@@ -180,8 +180,6 @@ class IndexPage:
 
 @dataclass(frozen=True, slots=True)
 class Capture:
-    """A memento, as listed in an archive's index."""
-
     timestamp: str
     """14 digits, UTC."""
     url: str

@@ -158,8 +158,6 @@ def believable_instant(updated_at: float | None, fetched_at: float) -> float | N
 
 
 class ComparedEntry(NamedTuple):
-    """An entry of a document, for comparison with its replacement."""
-
     identity: EntryId
     updated_at: float | None
     size: int

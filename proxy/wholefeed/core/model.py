@@ -217,7 +217,6 @@ class Entry(NamedTuple):
     """Whether it has full content (R10)."""
 
     def identify(self, ambiguous: Container[EntryId]) -> Entry:
-        """Identify the entry by its first key outside `ambiguous`, if any."""
         return self if self.keys is None else self._replace(identity=self.keys.identity(ambiguous))
 
 

@@ -56,8 +56,6 @@ class MadeFrom(Enum):
 
 @dataclass(frozen=True, slots=True)
 class NoteKind:
-    """The fixed part of all notes of one kind; a call creates a note."""
-
     code: str
     slug: str
     reference: str
@@ -407,8 +405,6 @@ TextsShortened: Final = NoteKind(
 
 @dataclass(frozen=True, slots=True)
 class Ending:
-    """The end of a walk, and the reason."""
-
     end: End | None
     """None: the notes say why the walk stopped, or why its stop counts as the end."""
     notes: tuple[Note, ...] = ()
@@ -425,8 +421,6 @@ class Ending:
 
 
 class End(StrEnum):
-    """A reason why nothing is missing behind the last document."""
-
     OLDEST = "oldest"
     ITSELF = "itself"
     CIRCLE = "circle"

@@ -74,7 +74,6 @@ class OpmlDocument(NamedTuple):
     """UTF-8, without byte order mark."""
     mark: bytes
     codec: str
-    """Encoding of the output."""
     subscriptions: tuple[OutlineSubscription, ...]
     sites: tuple[OutlineSubscription, ...] = ()
     """The `htmlUrl` values beside them."""
@@ -99,8 +98,6 @@ class OpmlDocument(NamedTuple):
 
 
 class OutlineSubscription(NamedTuple):
-    """One URL of a list, and its place."""
-
     url: str
     line: int
     """Line where the start tag ends, from 1."""

@@ -145,8 +145,6 @@ MOST_FINDINGS: Final = 20
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """A rule that a document breaks."""
-
     rule: Rule
     document: str
     line: int | None
@@ -212,7 +210,6 @@ class ExaminedDocument:
     identities: frozenset[EntryId]
     tombstones: frozenset[EntryId]
     findings: tuple[Finding, ...]
-    """Findings about this document alone."""
 
     def leads(self, relation: str) -> str | None:
         return self.navigation.links.get(relation)
@@ -333,7 +330,6 @@ class _DocumentReading:
                 yield self._say(name, what=what)
 
     def _ill_line(self) -> int | None:
-        """Return the line of the first fault."""
         try:
             Guard().read(self._sent)
         except ParseError as exc:
@@ -398,7 +394,6 @@ class CheckLook:
     documents: Sequence[ExaminedDocument]
     """The subscription document, then newest to oldest; never empty."""
     gaps: Sequence[Finding] = ()
-    """Findings about missing or unreadable documents."""
     remarks: Mapping[str, str] = field(default_factory=dict)
     """Notes on the walk: words by code."""
 

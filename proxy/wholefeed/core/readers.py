@@ -1,4 +1,4 @@
-"""Known readers: their limits, parameters for feed URLs that respect them, and how each adds a feed.
+"""Known readers: their limits, and how each adds a feed.
 
 Sizes are without content coding, as readers count. Requested sizes stay a little below, because some
 readers may refuse the limit itself, and show nothing of a larger feed.
@@ -35,7 +35,7 @@ class ReaderLimits:
     starts_now: bool = False
     """Whether to send only new entries, because it forwards each to people."""
     reads_json: bool = False
-    """Whether it reads JSON Feed without being told that it is one."""
+    """Whether it recognises JSON Feed by itself."""
     adds_at: str = ""
     """URL that adds a feed, except for the feed's own URL at its end.
 
@@ -195,7 +195,6 @@ _BY_NAME: Final = {reader.name.casefold(): reader for reader in READERS}
 
 
 def reader_named(name: str) -> ReaderLimits | None:
-    """Find a reader by its name, in any case."""
     return _BY_NAME.get(" ".join(name.split()).casefold())
 
 
@@ -205,10 +204,7 @@ def adding_url(reader: ReaderLimits, feed_url: str) -> str:
 
 
 class Reach(Enum):
-    """From where a proxy can be reached."""
-
     MACHINE = auto()
-    """From programs on its own machine."""
     NETWORK = auto()
     INTERNET = auto()
 
@@ -239,5 +235,4 @@ _LOCAL_ZONES: Final = (
 
 
 def refusing(size_bytes: int) -> list[str]:
-    """List the readers that refuse a document of this size."""
     return [each.name for each in READERS if each.max_bytes is not None and size_bytes > each.max_bytes]

@@ -1,7 +1,7 @@
 """Replays: a feed from its beginning, at a chosen pace (P1, P2).
 
 A replayed feed has numbered *lines*, one per entry ever seen, in order of arrival. A release depends only on
-the pace, the line and earlier lines, so released entries never change date or place.
+these and the pace, so released entries never change date or place.
 
 *Backlog* lines existed when numbering began, or arrived before the pace began: they take slots, oldest first.
 *Late* lines arrived later with an entry older than the pace: they take slots behind the backlog. Others are

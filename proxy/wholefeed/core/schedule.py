@@ -1,7 +1,6 @@
 """Times of requests: freshness, polls, and attempts after failures.
 
-Instants are epoch seconds. Times from a wrong clock delay nothing (docs/faults.md row 73): `is_ahead` detects
-notes from the future.
+Instants are epoch seconds. Times from a wrong clock delay nothing (docs/faults.md row 73).
 """
 
 from __future__ import annotations
@@ -378,8 +377,7 @@ def seconds_left(noted_at: float | None, until: float | None, now: float, longes
 def poll_due_at(checked_at: float, noted_at: float, fresh_until: float, times: Times) -> float:
     """Return when to poll a feed: an interval after the last response, but not while it is fresh.
 
-    `checked_at` is the time of that response. `fresh_until`, noted at `noted_at`, is the end of freshness or
-    the next attempt.
+    `fresh_until`, noted at `noted_at`, is the end of freshness or the next attempt.
     """
     now = times.now
     if is_ahead(noted_at, now=now):

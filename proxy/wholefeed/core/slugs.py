@@ -122,7 +122,6 @@ SLUGS: Final = {
 
 
 def slug_in_words(slug: str) -> str:
-    """Return the words, or else the slug."""
     found = SLUGS.get(slug)
     return found.words if found is not None and found.words else slug
 

@@ -25,7 +25,6 @@ from wholefeed.core.text.dates import DAY_SECONDS
 
 
 def words_of(status: Mapping[str, Any], now: float) -> StatedText:
-    """Describe a feed by its answer of GET /status, with or without the chain."""
     stale = _stale(status, now)
     state = state_words(status)
     if stale is not None and status["state"] != State.PARTIAL:  # the state's advice does not help then
@@ -51,7 +50,6 @@ class StatedText:
     heard: str
     """When the publisher last responded; empty if `stale` says so."""
     next: str
-    """When the publisher is asked next."""
     ending: str
     """Why nothing older was found; empty during a walk."""
     remarks: tuple[str, ...]
@@ -167,7 +165,6 @@ _DELAYED: Final = f"The publisher's site allows no more requests for now. {_WITH
 
 
 def state_words(status: Mapping[str, Any]) -> Words:
-    """Return the words of a feed's state, by its entries, its last failure and its missing documents."""
     state = State(status["state"])
     found = STATES[state]
     if not status["entries"]:
@@ -324,7 +321,6 @@ def _listed(known: Mapping[str, Any] | None, now: float) -> Iterable[str]:
 
 
 def _place(known: Mapping[str, Any]) -> str:
-    """Name the place of listed entries: a file, or a list on pages."""
     sources = known.get("sources")
     kind = sources[0]["kind"] if sources else "list"
     return _FILES.get(kind) or f"a list on {count_noun(known['pages'], 'page', 'pages')} of the site"
@@ -551,7 +547,6 @@ def instant_of(text: str) -> float:
 
 
 def day_of(text: str) -> str:
-    """Format an instant of a status object: `3 March 2019`."""
     at = datetime.fromisoformat(text)
     return f"{at.day} {at:%B} {at.year}"
 
@@ -593,7 +588,6 @@ _UNPRINTABLE: Final = re.compile(
 
 
 def count_noun(number: int, one: str, many: str) -> str:
-    """Return a number and its noun: `1 entry`, `12,000 entries`."""
     return f"{number:,} {one if number == 1 else many}"
 
 

@@ -129,8 +129,6 @@ def _suffixes() -> PublicSuffixList:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Manner:
-    """Options of a fetch."""
-
     is_new: bool = False
     """Whether the fetch is for a subscription document never seen before."""
     is_head: bool = False
@@ -173,8 +171,6 @@ class Validators:
 
 @dataclass(slots=True)
 class Transfer:
-    """One fetch under way."""
-
     url: str
     limit_seconds: float
     share: Share

@@ -1,8 +1,7 @@
 """The memory that large bodies may take at once.
 
-A document takes its whole share at once, so every document with a share can be finished. Documents ahead
-of a walk's path wait for earlier ones, so they get half of the budget at most. They wait before their
-request, lest they occupy a place at the publisher.
+A document takes its whole share at once, so it can be finished. Documents ahead of a walk's path get half of
+the budget at most. They wait before their request, lest they occupy a place at the publisher.
 """
 
 from __future__ import annotations
@@ -188,7 +187,6 @@ class Share:
         self._held_bytes += wanted_bytes
 
     def came(self, body_bytes: int) -> None:
-        """Note a body's final size and give back the surplus."""
         self._sizes.add(body_bytes)
         self.shrink(body_bytes)
 

@@ -1,8 +1,7 @@
 """Content codings of a body, undone under limits. Without I/O.
 
 Publishers misname and omit codings, so a body's first bytes decide where they can, else Content-Encoding
-(docs/faults.md row 152). aiohttp's decoding accepts truncated gzip and has no size limit
-(docs/design.md#fetching).
+(docs/faults.md row 152). aiohttp accepts truncated gzip and has no size limit (docs/design.md#fetching).
 """
 
 from __future__ import annotations

@@ -28,7 +28,6 @@ class _Cookie:
     """With its port."""
     path: str
     is_secure: bool
-    """Whether the cookie came by https."""
     name: str
     value: str
 
@@ -76,7 +75,6 @@ class ChainCookies:
                 self._cookies[cookie.key] = cookie
 
     def find_field(self, url: str) -> str:
-        """Return the Cookie field for a request; empty: none."""
         return "; ".join(
             f"{cookie.name}={cookie.value}" for cookie in self._cookies.values() if cookie.goes_to(url)
         )

@@ -582,7 +582,7 @@ def failure_of(exc: BaseException, url: str, *, in_body: bool = False) -> Docume
 
 
 def _own_refusal(exc: BaseException, cause: BaseException, url: str) -> DocumentError | None:
-    """Return the error for a request that this side gave up; None: the publisher's failure."""
+    """Return this side's own error; None: the publisher's failure."""
     if isinstance(cause, TargetRefusedError):
         # The same whichever rule refused a host: the answer must not map a network (docs/faults.md part A).
         text = "this proxy does not go to that address, unless fetch.allow_networks lists its network"

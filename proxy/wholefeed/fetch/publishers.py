@@ -1,7 +1,7 @@
 """Settings for single publishers, and which requests carry their secrets (rules A1 to A5). Pure.
 
-A request carries header fields and credentials only if its URL and its feed belong to the publisher.
-Otherwise another host's feed could show private documents to its readers.
+A request carries secrets only if its URL and its feed belong to the publisher. Otherwise another host's feed
+could show private documents.
 """
 
 from __future__ import annotations

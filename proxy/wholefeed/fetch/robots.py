@@ -1,7 +1,6 @@
 """A site's robots.txt (RFC 9309), fetched once a day.
 
-It counts for pages that no reader asked for (H1). Publishers offer feeds to readers, so it does not count
-for them.
+It counts for pages that no reader asked for (H1), not for feeds, which publishers offer to readers.
 """
 
 from __future__ import annotations

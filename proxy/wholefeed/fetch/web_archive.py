@@ -52,7 +52,6 @@ class Archive:
         return self._turns.waiting
 
     async def newest(self, url: str) -> IndexPage:
-        """Return the index of a URL's last `NEWEST` mementos."""
         return await self._index(self._layout.newest(url, limit=NEWEST))
 
     async def oldest(self, url: str, position: str) -> tuple[IndexPage, str]:

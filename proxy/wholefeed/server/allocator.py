@@ -1,7 +1,7 @@
 """Settings of glibc that return freed memory to the system.
 
-Once glibc has got a block of 1 MB back, it takes such blocks from heaps, of which each thread has one. Memory
-below smaller blocks then stays resident: 15 MB in a first walk.
+Once glibc has got a block of 1 MB back, it takes such blocks from heaps, where 15 MB stay resident after a
+first walk.
 """
 
 from __future__ import annotations

@@ -213,7 +213,6 @@ def is_good_session(session: str, token: str, now: float) -> bool:
 
 
 def form_proof(session: str, token: str) -> str:
-    """Return the proof that a form comes from our page in this session."""
     return _mac(token, _FORM_PURPOSE, session)
 
 

@@ -146,10 +146,9 @@ def allow_open_files() -> int:
 # Accepting
 
 _BACKLOG: Final = 100
-"""Connections awaiting acceptance."""
 _ACCEPT_PAUSE_SECONDS: Final = 1.0
 _REFUSAL_SECONDS: Final = 1.0
-"""Longest wait for the request of a connection without a descriptor."""
+"""Longest wait for a request without a descriptor."""
 _REQUEST_BYTES: Final = 1 << 16
 
 
@@ -178,7 +177,7 @@ async def binding(host: str, port: int) -> AsyncIterator[list[socket.socket]]:
 async def accepting(
     sockets: Sequence[socket.socket], server: web.Server, connections: Connections
 ) -> AsyncIterator[None]:
-    """Accept connections at bound sockets, through `Connections.admit`; at the end close the sockets."""
+    """Accept connections through `Connections.admit`; at the end close the sockets."""
     acceptors = [_Acceptor(each, server, connections) for each in sockets]
     try:
         for each in acceptors:
@@ -192,8 +191,8 @@ async def accepting(
 class _Acceptor:
     """Accepts the connections of one listening socket.
 
-    Event loops cannot do this well: without a free descriptor, asyncio leaves readers waiting, and uvloop
-    closes their connections without an answer (docs/faults.md row 96).
+    Without a free descriptor, asyncio would leave readers waiting, and uvloop close their connections without
+    an answer (docs/faults.md row 96).
     """
 
     def __init__(self, listener: socket.socket, server: web.Server, connections: Connections) -> None:
@@ -461,7 +460,6 @@ class Use:
 
 
 def _peer_of(transport: asyncio.Transport | None) -> str | None:
-    """Return the connection's address, or `UNIX`."""
     # A client may give its end of a Unix socket any name, even an IP address: only our end decides.
     own = None if transport is None else transport.get_extra_info("sockname")
     if transport is not None and isinstance(own, tuple):

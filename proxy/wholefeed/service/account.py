@@ -103,7 +103,6 @@ def account_of(
 
 
 def _jumps(notes: str) -> dict[str, tuple[str, str]]:
-    """Return leads from the feed's notes."""
     found = (note for note in json.loads(notes) if note["code"] == JumpedHole.code)
     return {document_key(note["goes_on_at"]): (_GUESSED, note["url"]) for note in found}
 

@@ -251,7 +251,6 @@ class Housekeeping:
         self._measure_at = 0.0  # the earliest monotonic time of the next measurement
 
     async def run(self) -> None:
-        """Purge and evict from time to time and after growth, until cancelled."""
         purge_at = time.monotonic()
         while True:
             try:

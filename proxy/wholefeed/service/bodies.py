@@ -372,7 +372,6 @@ class _ReplayCollector:
 
 @contextmanager
 def _keeping(part: BodyExcerpt | StreamedText, held: CachedFeed | None) -> Iterator[_ReplayCollector]:
-    """Cache a replay, one at a time for each feed."""
     if held is None or held.is_collecting or not isinstance(part, StreamedText):
         yield _ReplayCollector(None, None)
         return

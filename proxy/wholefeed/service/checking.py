@@ -32,7 +32,7 @@ class Checks:
     """Version queries for feeds in memory, shared by waiting requests.
 
     A reader who asks two processes in turn never sees a feed go back: each queries the version after the
-    request. A change notice could come too late.
+    request, since a notice could come late.
 
     While the database is silent, memory is trusted. After lost notices all feeds are validated; a replaced
     database empties memory.

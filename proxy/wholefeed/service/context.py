@@ -48,13 +48,12 @@ class HostPauses:
         self._until[host] = now, until
 
     def lasts(self, url: str, *, now: float) -> bool:
-        """Return whether a host's pause goes on."""
         noted_at, until = self._until.get(urlsplit(url).hostname or "", (None, None))
         return seconds_left(noted_at, until, now=now, longest_seconds=DAY_SECONDS) > 0
 
 
 class WalkTurns:
-    """Turns of walks to use the network, limited in all and by site (`wholefeed.fetch.base`).
+    """Turns to use the network, limited in all and by site.
 
     Without the limit by site, one slow publisher of many feeds would block all others. Walks that no reader
     waits for have half of the turns at most.
@@ -67,7 +66,6 @@ class WalkTurns:
         self._sites: WeakValueDictionary[str, asyncio.Semaphore] = WeakValueDictionary()
 
     def __len__(self) -> int:
-        """Return the number of sites walking or waiting."""
         return len(self._sites)
 
     @asynccontextmanager

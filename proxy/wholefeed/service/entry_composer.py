@@ -1,7 +1,7 @@
-"""Entries composed while they are sent: with the texts of their pages (T4, T6), or as Atom (F1).
+"""Entries composed while sent: with texts of their pages (T4, T6), or as Atom (F1).
 
-A feed's segments stay as they are. `EntryComposer.digest` stands for the composed text in entity tags: it
-depends on the entries, on the texts that they have, and on the composition.
+`EntryComposer.digest` stands for the composed text in entity tags: it depends on the entries, their texts and
+the composition.
 """
 
 from __future__ import annotations
@@ -51,7 +51,6 @@ class Composition(NamedTuple):
     """How the entries of an answer differ from those in segments."""
 
     family: Family
-    """The answer's."""
     texts: StoredDigests | None = None
     """The texts of pages that entries have (T1), and no others; None: none have one."""
     conversion: ConversionContext | None = None
@@ -74,7 +73,7 @@ class EntryComposer:
     async def take_places(
         self, reconstruction: Reconstruction, segments: Iterable[SegmentRow], own: OwnEntries, cut: Cut
     ) -> list[int]:
-        """Return the output places that a view takes, ascending."""
+        """Return places, ascending."""
         places, before = list[int](), 0
         wanted = {segment.id for segment in segments}
         for segment in reconstruction.snapshot.segments:
@@ -102,7 +101,7 @@ class EntryComposer:
             return await self._store.read(partial(identity_table.read_ambiguous, feed=number), feed=number)
 
     async def list_stored(self, reconstruction: Reconstruction) -> StoredDigests:
-        """Return the texts that the feed has now: an answer has these alone, and is tagged by them.
+        """Return the texts that the feed has now; an answer has these alone.
 
         Raises:
             OverloadedError: The store does not answer in time.
@@ -261,7 +260,6 @@ class EntryComposer:
             yield keys[at * PAGE_KEY_BYTES : (at + 1) * PAGE_KEY_BYTES]
 
     async def _page_keys(self, snapshot: Snapshot, number: int) -> bytes:
-        """Return the joined keys of the pages of a segment's entries."""
         read = partial(self._read_keys, snapshot, number)
         return await self._keys.get(snapshot.segments[number], read)
 
@@ -284,7 +282,7 @@ _KEYS_AT_ONCE: Final = 256
 
 
 def _batches(snapshot: Snapshot, places: Sequence[int], composition: Composition) -> Iterator[Sequence[int]]:
-    """Divide places: texts of pages have a size of their own, other entries about that of their segment's."""
+    """Divide places by the estimated size of their entries."""
     if composition.has_texts:
         yield from (places[start : start + _BATCH_ENTRIES] for start in range(0, len(places), _BATCH_ENTRIES))
     else:

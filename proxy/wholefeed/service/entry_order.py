@@ -1,6 +1,6 @@
 """The order of a feed's entries across its documents (R20), as far as a publication needs it.
 
-Only changed documents, and documents that share entries with them, are read. Segments tell all other places.
+Only changed documents, and those that share entries with them, are read. Segments tell all other places.
 """
 
 from __future__ import annotations
@@ -170,7 +170,6 @@ class _OrderReading:
             wanted = found - self._rows.keys()
 
     def _look_at_loose(self, wholes: Sequence[Placed]) -> bool:
-        """Read documents without a staying segment; return whether any were new."""
         # an unchanged document among changed ones may still share an entry with unread documents
         loose = {group.documents[0] for group in groups(wholes) if group.segment is None}
         is_new = not loose <= self._rows.keys()

@@ -92,7 +92,6 @@ class FeedFile:
             return (await self.storage.put([document]))[0]
 
     async def put(self, new: Sequence[NewDocument]) -> Sequence[int]:
-        """Store documents in one transaction; return their numbers."""
         async with self.changing():
             return await self.storage.put(new)
 

@@ -1,4 +1,4 @@
-"""One part of the table of feeds, with the feeds that need a person."""
+"""One part of the table of feeds."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from wholefeed.store.tables.feed_table import ATTENTION, FeedSearch
 
 FEEDS_PER_PART: Final = 100
 _MOST_NEEDS: Final = 5
-"""Above the table; a search for `ATTENTION` finds and describes all."""
+"""A search for `ATTENTION` describes all."""
 
 
 class DescribedNeed(NamedTuple):
@@ -24,17 +24,14 @@ class DescribedNeed(NamedTuple):
 class FeedListPage(NamedTuple):
     feeds: tuple[FeedLine, ...]
     total: int
-    """Feeds on all parts."""
     number: int
     """From 1."""
     known: int
-    """Feeds in the store."""
     counts: Mapping[str, int]
     """Feeds with the words of the search by state; empty: any."""
     needs: tuple[DescribedNeed, ...]
     """The most urgent ones; in a search for `ATTENTION` those of `feeds`."""
     needing: int
-    """All feeds that need a person."""
 
     @property
     def parts(self) -> int:
@@ -43,7 +40,7 @@ class FeedListPage(NamedTuple):
 
 
 def read_list(db: Database, search: FeedSearch, number: int, now: float) -> FeedListPage:
-    """Return a part, counted from 1; the last one if `number` is too large."""
+    """Return a part, counted from 1; the last if `number` is too large."""
     counted = feed_table.count_found(db, search.words)
     troubles, needs = _find_needs(db, counted.readdressed, now)
     counts = {"": counted.found, **counted.by_state, ATTENTION: len(needs)}
@@ -79,7 +76,6 @@ def read_list(db: Database, search: FeedSearch, number: int, now: float) -> Feed
 
 
 def read_found(db: Database, search: FeedSearch, now: float) -> list[int]:
-    """Return the numbers of all feeds that a search finds, in order."""
     among = None
     if search.state == ATTENTION:
         _, among = _find_needs(db, feed_table.count_found(db, "").readdressed, now)

@@ -31,7 +31,6 @@ class LookedUp(NamedTuple):
 
     @classmethod
     def of_first(cls, facts: DocumentFacts) -> LookedUp:
-        """Return the result for a feed's first document, without a look-up."""
         return cls(facts, facts.ambiguous, {}, tuple(range(len(facts.entries))))
 
 

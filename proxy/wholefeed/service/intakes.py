@@ -1,7 +1,7 @@
-"""Intakes: ask for every feed of a list that somebody brought in (B1 to B5).
+"""Intakes: ask for every feed of a list (B1 to B5).
 
-Nobody waits: each result is stored when it comes, so a restart goes on from there. Requests of readers come
-first: feeds of lists are asked for like polls, and none is begun while a reader's walk waits.
+Nobody waits: each result is stored when it comes, so a restart goes on from there. Readers come first: feeds
+of lists are asked for like polls, none while a reader's walk waits.
 """
 
 from __future__ import annotations
@@ -39,14 +39,13 @@ from wholefeed.store.tables.intake_table import DueFeed, Gain, IntakeRow, Listed
 log = get_logger()
 
 _LOOKED_AT: Final = 256
-"""Due feeds to choose from before the next look."""
 _IDLE_SECONDS: Final = 600.0
 _IDLE_SHARED_SECONDS: Final = 5.0
 """Another replica may have got a list."""
 _SHORTEST_SECONDS: Final = 0.05
 """Between two rounds."""
 _LOOK_SECONDS: Final = 1.0
-"""Until the next look while readers' walks wait, or the sites of all due feeds are being asked."""
+"""Until the next look while readers' walks wait, or all sites are being asked."""
 _TALLY_SECONDS: Final = 0.5
 """Age of a tally that followers share."""
 MOST_FOLLOWERS: Final = 64
@@ -101,7 +100,7 @@ class Intakes:
     ) -> str:
         """Store a list to be asked for; return the intake's id.
 
-        The same list and options again are the same intake until it is over.
+        The same list and options are the same intake until it is over.
 
         Raises:
             OverloadedError: Too many lists are being brought in.
@@ -222,7 +221,6 @@ class Intakes:
     # Asking
 
     async def run(self) -> None:
-        """Ask for due feeds until cancelled."""
         while True:
             self._news.clear()
             try:
@@ -276,7 +274,6 @@ class Intakes:
         self._queue = [each for each in due if (each.intake, each.place) not in self._tasks]
 
     def _choose(self) -> list[DueFeed]:
-        """Take feeds out of the queue, as many as may be asked for now."""
         chosen, rest = list[DueFeed](), list[DueFeed]()
         hosts = self._hosts.copy()
         for due in self._queue:

@@ -80,7 +80,6 @@ async def identify(storage: FeedStorage, obtained: Obtained, others: Sequence[Do
 
 
 def _find_in_memory(storage: FeedStorage) -> frozenset[EntryId]:
-    """Return the subscription document's ids, if parsed in memory."""
     if storage.feed is None or storage.feed.renamed:  # some ids may be other ids of a post
         return frozenset()
     stored = (row for row in storage.rows or () if row.role is Role.SUBSCRIPTION and row.rank is not None)

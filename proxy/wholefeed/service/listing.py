@@ -1,7 +1,6 @@
 """Search for histories in publishers' pages (H1 to H8).
 
-Nobody waits: the feed is answered as `remembered` meanwhile. A refresh stores the result. A restart repeats
-an unfinished look.
+Nobody waits. A refresh stores the result. A restart repeats an unfinished look.
 """
 
 from __future__ import annotations
@@ -91,7 +90,6 @@ class Lists:
         return self._context.config.history.list != "off"
 
     async def run(self) -> None:
-        """Look at due feeds until cancelled."""
         while self.are_on:
             try:
                 await self._rounds.run()
@@ -143,7 +141,6 @@ class Lists:
                 pass
 
     async def _search_site(self, feed: FeedRow) -> bool:
-        """Return whether the result is stored."""
         rows = await self._store.read(partial(document_table.list_all, feed=feed.id))
         own = subscription_of(rows)
         if own is None:

@@ -1,7 +1,7 @@
 """Search of a web archive for documents that publishers no longer serve (R33; RFC 7089).
 
-Known feeds are published as partial meanwhile. The archive gets one request at a time, at its own slow rate.
-The store has the progress, so a restart repeats no request.
+The archive gets one request at a time, at its own slow rate. The store has the progress, so a restart repeats
+no request.
 """
 
 from __future__ import annotations
@@ -95,7 +95,6 @@ class Mementos:
         return FoundSubscription(url, replace(obtained, failure=error))
 
     async def run(self) -> None:
-        """Search until cancelled."""
         failures_in_a_row = 0
         while (archive := self._context.archive) is not None:
             self._news.clear()
@@ -119,7 +118,6 @@ class Mementos:
                     await self._news.wait()
 
     async def finish(self, url: str) -> None:
-        """Search for all missing documents of one feed."""
         archive = self._context.archive
         if archive is None:
             return
@@ -300,7 +298,6 @@ _BROKEN: Final = frozenset({"incomplete", "protocol-error", "header-limit"})
 
 
 def _is_of_archive(error: DocumentError) -> bool:
-    """Return whether the archive itself failed."""
     status = error.publisher_status
     is_unheard = status is None and not lasts(error.slug) and error.slug not in _BROKEN
     return is_unheard or status in _STRAINED

@@ -1,7 +1,6 @@
 """Concurrent fetches of one refresh, with results one after the other.
 
-A refresh that adds documents holds a turn (`WalkTurns`). Meanwhile it publishes from time to time for readers
-that do not wait.
+A refresh that adds documents holds a turn (`WalkTurns`), and publishes meanwhile.
 """
 
 from __future__ import annotations

@@ -161,7 +161,7 @@ class FreshDocuments:
 class ParsedDocuments:
     """Cache of small parsed documents, for the refreshes that replace them.
 
-    The key is the content, its URL and its media type, so nothing becomes out of date.
+    The key is content, URL and media type, so nothing becomes out of date.
     """
 
     def __init__(self, max_bytes: int) -> None:

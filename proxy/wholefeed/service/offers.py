@@ -20,7 +20,6 @@ def offer_document(url: str, obtained: Obtained, *, is_subscription: bool) -> Of
 
 
 def describe_offer(offer: Offer[Obtained], obtained: Obtained) -> Offer[FreshDocument]:
-    """Describe an offer after its entries are identified."""
     return Offer(
         origin=offer.origin,
         url=offer.url,

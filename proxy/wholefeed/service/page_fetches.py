@@ -1,4 +1,4 @@
-"""Requests for publishers' HTML pages, which no link of a feed names (H1, T2): politely, and one at a time.
+"""Requests for publishers' HTML pages (H1, T2), one at a time.
 
     fetches = PageFetches(context, robots, pace, url=own.final_url, feed_url=feed.url)
     found = await fetches.fetch(url, read)       # the result of `read`, or a `NotHad`
@@ -171,7 +171,7 @@ class PageFetches:
         self.pace.rest(self.context.site_of(self.url), self._delay_seconds)
 
     def _fail(self, url: str, error: DocumentError, *, is_guess: bool) -> NotHad:
-        """Return the failure, and pause a publisher that refuses; one that refuses a guess answers others."""
+        """Return the failure, and pause a publisher that refuses more than a guess."""
         status = error.publisher_status
         is_refused_guess = is_guess and status == HTTPStatus.FORBIDDEN
         if not is_refused_guess:

@@ -21,8 +21,7 @@ LONGEST_SECONDS: Final = 0.1
 class PendingDocuments:
     """Documents of a walk, stored in one transaction.
 
-    Identities are hashes, so sixteen documents change hardly more pages of the index than one. They wait for
-    the disk once.
+    Sixteen documents change hardly more pages of the index than one, and wait for the disk once.
     """
 
     def __init__(self) -> None:
@@ -84,7 +83,6 @@ class PendingDocuments:
         self._leaving = []
 
     def number(self, document: int) -> int:
-        """Return the number for a number or stand-in."""
         return self._numbers.get(document, document)
 
 

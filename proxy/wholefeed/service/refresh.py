@@ -62,7 +62,6 @@ class Refresh:
 
     @property
     def is_waiting(self) -> bool:
-        """Whether a requested walk waits for its turn on the network."""
         return self._turn.is_waiting
 
     @property

@@ -1,4 +1,4 @@
-"""Refreshes of many feeds, asked for at once by a person and begun a few at a time."""
+"""Refreshes of many feeds, begun a few at a time."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from wholefeed.service.running import REST_SECONDS, Running
 from wholefeed.store.tables import feed_table
 
 AT_ONCE: Final = 4
-"""The most polls at once, too; a feed's host has limits of its own."""
+"""The most polls at once, too."""
 _PATIENCE_SECONDS: Final = 30.0
-"""After so long a feed's walk continues beside the queue, since a long history takes hours."""
+"""After these a feed's walk continues beside the queue, since a long history takes hours."""
 _YIELD_SECONDS: Final = 0.5
 """Pause while walks of readers wait for the network."""
 
@@ -27,7 +27,7 @@ class QueueProgress(NamedTuple):
 
 
 class RefreshQueue:
-    """Feeds that wait for a person's refresh; lost at the end of the program."""
+    """Feeds that wait; lost at the end of the program."""
 
     def __init__(self, context: RefreshContext, running: Running) -> None:
         self._context = context
@@ -38,7 +38,6 @@ class RefreshQueue:
         self._workers: set[asyncio.Task[None]] = set()
 
     def __len__(self) -> int:
-        """Number of feeds waiting or being asked."""
         return len(self._waiting) + len(self._asking)
 
     @property
@@ -50,7 +49,7 @@ class RefreshQueue:
         return feed in self._waiting
 
     def add(self, feeds: Iterable[int]) -> None:
-        """Refresh these feeds, each once, however often it is asked for."""
+        """Refresh each feed once, however often it is asked for."""
         if not len(self):
             self._total = 0
         for feed in feeds:
@@ -86,7 +85,6 @@ class RefreshQueue:
             await asyncio.wait({flight}, timeout=_PATIENCE_SECONDS)
 
     def drop(self, feed: int) -> None:
-        """Let a feed be forgotten."""
         self._waiting.pop(feed, None)
 
     async def close(self) -> None:

@@ -45,10 +45,7 @@ log = get_logger()
 
 
 class ReplayStyle(NamedTuple):
-    """How the entries of a replay are written."""
-
     family: Family
-    """The answer's."""
     shows_original: bool
     """Whether titles show the original date (P3)."""
     fill: Fill | None = None
@@ -83,7 +80,6 @@ class ReplayTimeline:
         return Released(self.instants[start:end], self.places[start:end])
 
     def next_at(self, now: float) -> int | None:
-        """Return the next release's instant; None: all are out."""
         end = bisect_right(self.instants, now)
         return self.instants[end] if end < len(self.instants) else None
 
@@ -257,7 +253,6 @@ class Replays:
         return found.digest()
 
     async def entry_digests(self, snapshot: Snapshot, number: int) -> bytes:
-        """Return the joined digests of a segment's entries."""
         segment = snapshot.segments[number]
         read = partial(showing.entry_digests, segment, snapshot.feed, self._store)
         return await self._digests.get(segment, read)

@@ -1,4 +1,4 @@
-"""This process among the replicas: its signs of life, its leases, and its waits for leases.
+"""This process among the replicas: its signs of life and its leases.
 
 A lease without work at two successive signs of life is given back. A lease is lost if another replica may
 have taken it: its work stops and writes nothing more. Giving a lease back wakes replicas that wait for it.
@@ -194,7 +194,6 @@ class Replica:
                     self._sign = name, at
 
     async def leave(self) -> None:
-        """Tell the other replicas at once that this one has ended."""
         name, self.name = self.name, secrets.token_hex(8)
         if self._ends:
             await self.store.write_single(partial(leases.end, ends=list(self._ends.values())))

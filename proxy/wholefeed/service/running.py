@@ -42,7 +42,6 @@ AGAIN_SECONDS: Final = 5
 REST_SECONDS: Final = 60.0
 """Pause for a publisher after its documents could not be stored or rendered, but for `_PASSING`."""
 PROBE_SECONDS: Final = 2.0
-"""Pause between attempts to write, after the store could not."""
 _PASSING: Final = (StorageFullError, DiskError, OverloadedError)
 """Errors of the store that may pass at any moment, for all feeds."""
 
@@ -74,7 +73,6 @@ class Running:
         self._runs: dict[int, FeedRun] = {}
         self._resting_until: dict[int, float] = {}
         self._unkept: set[int] = set()
-        """Feeds whose publishers rest until the store can be written."""
         self._probing: asyncio.Task[None] | None = None
 
     def __len__(self) -> int:
@@ -141,7 +139,6 @@ class Running:
             await asyncio.wait({under_way})
 
     async def cancel(self, feed_id: int) -> None:
-        """End the refresh of a feed being forgotten."""
         while (flight := self.running(feed_id)) is not None:
             self._runs[feed_id].again = None
             flight.cancel()
@@ -182,7 +179,6 @@ class Running:
 
     @property
     def walking(self) -> int:
-        """Walks using the network."""
         return sum(refresh.under_way.is_walking for refresh in self._refreshes())
 
     @property
@@ -257,7 +253,6 @@ class Running:
             run.refresh = None
 
     def _rest(self, feed_id: int, error: Exception) -> None:
-        """Let the publisher rest: its documents could not be stored."""
         if not isinstance(error, _PASSING):
             self._resting_until[feed_id] = time.monotonic() + REST_SECONDS
             return
@@ -266,7 +261,6 @@ class Running:
             self._probing = asyncio.create_task(self._probe())
 
     async def _probe(self) -> None:
-        """Wait until the store can be written, and let feeds be refreshed again."""
         is_writable = False
         try:
             while not is_writable:
@@ -298,7 +292,6 @@ class Flights(Generic[_Key, _T]):
         return len(self._tasks)
 
     def running(self, key: _Key) -> asyncio.Task[_T] | None:
-        """Return a key's unfinished task."""
         task = self._tasks.get(key)
         return None if task is None or task.done() else task
 

@@ -118,7 +118,6 @@ class SavedFiles:
                 raise ImportRefusedError(why, slug="unsupported-format") from exc
 
     async def _list_known(self, feed: FeedRow) -> list[KnownEntry]:
-        """Return the entries that the feed is served with."""
         work, store = self._context.source.work, self._context.store
         found: list[KnownEntry] = []
         async with store.snapshot(feed.id) as snapshot:

@@ -1,7 +1,6 @@
 """Segments of a feed with entries in another order than its documents (R20).
 
-New entries are rendered from their documents. Moved entries are cut from their old segments, so no document
-is read again.
+Moved entries are cut from their old segments, so no document is read again.
 """
 
 from __future__ import annotations
@@ -213,7 +212,6 @@ async def _sewn(
     stamps: Mapping[int, bytes],
     style: Style,
 ) -> list[NewSegment]:
-    """Return the new segments; `new[0]` is strand -1."""
     size_bytes = sum(map(_picked_bytes, weaves))
     sheaves = await _run_work(size_bytes, lambda: [Sheaf(each, stamps) for each in weaves])
     for number in sorted({number for sheaf in sheaves for number in sheaf.strands}, reverse=True):
@@ -281,7 +279,6 @@ def _read(db: Database, row: SegmentRow) -> Rendered:
 
 
 def segment_of(rendered: Rendered, documents: Sequence[int]) -> NewSegment:
-    """Return whole documents as a new segment."""
     outline = rendered.outline if rendered.sealed.length > _OUTLINED_BYTES else b""
     return new_segment(rendered, outline=outline, documents=documents)
 

@@ -279,7 +279,6 @@ class FeedService:
             yield feed
 
     async def feeds(self) -> list[FeedSummary]:
-        """Return at most `_MAX_LISTED` known feeds."""
         async with self.checks.answering():
             listed = await self._store.read(partial(feed_table.list_feeds, limit=_MAX_LISTED, offset=0))
         return await self._name_feeds(listed)
@@ -301,19 +300,18 @@ class FeedService:
             offset += len(rows)
 
     async def listed(self, search: FeedSearch, number: int) -> FeedListPage:
-        """Return a part of the table of feeds, counted from 1; the last one if `number` is too large."""
+        """Return a part, counted from 1; the last if `number` is too large."""
         look = partial(read_list, search=search, number=number, now=self.now())
         async with self.checks.answering():
             found = await self._store.read(look)
         return found._replace(feeds=tuple(await self._name_feeds(found.feeds)))
 
     async def find_all(self, search: FeedSearch) -> list[int]:
-        """Return the numbers of all feeds that a search finds, in order."""
         async with self.checks.answering():
             return await self._store.read(partial(read_found, search=search, now=self.now()))
 
     async def lines_of(self, feeds: Sequence[int]) -> list[FeedLine]:
-        """Return the feeds with these numbers in this order, without forgotten ones."""
+        """Return feeds in this order, without forgotten ones."""
         async with self.checks.answering():
             return await self._name_feeds(await self._store.read(partial(feed_table.read_lines, feeds=feeds)))
 
@@ -356,7 +354,7 @@ class FeedService:
             return await self.watching.status(feed.id)
 
     def is_being_asked(self, feed_id: int) -> bool:
-        """Return whether a feed's publisher is being asked, or a person's refresh waits for its turn."""
+        """Return whether a feed's publisher is being asked, or its refresh waits in the queue."""
         return self._running.running(feed_id) is not None or self.queue.is_waiting(feed_id)
 
     async def forget(self, url: str) -> None:
@@ -370,7 +368,7 @@ class FeedService:
             await self._forget(feed.id)
 
     async def forget_all(self, feeds: Iterable[int]) -> None:
-        """Delete the feeds with these numbers; forgotten ones are passed over."""
+        """Delete feeds; forgotten ones are passed over."""
         for feed in feeds:
             async with self.checks.answering():
                 await self._forget(feed)

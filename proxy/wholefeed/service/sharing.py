@@ -167,7 +167,6 @@ class Sharing:
         return partial(self._replica.require_held, lease=self._replica.held.get(feed_lease(feed)))
 
     def heard(self, feed: int) -> UnderWay | None:
-        """Return another replica's progress with an awaited refresh."""
         wait = None if self._replica is None else self._replica.wait_for(feed_lease(feed))
         return None if wait is None else UnderWay.of(wait.progress)
 

@@ -1,7 +1,7 @@
 """Turns at publishers' hosts and at a web archive: one replica at a time asks.
 
-A turn is a lease (`wholefeed.service.replica`) that keeps the host's state. So within a turn, politeness is
-the holder's own affair. While the database is silent, each replica follows its own rules.
+A turn is a lease (`wholefeed.service.replica`) that keeps the host's state. While the database is silent,
+each replica follows its own rules.
 """
 
 from __future__ import annotations

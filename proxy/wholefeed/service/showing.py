@@ -52,7 +52,6 @@ _SENT_BYTES: Final = 1 << 25  # of pages being sent: a slow reader keeps one in 
 
 class PageKey(NamedTuple):
     start: int
-    """The first entry, in output order, from 0."""
     most: int
     loads_all_but: UrlPlaces | None
     """Places of media not to load; None: load no media."""
@@ -86,7 +85,7 @@ class Showing:
         wanted: PageKey,
         rendered: Callable[[Sequence[Article], int], bytes],
     ) -> RenderedPage:
-        """Return a page; on a thread, `rendered` makes HTML of entries and the first one's place (from 1).
+        """Return a page; on a thread, `rendered` makes HTML of entries and the first place (from 1).
 
         Raises:
             OverloadedError: Too many pages are being made, or the process that made this one has ended.
@@ -129,7 +128,6 @@ class Showing:
         wanted: PageKey,
         rendered: Callable[[Sequence[Article], int], bytes],
     ) -> bytes | None:
-        """Return a page's HTML; None: too costly."""
         snapshot = reconstruction.snapshot
         feed = snapshot.feed
         async with reconstruction.in_time():
@@ -213,7 +211,6 @@ _INFLATED_BYTES: Final = 1 << 16  # of a segment, inflated at a time
 
 
 async def describe(feed: FeedRow) -> Heading:
-    """Return a feed's published title and site."""
     if feed.title is not None:
         return Heading(feed.title, feed.site)
     return await asyncio.to_thread(
@@ -244,9 +241,8 @@ async def removable_names(feed: FeedRow, entries: Sequence[PageEntry], store: St
 async def read_entries(snapshot: Snapshot, store: Store, start: int, count: int) -> tuple[PageEntry, ...]:
     """Return up to `count` entries in output order, the first at `start` (from 0; R20).
 
-    The caller holds `snapshot`. Pieces of only the needed segments are read, so memory stays at a few MB.
-    Long entries are cut.
-    `PageEntry.content` is a stranger's HTML: sanitise it.
+    The caller holds `snapshot`. Memory stays at a few MB. Long entries are cut. `PageEntry.content` is a
+    stranger's HTML: sanitise it.
     """
     texts = await read_texts(snapshot, store, start, count, room_bytes=_ROOM_BYTES)
     return await asyncio.to_thread(_parse_page_entries, snapshot.feed, texts)
@@ -278,7 +274,7 @@ async def read_texts(
 
 
 def _parts_at(snapshot: Snapshot, start: int, count: int) -> Iterator[tuple[SegmentRow, int, int]]:
-    """Yield the segments of a range of entries, with the range in each."""
+    """Yield segments, with the range in each."""
     before, end = 0, start + count
     for segment in snapshot.segments:
         first, last = max(start - before, 0), min(end - before, segment.entries)
@@ -381,7 +377,6 @@ async def read_ranges(
 
 
 async def slices_of(segment: SegmentRow, feed: FeedRow, store: Store) -> list[Slice]:
-    """Return the places of all entries in a segment's text."""
     return await _slices(segment, feed, store, 0, segment.entries)
 
 

@@ -1,4 +1,4 @@
-"""Rounds of background work at publishers' sites (H1, T2): one feed of a site at a time, by one replica."""
+"""Rounds of background work at publishers' sites (H1, T2): one feed of a site at a time."""
 
 from __future__ import annotations
 
@@ -13,9 +13,8 @@ from wholefeed.store.base import Database
 from wholefeed.store.rows import FeedRow
 
 _AT_ONCE: Final = 4
-"""Feeds at once, of as many sites."""
 _READ_AT_ONCE: Final = 64
-"""Due feeds; one of each host."""
+"""One of each host."""
 _LONGEST_IDLE_SECONDS: Final = 600.0
 
 
@@ -28,7 +27,7 @@ class _NextDueAt(Protocol):
 
 
 class SiteRounds:
-    """Begins the work on feeds that are due.
+    """Begins the work on due feeds.
 
     Args:
         name: Of the task that replicas share.
@@ -58,7 +57,6 @@ class SiteRounds:
         self._news = asyncio.Event()
 
     def wake(self) -> None:
-        """Look for due feeds now."""
         self._news.set()
 
     def rest_feed(self, feed: int, until: float) -> None:
@@ -75,13 +73,12 @@ class SiteRounds:
             await self.pause(await self._round())
 
     async def pause(self, seconds: float) -> None:
-        """Wait for news, so long at most."""
         with suppress(TimeoutError):
             async with asyncio.timeout(seconds):
                 await self._news.wait()
 
     async def finish(self, feed: FeedRow) -> bool:
-        """Work on a feed now, or wait for the work on another of its site; return whether it was this one.
+        """Work on a feed, or wait for another of its site; return whether it was this one.
 
         The work outlives a cancelled caller.
         """
@@ -97,7 +94,6 @@ class SiteRounds:
         await asyncio.gather(*tasks, return_exceptions=True)
 
     async def _round(self) -> float:
-        """Work on due feeds; return seconds until the next."""
         # one replica works at a time, so two never ask one site
         async with self._context.sharing.task(self._name) as is_mine:
             while is_mine and await self._begin_due():
@@ -108,7 +104,6 @@ class SiteRounds:
         return _LONGEST_IDLE_SECONDS if at is None else min(max(at - now, 1.0), _LONGEST_IDLE_SECONDS)
 
     async def _begin_due(self) -> bool:
-        """Begin possible work; return whether any is under way."""
         now, offset = self._context.now(), 0
         self._resting = {feed: until for feed, until in self._resting.items() if until > now}
         while len(self._tasks) < _AT_ONCE:

@@ -71,7 +71,7 @@ async def find_subscription(
 async def _best_announced(
     found: Sequence[Alternate], fetch: Callable[[str], Awaitable[Obtained]]
 ) -> tuple[str, Obtained]:
-    """Fetch announced feeds until one has entries (docs/faults.md row 155).
+    """Fetch feeds until one has entries (docs/faults.md row 155).
 
     Raises:
         DocumentError: The first failure, if no feed can be fetched.
@@ -147,8 +147,7 @@ class SeveralFeedsError(UnreadableError):
 class Source:
     """Fetches, parses and reads documents by their URLs.
 
-    The head alone gives the link to the older document, so its fetch can begin before the entries arrive
-    (docs/design.md#the-walk).
+    The head gives the older link, so its fetch can begin before the entries arrive (docs/design.md#the-walk).
     """
 
     def __init__(self, fetcher: Fetcher, work: Workers, *, xml_depth: int) -> None:
@@ -311,7 +310,7 @@ def drop_links(obtained: Obtained) -> Obtained:
 
 
 class EarlyReader:
-    """Reader of heads while documents arrive.
+    """Reads heads while documents arrive.
 
     `on_older` receives the predicted URL of the older document. If `is_foreseen` when a document begins to
     arrive, that URL is already being fetched, and the head is not read.
@@ -360,12 +359,10 @@ class Obtained:
 
     @property
     def url(self) -> str:
-        """The requested URL, before redirects."""
         return self.fetched.url
 
     @property
     def final_url(self) -> str:
-        """The URL after redirects."""
         return self.fetched.final_url
 
     @property
@@ -398,7 +395,6 @@ class PageError(UnreadableError):
 
 
 def as_failure(error: DocumentError) -> Failure:
-    """Describe an error, without its body."""
     return Failure(
         slug=error.slug,
         publisher_status=error.publisher_status,

@@ -1,4 +1,4 @@
-"""Answers composed while they are sent: parts for replays, texts of pages, Atom and titles (P2, T6, F3)."""
+"""Parts of answers composed while they are sent (P2, T6, F3)."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class SegmentPlaces:
         self._ends = list(accumulate(segment.entries for segment in self._segments))
 
     def locate(self, place: int) -> tuple[int, int]:
-        """Return the number of an entry's segment, and its place there."""
+        """Return segment number, and place there."""
         number = bisect_right(self._ends, place)
         return number, place - self._ends[number] + self._segments[number].entries
 
@@ -78,7 +78,7 @@ class AnswerRoom:
         self._joint_bytes = len(SEPARATOR[family])
 
     def take(self, text: bytes) -> bool:
-        """Return whether an entry fits; one larger than the whole room is passed over."""
+        """Return whether an entry fits; one larger than all room is passed over."""
         size = len(text) + self._joint_bytes
         fits = size <= self._left_bytes
         if size <= self._whole_bytes:
@@ -87,12 +87,11 @@ class AnswerRoom:
 
     @property
     def is_full(self) -> bool:
-        """Whether an entry did not fit any more."""
         return self._left_bytes < 0
 
 
 async def join_entries(batches: Iterable[Awaitable[Sequence[bytes]]], family: Family) -> AsyncIterator[bytes]:
-    """Compose one batch after the other; yield the text of each, joined to the one before."""
+    """Yield the text of each batch."""
     joint = b""
     for batch in batches:
         yield joint + SEPARATOR[family].join(await batch) + segment_end(family)

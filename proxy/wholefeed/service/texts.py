@@ -1,7 +1,6 @@
-"""Fetch the texts of entries from their own pages (T1 to T5), for feeds with readers that ask for them.
+"""Fetch the texts of entries from their pages (T1 to T5), for readers that ask for them.
 
-Nobody waits: a feed is served meanwhile with the texts so far. Each page is stored when it comes, so a
-restart goes on from there.
+Nobody waits. Each page is stored when it comes, so a restart goes on from there.
 """
 
 from __future__ import annotations
@@ -285,7 +284,7 @@ class _TextLook:
     async def _learn(
         self, entries: Sequence[EntryPage], stored: Mapping[bytes, StoredText]
     ) -> Learned | None:
-        """Learn from the feed's own texts (T3); None: not all pages could be asked for."""
+        """Learn from the feed's texts (T3); None: not all pages could be asked for."""
         failed = {key for key, page in stored.items() if page.attempts}
         texts = [
             each
@@ -472,7 +471,6 @@ def _write_learned(known: _KnownElement) -> str:
 
 
 def _read_learned(text: str) -> _KnownElement | None:
-    """Return the learned element; None: nothing yet."""
     found: dict[str, Any] = json.loads(text)
     if "at" not in found:
         return None

@@ -1,7 +1,7 @@
-"""Titles and dates of all entries of a feed: searches, and the years that it reaches over.
+"""Titles and dates of all entries of a feed.
 
-A segment never changes, so its headings stay in memory, for as many segments as there is room. The first look
-at a feed reads all its text, for some seconds at most: the rest is read on request.
+A segment never changes, so its headings stay in memory. The first look at a feed reads its text for some
+seconds at most; the rest is read on request.
 """
 
 from __future__ import annotations
@@ -39,16 +39,11 @@ _RUN_BYTES: Final = 160
 
 
 class TitleMatches(NamedTuple):
-    """The result of a search from one place on."""
-
     found: Sequence[tuple[int, EntryHeading]]
-    """The first ones with their places, from 0, in output order."""
+    """The first ones with places from 0, in output order."""
     entries: int
-    """Number of all titles found up to there."""
     searched: int
-    """The place at which the search ended."""
     is_all: bool
-    """Whether nothing behind that place is left."""
 
 
 class YearsReached(NamedTuple):
@@ -61,7 +56,7 @@ NO_YEARS: Final = YearsReached((), is_all=False)
 
 
 class Excerpt(NamedTuple):
-    """Both ends of a feed, without a common entry."""
+    """Both ends of a feed, without common entries."""
 
     newest: tuple[PageEntry, ...]
     """In output order."""
@@ -70,7 +65,7 @@ class Excerpt(NamedTuple):
 
 
 class Titles:
-    """Skims segments; belongs to one event loop."""
+    """Belongs to one event loop."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -123,8 +118,7 @@ class Titles:
     async def _find_oldest(self, snapshot: Snapshot, *, start: int, most: int) -> list[int]:
         """Return the places of the oldest entries by their shown dates, the oldest last.
 
-        Only the last segments are looked at, and no entry before `start`. Undated entries count if too few
-        have a date.
+        Only the last segments count, from `start` on; undated entries if too few have a date.
         """
         total, found, room_bytes = entries_in(snapshot), list[tuple[float, int]](), _TAIL_BYTES
         end = total

@@ -246,7 +246,6 @@ def unescape_text(text: str) -> str:
 
 
 def _register_adapters(context: AdaptContext) -> None:
-    """Make a connection convert values as SQLite does."""
     # Numbers go as `bigint` and `double precision` of any size, so that a statement is prepared once.
     adapters = context.adapters
     if adapters is None:

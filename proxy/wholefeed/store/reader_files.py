@@ -153,7 +153,6 @@ class _Reading:
         return choose_feed(SavedFile(database.program, found), urls)
 
     def _find_tables(self) -> frozenset[str]:
-        """Return the names of ordinary tables."""
         return frozenset(string_of(row["name"]) for row in self._read_rows(_TABLES, (), _MOST_TABLES))
 
     def _recognise(self, tables: frozenset[str]) -> ReaderDatabase:

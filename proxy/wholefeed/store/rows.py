@@ -114,14 +114,10 @@ class FeedSummary:
 
 @dataclass(slots=True, kw_only=True)
 class FeedLine(FeedSummary):
-    """A feed in the table of feeds."""
-
     oldest_at: float | None
-    """Date of its oldest dated entry."""
     reason: str | None
     """Why its publisher did not send it at the last request; None: it did."""
     status: int | None
-    """The publisher's status then."""
 
 
 class FeedChanges(TypedDict, total=False):

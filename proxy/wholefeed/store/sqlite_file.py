@@ -399,7 +399,6 @@ def _migrate_file(path: Path, migrations: Sequence[Migration] | None) -> list[st
 
 
 def create_file(path: Path, migrations: Sequence[Migration]) -> list[str]:
-    """Create the database, or nothing; return the applied migrations."""
     try:
         with draft_of(path) as draft, closing(sqlite3.connect(draft, isolation_level=None)) as db:
             return _apply(db, migrations, path)

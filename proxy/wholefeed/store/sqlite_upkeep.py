@@ -102,7 +102,6 @@ _BUSY_SECONDS: Final = 5.0
 
 
 def _open_reader(path: Path) -> sqlite3.Connection:
-    """Open a connection that neither writes nor checkpoints."""
     # An unwritable file counts as unchanging only if no server's files are beside it.
     used = any(Path(f"{path.resolve()}{end}").exists() for end in ("-wal", "-shm"))
     options = "mode=ro" if used or is_writable(path) else "mode=ro&immutable=1"

@@ -187,8 +187,9 @@ def is_not_modified(
 LOADING_SECONDS: Final = 5
 """Lifetime of a `loading` answer."""
 VARY: Final = "Accept-Encoding, Accept, Sec-Fetch-Dest"
-"""Accept and Sec-Fetch-Dest reveal browsers, which are redirected. User-Agent is left out: it decides only
-for a browser's Accept, and caches would keep a copy for each reader."""
+"""Accept and Sec-Fetch-Dest reveal browsers, which are redirected. With User-Agent, caches would keep a copy
+for each reader.
+"""
 _OVERHEAD_BYTES: Final = 3072
 """Objects and short texts of a cached answer."""
 
@@ -306,7 +307,7 @@ def _becomes_atom(wanted: Representation, feed: FeedRow) -> bool:
 async def make_view(
     reconstruction: Reconstruction, wanted: Representation, store: Store, composer: EntryComposer
 ) -> Answer:
-    """Return the answer for a view; reads only segments taken in part, or composed anew.
+    """Return the answer; read only segments taken in part or composed anew.
 
     Raises:
         OverloadedError: Reading takes too long.
@@ -337,7 +338,6 @@ async def make_view(
 async def _narrow(
     reconstruction: Reconstruction, wanted: Representation, store: Store, composer: EntryComposer
 ) -> _NarrowedView:
-    """Apply `listed=off`, the format, the page and the largest size of a view."""
     view, own = wanted.view, OwnEntries()
     if not view.has_listed:
         own = await _own(reconstruction, store)
@@ -364,7 +364,7 @@ class _NarrowedView(NamedTuple):
 async def _make_composed_view(
     reconstruction: Reconstruction, wanted: Representation, store: Store, composer: EntryComposer
 ) -> Answer:
-    """Return the answer for a view with entries composed anew (T4, T6, F1), and keep it in memory."""
+    """Return the answer with entries composed anew (T4, T6, F1), and keep it in memory."""
     view, held, key = wanted.view, reconstruction.held, wanted
     narrowed = await _narrow(reconstruction, wanted, store, composer)
     reconstruction, shown, composition, wanted, own, room = narrowed
@@ -408,7 +408,6 @@ async def _make_composed_view(
 async def _compose_head(
     reconstruction: Reconstruction, wanted: Representation, composer: EntryComposer
 ) -> tuple[Reconstruction, Composition]:
-    """Return the feed with the answer's head, and how its entries are composed."""
     feed = reconstruction.feed
     texts = await composer.list_stored(reconstruction) if _has_texts(wanted, feed) else None
     if not _becomes_atom(wanted, feed):

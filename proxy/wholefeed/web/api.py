@@ -77,7 +77,6 @@ def status_object(status: Status) -> dict[str, Any]:
 
 
 def published_object(reconstruction: Reconstruction) -> dict[str, Any]:
-    """Return the part of a status object that `state_words` reads, of a publication."""
     feed = reconstruction.feed
     return {
         "state": reconstruction.state,
@@ -283,7 +282,7 @@ class Event(NamedTuple):
 
 
 def answer_after_end(request: web.Request) -> web.Response | None:
-    """Return the answer that stops a browser from asking again after `end`; None: it asks the first time."""
+    """Return the answer that stops a browser after `end`; None: it asks the first time."""
     if request.headers.get("Last-Event-ID") != _END_ID:
         return None
     return web.Response(status=HTTPStatus.NO_CONTENT, headers={"Cache-Control": "no-store"})

@@ -280,7 +280,7 @@ async def in_pieces(*texts: bytes) -> AsyncIterator[bytes]:
 async def send(
     request: web.Request, response: web.StreamResponse, pieces: AsyncIterator[bytes] | None = None
 ) -> web.StreamResponse:
-    """Send an answer with its own body, or with `pieces`.
+    """Send an answer, or `pieces` as its body.
 
     A failure breaks the body off, so that no reader sees a short feed (docs/faults.md row 66).
     """

@@ -1,4 +1,4 @@
-"""Home: the table of feeds, the feeds that need a person, and the forms that act on several feeds."""
+"""Home: the table of feeds, and the forms that act on several feeds."""
 
 from __future__ import annotations
 
@@ -93,12 +93,10 @@ _ORDERS: Final = {
     "state": "history",
     "entries": "most entries",
 }
-"""Words for `ORDERS`."""
 _WORDS: Final[Mapping[str, Words]] = {
     **{state.value: words for state, words in STATES.items()},
     "stale": STALE,
 }
-"""Words about feeds, by style name."""
 _CHOICES: Final = {
     "": "All",
     **{name: words.title for name, words in _WORDS.items()},
@@ -126,7 +124,6 @@ def search_query(search: FeedSearch, number: int = 1, **more: str) -> str:
 
 
 def _choices(listing: FeedListPage, search: FeedSearch) -> list[dict[str, Any]]:
-    """Return the states that feeds found have, as links with counts."""
     shown = {name: listing.counts.get(name, 0) for name in _CHOICES}
     return [
         {
@@ -151,8 +148,6 @@ def _meanings(feeds: Sequence[FeedLine]) -> list[Words]:
 
 
 class _FeedLines:
-    """Makes lines of the table at one moment."""
-
     def __init__(self, service: FeedService, asked: Mapping[int, int]) -> None:
         self._service = service
         self._asked = asked
@@ -231,7 +226,6 @@ def _show_need(each: DescribedNeed, lines: _FeedLines) -> dict[str, Any]:
 
 
 def _read_asked(text: str) -> dict[int, int]:
-    """Return the entries that each feed asked had before."""
     found = {}
     for each in text.split(".")[:_MOST_OUTCOMES] if text else ():
         feed, _, entries = each.partition("-")
@@ -243,11 +237,10 @@ def _read_asked(text: str) -> dict[int, int]:
 _ID: Final = re.compile("[1-9][0-9]{0,17}", re.ASCII)
 _COUNT: Final = re.compile("[0-9]{1,9}", re.ASCII)
 _MOST_OUTCOMES: Final = 100
-"""More outcomes are not told: the feeds' numbers stand in the URL."""
+"""More do not fit: the feeds' numbers stand in the URL."""
 
 
 async def _tell(request: web.Request, asked: Mapping[int, int]) -> tuple[str, bool]:
-    """Return the outcome of an act, and whether it is over."""
     service, query = request.app[SERVICE], request.query
     begun, total = service.queue.progress
     if begun < total:
@@ -287,7 +280,6 @@ FORM_SECONDS: Final = 30.0
 _MAX_FORM_BYTES: Final = 1 << 20
 _MAX_FIELDS: Final = 30_000
 _MOST_NAMED: Final = 20
-"""Feeds named in the question before they are forgotten."""
 _LINES_AT_ONCE: Final = 500
 
 
@@ -301,12 +293,11 @@ class _Form(NamedTuple):
     fragment: str
 
     def place(self, **more: str) -> str:
-        """Return where the page of the form is."""
         return f"./{search_query(self.search, self.number, **more)}#{self.fragment}"
 
 
 async def post_feeds(request: web.Request) -> web.StreamResponse:
-    """Refresh, forget or export the checked feeds, and lead back to the same part of the table.
+    """Refresh, forget or export the checked feeds.
 
     Raises:
         RequestError: The form is malformed, or names no act.
@@ -368,7 +359,6 @@ async def _refresh(service: FeedService, form: _Form) -> web.Response:
 
 
 async def ask_to_forget(request: web.Request) -> web.StreamResponse:
-    """Ask before the checked feeds are forgotten, all of them by one question."""
     service = request.app[SERVICE]
     form = await _read_form(service, list(request.query.items()))
     if not form.feeds:

@@ -1,4 +1,4 @@
-"""The page of an intake, its progress and its forms; `wholefeed.web.opml_routes` begins one."""
+"""The page of an intake; `wholefeed.web.opml_routes` begins one."""
 
 from __future__ import annotations
 
@@ -35,15 +35,13 @@ AGAIN_SECONDS: Final = 4
 """Time until a page without scripts reloads."""
 _MOST_UNCHANGED: Final = 100
 _MOST_FAILURES: Final = 200
-"""On the page; a program gets all."""
 _FEW: Final = 10
-"""Failures of a group that stands open."""
 _MOST_CHARACTERS: Final = 200
 _MOST_AT_HOME: Final = 3
 
 
 def named_intake(request: web.Request) -> str:
-    """Return the parameter `id`; raise as `read_intake_id`."""
+    """Return `id`, or raise as `read_intake_id`."""
     return read_intake_id(request.query.get("id", ""))
 
 
@@ -116,7 +114,7 @@ def _group_unchanged(lines: Sequence[Mapping[str, Any]]) -> dict[str, list[Mappi
 
 
 async def post_intake(request: web.Request) -> web.StreamResponse:
-    """Ask for the failed feeds of a list again, or with `forget=1` forget the list."""
+    """Ask for failed feeds again, or with `forget=1` forget the list."""
     service, intake = request.app[SERVICE], named_intake(request)
     if is_set(request.query, "forget"):
         async with service.checks.answering():
@@ -136,7 +134,6 @@ async def delete_intake(request: web.Request) -> web.StreamResponse:
 
 
 def answer_begun(request: web.Request, report: IntakeReport) -> web.Response:
-    """Lead a browser to the page of an intake, and tell a program."""
     target = f"./intake?id={report.intake.id}"
     if is_browser(request):
         return _see_other(target)
@@ -170,7 +167,7 @@ async def list_at_home(request: web.Request) -> list[dict[str, str]]:
 
 
 def intake_object(report: IntakeReport) -> dict[str, Any]:
-    """Return an intake as JSON has it (docs/http.md, `/openapi.json`)."""
+    """Return an intake as in JSON (docs/http.md)."""
     return {
         **_tally_object(report),
         "largest": [_gain_object(each) for each in report.largest],
@@ -242,7 +239,7 @@ def write_unchanged(left: Sequence[LeftAlone]) -> str:
 
 
 async def get_intake_events(request: web.Request) -> web.StreamResponse:
-    """Send the tally after each change, then `end` when no feed waits, as `/events` does."""
+    """Send the tally after each change, then `end`, as `/events` does."""
     service, intake = request.app[SERVICE], named_intake(request)
     async with service.checks.answering():
         report = await service.intakes.report(intake)

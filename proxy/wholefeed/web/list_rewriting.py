@@ -97,7 +97,6 @@ def _find_target(written: str, own: UrlPlaces, policy: AddressPolicy) -> str | L
 
 
 def _check_url(url: str, policy: AddressPolicy | None) -> str | Left:
-    """Return the canonical URL of a feed that may be fetched."""
     if not _WEB.match(url):
         return Left.NOT_WEB
     try:

@@ -106,8 +106,9 @@ HANDLER_ARGUMENTS: Final[Mapping[str, Any]] = {
     "lingering_time": 0.0,
     "read_bufsize": 1 << 16,
 }
-"""For aiohttp's connections. By default aiohttp decodes unwanted bodies (796 bytes of brotli: 3 s of CPU) and
-reads on after a refusal, up to ten seconds. It buffers at most twice `read_bufsize`."""
+"""By default aiohttp decodes unwanted bodies (796 bytes of brotli: 3 s of CPU) and reads on after a refusal,
+up to ten seconds. It buffers at most twice `read_bufsize`.
+"""
 _PARTING_SECONDS: Final = 1.0
 """Time to read an early answer: closing over unread bytes resets the connection (RFC 9112, 9.6)."""
 

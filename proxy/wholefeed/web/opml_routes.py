@@ -1,4 +1,4 @@
-"""Subscription lists: export, rewrite, and with `ask=1` bring in (B1).
+"""Subscription lists (B1).
 
 Otherwise nothing is fetched: a hundred walks at once would delay waiting readers.
 """
@@ -76,7 +76,7 @@ async def _changed_list(request: web.Request, intake: str) -> web.Response:
 
 
 async def export(feeds: AsyncIterable[Sequence[FeedSummary]], base: str, config: Config) -> bytes:
-    """Return a list of feeds, through the proxy at `base`; unpublished ones are left out."""
+    """Return a list of feeds through the proxy, without unpublished ones."""
     listed: list[OutlineEntry] = []
     async for rows in feeds:
         listed += [
@@ -88,15 +88,14 @@ async def export(feeds: AsyncIterable[Sequence[FeedSummary]], base: str, config:
 
 
 def download_list(document: bytes) -> web.Response:
-    """Answer with an exported list."""
     return _download(document, "wholefeed.opml")
 
 
 async def post_opml(request: web.Request) -> web.StreamResponse:
     """Rewrite a list to the proxy's URLs, or back with `undo=1`.
 
-    A browser gets a page first; its form sends the result as `made` for download. With `ask=1`, each feed of
-    the list is asked for instead.
+    With `ask=1`, bring it in instead. A browser gets a page first; its form sends the result as `made` for
+    download.
     """
     late = partial(UploadError, slug="bad-request")
     async with receive_upload(request, request.app[UPLOADS], MAX_BYTES, what="list", late=late) as body:
@@ -224,7 +223,7 @@ _LONGEST_BOUNDARY: Final = 70
 
 
 async def _list_in(request: web.Request, body: bytes) -> tuple[bytes, dict[str, str]]:
-    """Return the list, raw or in the field `file` or `made`, and other fields.
+    """Return the list, from the body or the field `file` or `made`, and other fields.
 
     Forms are read whole: aiohttp's line-wise reading of empty lines blocks the loop.
 

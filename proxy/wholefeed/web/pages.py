@@ -1,6 +1,6 @@
-"""The pages for people, except a feed's entries (`wholefeed.web.view`) and the table of feeds (`home`).
+"""The pages for people, except `view` and `home`.
 
-Programs get no page at these URLs. `wholefeed.core.words` has the words and charts.
+Programs get no page at these URLs.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The base of pages for people: templates, static files, session cookie.
+"""The base of pages for people.
 
     return await page(request, "home.html", feeds=known)
 
@@ -106,7 +106,7 @@ def time_element(machine: str, text: str, shown: str = "") -> Markup:
 
 
 def date_element(date: WrittenDate, *, has_time: bool = True) -> Markup | None:
-    """Return a date of an entry, in UTC; None: it has none. No time is told that nobody wrote."""
+    """Return a date in UTC; None: it has none. A time that nobody wrote is left out."""
     if date.at is None:
         return None
     if date.on:
@@ -126,15 +126,11 @@ def see_other(location: str) -> web.Response:
 MOST_CHARACTERS: Final = 200
 """For a title, or authors' names."""
 LONGEST_URL: Final = 2000
-"""In a parameter that a page shows."""
 
 
 class Trouble(NamedTuple):
-    """An error explained for people."""
-
     what: str
     advice: str
-    """The next step."""
     detail: str = ""
 
 

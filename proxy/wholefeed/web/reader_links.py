@@ -1,4 +1,4 @@
-"""How a feed gets into a reader: its address, links that add it, and a QR code for a phone.
+"""How a feed gets into a reader.
 
 links = await make_reader_links(request, url, is_json=True, now=now)
 links.services[0]       # AddingLink("Feedbin", "https://feedbin.com/?subscribe=http%3A%2F%2F…")
@@ -30,12 +30,9 @@ class AddingLink(NamedTuple):
 
 class ReaderLinks(NamedTuple):
     address: str
-    """The feed's for readers."""
     base: str
-    """The proxy's."""
     reach: Reach
     services: tuple[AddingLink, ...]
-    """Readers on the internet."""
     self_hosted: tuple[AddingLink, ...]
     variants: tuple[tuple[ReaderLimits, str], ...]
     """Each reader with an address of its own; empty: the usual one."""
@@ -43,7 +40,6 @@ class ReaderLinks(NamedTuple):
     """The address as a QR code; empty: it is too long, or no phone can reach the proxy."""
     is_json: bool
     as_atom: bool
-    """Whether a JSON Feed is asked for as Atom."""
 
     @property
     def is_reached(self) -> bool:
@@ -57,7 +53,7 @@ class ReaderLinks(NamedTuple):
 
 
 async def make_reader_links(request: web.Request, url: str, *, is_json: bool, now: float) -> ReaderLinks:
-    """Return the ways of a known feed into readers; `now` is epoch seconds."""
+    """Return the links of a known feed; `now` is epoch seconds."""
     base, chosen = base_url(request, request[ASKED]), chosen_format(request, is_json=is_json)
     address, reach = reader_url(request, url, chosen), reach_of(base)
     variants = list[tuple[ReaderLimits, str]]()
@@ -84,12 +80,12 @@ async def make_reader_links(request: web.Request, url: str, *, is_json: bool, no
 
 
 def chosen_format(request: web.Request, *, is_json: bool) -> dict[str, str]:
-    """Return the parameter for a JSON Feed as Atom, if the page's URL has it (F1)."""
+    """Return the parameter that the page's URL has (F1)."""
     return {"as": ATOM} if is_json and request[ASKED].query.options.get("as") == ATOM else {}
 
 
 def reader_url(request: web.Request, url: str, options: Mapping[str, str]) -> str:
-    """Return the address of a feed for readers, with the token or a signature."""
+    """Return the address with the token or a signature."""
     server = request.app[CONFIG].server
     return proxied_url(base_url(request, request[ASKED]), url, server, options)
 

@@ -1,4 +1,4 @@
-"""Reading a request: its route, feed, options, Host and body.
+"""Reading a request.
 
     /feed?url=https%3A%2F%2Fexample.org%2Ffeed.atom&limit=20    encoded or not, with our options
     /https://example.org/feed.atom?lang=en                      prefix form: the query is the feed's
@@ -58,7 +58,7 @@ UNMATCHED: Final = "unmatched"
 FEED_ROUTES: Final = frozenset({"/feed", "/feed/", PREFIXED})
 OPEN_ROUTES: Final = frozenset({"/healthz", "/readyz", STATIC})
 QUIET_ROUTES: Final = frozenset({"/healthz", STATIC})
-"""Good answers of these routes are logged at debug level."""
+"""Logged at debug level, except errors."""
 DESTINATION: Final = istr("Sec-Fetch-Dest")
 """The browser's use of the answer (W3C Fetch Metadata)."""
 _LONGEST_KEPT: Final = 500
@@ -498,7 +498,6 @@ def read_replay(options: Mapping[str, str], feed_url: str) -> Replay | None:
 
 
 def name_pages(count: int) -> str:
-    """Return the pages that a feed has, for messages."""
     return "page 1, which is all" if count == 1 else f"page as a number from 1 to {count}"
 
 

@@ -101,7 +101,6 @@ _YEARS: Final = "years"
 
 
 async def _years(service: FeedService, reconstruction: Reconstruction) -> YearsReached:
-    """Return the years of the feed, or of its newest entries."""
     held = reconstruction.held
     known: YearsReached | None = held.made(_YEARS) if held is not None else None
     if known is not None or not reconstruction.snapshot.segments:
@@ -182,7 +181,7 @@ _ENTRIES: Final = "<!--entries-->"
 
 
 _FOLDED: Final = b'<details class="fold">'
-"""Begins entries alone: the sanitiser leaves no class."""
+"""The sanitiser leaves no class in entries."""
 
 
 async def _send(
@@ -264,7 +263,6 @@ def _articles(articles: Sequence[Article], first: int) -> bytes:
 
 
 def _entry(article: Article) -> dict[str, Any]:
-    """Return an entry for the template."""
     at, updated = article.date.at, article.updated.at
     has_changed = updated is not None and at is not None and updated - at > DAY_SECONDS
     # Lists of pages have days; a time of day is the proxy's guess (H5).

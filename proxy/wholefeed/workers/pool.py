@@ -6,8 +6,8 @@ A document's size decides where its job runs:
     below THREAD_BYTES    in the shared thread, unless its queue is full
     more                  in a worker, first come first served
 
-A separate thread runs a job if no worker can start. It also runs a job below `START_BYTES` if a start is not
-worth it, or if all workers have much to do.
+A separate thread runs a job if no worker can start, and one below `START_BYTES` if a start is not worth it or
+all workers have much to do.
 """
 
 from __future__ import annotations

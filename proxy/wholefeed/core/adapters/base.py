@@ -1,7 +1,7 @@
 """The interface of adapters: questions, responses and results (rules R26 to R31).
 
-An adapter is a generator without I/O and without a clock. It yields a few questions at a time and receives
-the responses in the same order.
+An adapter is a generator without I/O and clock. It yields a few questions at a time and receives the
+responses in the same order.
 
     steps = adapter.collect(job)
     asks = next(steps)                      # [PageQuestion("https://example.org/feed/?paged=2")]
@@ -42,7 +42,6 @@ class Adapter(Protocol):
 
 class Sight(NamedTuple):
     asked_url: str
-    """The URL by which the feed is requested."""
     url: str
     """The document's URL after redirects."""
     family: Family
@@ -164,9 +163,7 @@ class Collection:
     """The way to ask for pages, in the adapter's own words."""
     pages: int = 0
     page_entries: int = 0
-    """Count of entries on a full page."""
     total: int | None = None
-    """Count of entries claimed by the publisher."""
     collected: int = 0
     """Count of entries met on a walk through all pages."""
     start_id: str = ""
@@ -188,7 +185,6 @@ class Collection:
     """Whether the last look brought no page worth storing."""
     looked_at: float | None = None
     daily_at: float | None = None
-    """Time of the last daily questions."""
     etag: str = ""
     last_modified: str = ""
     """Last-Modified, like `etag`, of the subscription document at the last look."""
@@ -300,8 +296,6 @@ class AdapterPage:
 
 @dataclass(frozen=True, slots=True)
 class There:
-    """A successful response to HEAD."""
-
     headers: Mapping[str, str]
     """Header fields with lower-case names."""
 
@@ -341,7 +335,6 @@ Asking = Generator[Sequence[PageQuestion], Sequence[PageResponse], T]
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AdapterJob:
     asked_url: str
-    """The URL by which the feed is requested."""
     url: str
     """The subscription document's URL after redirects."""
     page: AdapterPage

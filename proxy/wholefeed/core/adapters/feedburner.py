@@ -1,8 +1,8 @@
 """FeedBurner's copies of feeds, with the history at their source (rules R24, R26 to R31).
 
 FeedBurner keeps the source's generator, channel link and guids (Eric Lunt, "How FeedBurner Rewrites Links",
-burningdoor.com, 2005), and reads no parameters. So the adapter asks for the generator's usual feed below the
-channel's link.
+burningdoor.com, 2005), and reads no parameters. So the adapter asks for the generator's usual feed below that
+link.
 """
 
 from __future__ import annotations

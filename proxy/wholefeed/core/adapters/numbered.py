@@ -1,8 +1,8 @@
 """Publishers with pages that begin at a number or an instant (rules R26 to R32).
 
-Entries added or deleted meanwhile move all entries behind a number. So a page starts with the last entry of
-the page before it. If the page lacks that entry, the walk asks from further up, a few times: some publishers
-give nothing above some number.
+Changes meanwhile move all entries behind a number. So a page starts with the last entry of the page before
+it. If it lacks that entry, the walk asks from further up, a few times: some publishers give nothing above
+some number.
 """
 
 from __future__ import annotations
@@ -151,8 +151,8 @@ class _NumberedPages:
     def down(self, start: int | None, *, until: AbstractCollection[EntryId] = ()) -> Asking[bool]:
         """Ask for page after page; return whether the first one shows that places count (R27).
 
-        The walk ends at a page with an entry of `until`. A look also ends at a page without news, after an
-        interruption only once known entries are reached.
+        The walk ends at a page with an entry of `until`, a look also at a page without news, after an
+        interruption only at known entries.
         """
         job, adapter, before, step, stalled = self._job, self._adapter, self._job.page, 0, 0
         is_first, is_back, is_up = True, job.is_linked or not job.is_interrupted, False
@@ -258,7 +258,7 @@ def _without(url: str, names: AbstractCollection[str]) -> str:
 class Blogger(_Numbered):
     """The posts of a blog, or of a label in it, a hundred a page.
 
-    `/feeds/posts/default?start-index=25&max-results=100` gives a hundred from the twenty-fifth on.
+    `/feeds/posts/default?start-index=25&max-results=100` begins with the twenty-fifth.
     """
 
     # Sources: "Blogger Data API, Reference Guide", version 2, and "The incredible shrinking feeds" (2019: at
@@ -317,7 +317,7 @@ def _is_at_blog(url: str) -> bool:
 class GitLab(_Numbered):
     """The commits of a branch, a tag or a path in it, a hundred a page, at any installation.
 
-    `…/-/commits/main?format=atom&offset=39&limit=100` gives a hundred from the fortieth on.
+    `…/-/commits/main?format=atom&offset=39&limit=100` begins with the fortieth.
     """
 
     # Source: its code (`app/controllers/projects/commits_controller.rb`, `app/views/projects/commits/`).
@@ -354,7 +354,7 @@ def _number_of_last(page: AdapterPage, start: int | None) -> int | None:
 class Joomla(_Numbered):
     """The articles of a category, a tag or the front page, with the site's own page size.
 
-    `…?format=feed&type=rss&limitstart=9` gives ten from the tenth on.
+    `…?format=feed&type=rss&limitstart=9` begins with the tenth.
     """
 
     # Source: its code. A start with no full page behind it becomes the start of the last page

@@ -129,8 +129,8 @@ class _KeysetPages:
     ) -> Asking[bool]:
         """Ask for page after page; return whether the first one showed that the key is honoured (R27).
 
-        The walk ends at a page with an entry of `until`. A look also ends at a page without news, after an
-        interruption only once known entries are reached.
+        The walk ends at a page with an entry of `until`, a look also at a page without news, after an
+        interruption only at known entries.
         """
         before: PageQuestion | None = None
         is_back = self._job.is_linked or not self._job.is_interrupted
@@ -294,8 +294,7 @@ _SPANS: Final = 3
 class Reddit(_Keyset):
     """The submissions of a subreddit or a person, a hundred a page, a thousand at most.
 
-    `/r/some/new/.rss?limit=100&after=t3_157kyrd` gives the hundred behind that entry, in the order of the
-    URL.
+    `/r/some/new/.rss?limit=100&after=t3_157kyrd` gives the hundred behind that entry.
     """
 
     # Sources: its code of 2017 (reddit-archive/reddit: `templates/base.xml`, `templates/link.xml`, `VLimit`

@@ -30,8 +30,7 @@ class WordPressPages:
         self.job = job
         self.first = job.page.identities
         self.length = self.full
-        """Count of entries now on a full page. A change of this setting leaves the document's validators
-        alone."""
+        """Entries now on a full page; a change leaves the document's validators alone."""
         self._places = {identity: place for place, identity in enumerate(self.first)}
         self.met: set[EntryId] = set(self.first)
         self.recent: set[EntryId] = set()

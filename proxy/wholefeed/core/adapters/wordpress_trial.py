@@ -1,7 +1,7 @@
 """The check whether the pages of a WordPress site belong to the feed (rule R27).
 
-Some plugins filter the feed by language or category, but not its pages. Such pages have posts that the feed
-lacks, within the dates of the feed's entries. Dates of change, as in Atom, prove nothing.
+Some plugins filter the feed by language or category, but not its pages. Such pages have further posts within
+the dates of the feed's entries. Dates of change, as in Atom, prove nothing.
 """
 
 from __future__ import annotations

@@ -302,9 +302,9 @@ BY_DATE: Final = "date archives"
 def collect_by_date(pages: WordPressPages) -> Asking[AdapterOutcome]:
     """Ask for the posts of a site by the paths of its date archives, from this year back.
 
-    Only a full year is read by its months, and a full month by its days. A full day may have more posts, so
-    the feed stays partial. The walk ends when it has met as many posts as the publisher counts, or after
-    twenty empty years in a row.
+    Only a full year is read by its months, and a full month by its days. A full day may have more posts: the
+    feed stays partial. The walk ends with as many posts as the publisher counts, or after twenty empty years
+    in a row.
     """
     if dated_url(pages.job.url, _FIRST_YEAR) is None or not _is_of_site(pages.job):
         return pages.job.report_unproven("the publisher does not offer pages")

@@ -1,4 +1,4 @@
-"""Write the head and the items of a JSON Feed as Atom 1.0, for readers that know XML only (F1).
+"""Write a JSON Feed as Atom 1.0, for readers that know XML only (F1).
 
     convert_items([b'{"id": "1", "url": "https://example.org/1", "title": "A"}'], context)
     # [b'<entry><title>A</title><link rel="alternate" href="https://example.org/1"/><id>1</id>…</entry>']
@@ -41,8 +41,6 @@ CONVERTED_PREFIXES: Final = prefixes_in(b"itunes: media:")
 
 
 class ConversionContext(NamedTuple):
-    """The facts about a feed that its entries depend on."""
-
     base: str
     """URL of the subscription document, for relative URLs in texts."""
     language: str
@@ -53,7 +51,7 @@ class ConversionContext(NamedTuple):
     """Keys that identify no item (R9)."""
 
     def digest(self) -> bytes:
-        """Return a digest of these facts, for entity tags."""
+        """Return a digest for entity tags."""
         said = "\0".join((self.base, self.language, str(self.undated_at)))
         return hashlib.blake2b(said.encode() + b"".join(sorted(self.ambiguous)), digest_size=16).digest()
 
@@ -62,7 +60,7 @@ class ConversionContext(NamedTuple):
 
 
 def convert_head(head: bytes, *, identifier: str, updated_at: float) -> ComposedHead:
-    """Return a composed head of a JSON Feed as Atom, with this atom:id, as far as there is room."""
+    """Return a head with this atom:id, as far as there is room."""
     members = _read_members(head)
     language = read_language(head)
     tongue = f" xml:lang={_attribute(language)}" if language else ""
@@ -224,7 +222,6 @@ _SECONDS: Final = re.compile(r"([1-9][0-9]{0,8})(?:\.[0-9]{0,20})?", re.ASCII)
 
 
 def _mark(item: Mapping[str, Any]) -> Iterator[str]:
-    """Yield the mark of a text from the entry's page (T4)."""
     own = item.get(EXTENSION)
     if isinstance(own, dict) and (page := _url(own.get("text"))):
         prefix, _, name = TEXT_MARK.partition(":")
@@ -249,7 +246,6 @@ _RFC3339: Final = re.compile(
 
 
 def _said(members: Mapping[str, Any], name: str) -> str:
-    """Return a text; white space alone is none."""
     text = json_text(members.get(name))
     return text if text.strip() else ""
 

@@ -42,8 +42,6 @@ class EntryChild(NamedTuple):
 
 
 class EntryChildren(NamedTuple):
-    """One entry in a document of several."""
-
     start: int
     end: int
     children: list[EntryChild]
@@ -142,7 +140,6 @@ def apply_edits(text: bytes, edits: Iterable[Edit], start: int, end: int) -> byt
 
 
 def tag_name(tag: bytes) -> bytes:
-    """Return the name in a start tag, with its prefix."""
     return tag[1:].split(maxsplit=1)[0].rstrip(b">")
 
 

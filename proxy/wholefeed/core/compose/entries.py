@@ -157,8 +157,7 @@ class Entry:
 class Entries(Sequence[Entry]):
     """The entries of a feed in output order (R20).
 
-    Each access parses the entry's document, unless that is still parsed. If entries are sorted across
-    documents, `_OPENED` stay parsed.
+    Each access parses the entry's document, except for the last `_OPENED`.
 
     `ambiguous` keys identify no entry (R9). `order` gives places in the concatenated documents (None: as
     there).
@@ -244,8 +243,6 @@ _OPENED: Final = 8
 
 
 class SegmentTexts(NamedTuple):
-    """A document of a feed, sealed for its entries."""
-
     body: Sealed
     url: str
     media_type: str
@@ -402,13 +399,10 @@ def _elements(document: FeedDocument, root: Element) -> list[Element]:
 
 
 class WrittenFields(NamedTuple):
-    """Short fields of an entry, as written."""
-
     id: str
     title: str
     href: str
     base: str
-    """Base of the link; empty: none given."""
     published_at: float | None
     published_text: str = ""
     """The text of that date."""
@@ -474,7 +468,6 @@ _ABOUT: Final = f"{{{RDF_NS}}}about"
 
 
 def _text_of(element: Element, name: str) -> str:
-    """Return a child's text, also inside markup."""
     child = element.find(name)
     return "" if child is None else "".join(child.itertext()).strip(SPACES)
 
@@ -592,10 +585,7 @@ def parse_for_page(family: Family, text: bytes, *, namespace: str = "", is_cut: 
 
 
 class EntryHeading(NamedTuple):
-    """The part of an entry that lists of entries show."""
-
     name: str
-    """See `name_entry`."""
     title: str
     """One line without markup; empty: none."""
     date: WrittenDate
@@ -604,7 +594,6 @@ class EntryHeading(NamedTuple):
 
 
 def read_heading(family: Family, written: _Written) -> EntryHeading:
-    """Return the heading of an item, or of an element with the children of `HEADING_TAGS`."""
     said = _SAID[family](written)
     title = _find_title(written, said)
     date = WrittenDate.of(said.published_at, said.published_text)
@@ -615,12 +604,10 @@ def read_heading(family: Family, written: _Written) -> EntryHeading:
 
 
 def read_item_heading(text: bytes, *, is_cut: bool) -> EntryHeading:
-    """Return the heading of a JSON Feed's item."""
     return read_heading(Family.JSON, read_item(text, is_cut=is_cut))
 
 
 def beginning_of(html: str) -> str:
-    """Return the first words of a text, for an entry without a title."""
     beginning = html[:_LEAD_CHARACTERS]
     if len(html) > _LEAD_CHARACTERS and (tag := beginning.rfind("<")) > beginning.rfind(">"):
         beginning = beginning[:tag]
@@ -968,11 +955,9 @@ _TEXTS: Final[Mapping[Family, Callable[[_Written], Iterable[tuple[str, str]]]]] 
     Family.JSON: _item_texts,
 }
 TEXT_TAGS: Final = frozenset({"content", "summary", "description", "encoded", "body", "group"})
-"""Local names of children with the text of an entry."""
 HEADING_TAGS: Final = TEXT_TAGS | frozenset(
     {"title", "id", "guid", "published", "issued", "created", "updated", "modified", "pubDate", "date"}
 )
-"""Local names of the children for `read_heading`."""
 
 
 def _atom_text(element: Element) -> str:

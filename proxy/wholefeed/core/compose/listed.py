@@ -21,7 +21,6 @@ from wholefeed.core.verbatim.fragments import fragments_of
 
 
 def named_entries(document: Stored | FeedDocument) -> list[FeedEntry]:
-    """Return link, title and date of the entries, from the top."""
     parsed = document.parse() if isinstance(document, Stored) else document
     family, namespace = parsed.family, default_namespace(parsed.family)
     fragments = fragments_of(parsed)

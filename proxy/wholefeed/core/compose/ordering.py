@@ -1,7 +1,7 @@
 """Find where each entry stands in output order (R20).
 
-The text of an entry is that of its served copy (R10). Its place is that in the first attached document, in
-output order, with any copy. A remembered entry absent from all of these documents stands by its date.
+An entry's text is that of its served copy (R10), its place that in the first attached document, in output
+order, with any copy. A remembered entry absent from all of them stands by its date.
 """
 
 from __future__ import annotations
@@ -84,7 +84,6 @@ class Homes:
 
     @property
     def shared(self) -> set[int]:
-        """Documents that exchange entries."""
         return {copy[0] for pair in self.by_copy.items() for copy in pair}
 
 
@@ -107,15 +106,13 @@ class Block(NamedTuple):
         return bool(self.segment) and (self.is_in(date) or self.documents[0] != self.segment[0])
 
     def is_in(self, date: float) -> bool:
-        """Return whether the date falls within the documents, not in front."""
         return self.newest_at is not None and self.newest_at > date
 
 
 class Slots:
     """Places of remembered entries absent from all documents.
 
-    An entry stands behind every document with only newer entries. So one unusual date in a document, such as
-    a pinned entry's, moves nothing far.
+    An entry stands behind every document with only newer entries. So one pinned entry moves nothing far.
     """
 
     def __init__(self, blocks: Sequence[Block], count: int) -> None:

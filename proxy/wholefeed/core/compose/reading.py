@@ -110,7 +110,6 @@ def show_entries(
 
 
 def _unique(names: Iterable[str]) -> Iterator[str]:
-    """Number names after their first use."""
     times = Counter[str]()
     for name in names:
         times[name] += 1

@@ -97,15 +97,12 @@ _NOTHING: Final = -1  # less than any `Fullness`
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplacedDocument:
-    """A replaced document, with everything its copies are compared with."""
-
     document: Stored | FeedDocument
     present: Mapping[EntryId, int]
     """Fullness of entries that stay; fuller copies are remembered. `OTHER`: none."""
     memory: StoredMemory | None = None
     """The newest memory document, unless sealed."""
     successor: Stored | FeedDocument | None = None
-    """Needed only to compare texts."""
     fullness: Sequence[int | None] = ()
     """Stored values, per entry."""
     ambiguous: Collection[EntryId] = ()
@@ -144,8 +141,6 @@ class RememberedCopies(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WrittenMemory:
-    """Remembered copies to store, newest first."""
-
     number: int
     """From 1 up; determines URL and rank."""
     document: Stored

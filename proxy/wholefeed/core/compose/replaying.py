@@ -110,7 +110,6 @@ _TITLES: Final = frozenset({"atom title", "rss title", "itunes title"})
 
 
 def _fill(text: bytes, child: EntryChild, content: bytes) -> Edit:
-    """Replace an element's content."""
     if child.is_empty:
         tag = text[child.start : child.inner - 2].rstrip()
         return child.start, child.end, b"%s>%s</%s>" % (tag, content, tag_name(tag))
@@ -118,7 +117,6 @@ def _fill(text: bytes, child: EntryChild, content: bytes) -> Edit:
 
 
 def _prefix_text(text: bytes, child: EntryChild, prefix: bytes) -> Edit:
-    """Put `prefix` before a text, within CDATA or XHTML's div."""
     content = b"" if child.is_empty else text[child.inner : text.rindex(b"</", child.inner, child.end)]
     if not content.strip():
         return _fill(text, child, prefix.strip())
@@ -236,7 +234,6 @@ _BLOCK: Final = f'<itunes:block xmlns:itunes="{WELL_KNOWN_PREFIXES["itunes"]}">Y
 
 
 def _append_text(text: bytes, child: EntryChild, suffix: bytes) -> Edit:
-    """Put `suffix` behind a text, within CDATA or XHTML's div."""
     if child.is_empty:
         return _fill(text, child, suffix.strip())
     place = text.rindex(b"</", child.inner, child.end)

@@ -1,7 +1,6 @@
 """Find one post under several ids (R36).
 
-A trait is a digest shared by two copies of one post: the id apart from spelling, or the link or title at its
-publication instant.
+A trait is a digest: of the id apart from spelling, or of the link or title at its publication instant.
 """
 
 from __future__ import annotations
@@ -79,7 +78,6 @@ def _read_plainly(document: FeedDocument, ordinal: int) -> WrittenFields | None:
 
 
 def _one(entry: bytes, name: bytes) -> str | None:
-    """Return the text of the only such child, empty without one; None: not plain."""
     count = entry.count(b"<" + name)
     if not count:
         return ""
@@ -155,7 +153,6 @@ def _digest(*parts: str) -> int:
 
 
 def is_of_id(trait: int) -> bool:
-    """Return whether a trait comes from an id's spelling."""
     return bool(trait & 1)
 
 
@@ -242,7 +239,6 @@ FEWEST_DOUBLED: Final = 3
 def _unique(
     groups: Iterable[Collection[EntryId]], are_together: Callable[[EntryId, EntryId], bool]
 ) -> list[tuple[EntryId, EntryId]]:
-    """Return the pairs that share nothing with a third."""
     pairs, crowd = set[tuple[EntryId, ...]](), set[EntryId]()
     for alike in groups:
         if len(alike) > _MOST_TOLD:
@@ -258,8 +254,6 @@ def _unique(
 
 
 class Names(NamedTuple):
-    """Identities of a document's entries."""
-
     names: dict[EntryId, EntryId]
     """By an entry's own id, if different."""
     parted: list[EntryId]

@@ -26,8 +26,6 @@ _MOST_REFERENCES: Final = 30_000  # per entry: `&amp;` and the like
 
 @dataclass(slots=True)
 class Allowance:
-    """Limits left for one page: together half a second of computing."""
-
     tags: int = 40_000
     references: int = 200_000
     urls: int = 8000
@@ -205,7 +203,6 @@ class _Judge:
         return self.again(tag, name, value)
 
     def again(self, tag: str, name: str, value: str) -> str | None:
-        """Return a value; URLs must be absolute already."""
         if name in _URLS:
             return value if is_http(value) or (tag == "a" and value.startswith("mailto:")) else None
         pattern = FIT_VALUES.get(name)
@@ -240,7 +237,6 @@ class _Linking:
         self._is_in_link = False
 
     def sub(self, text: str) -> str:
-        """Convert text written by nh3."""
         return _LINKED.sub(self._one, text)
 
     def _one(self, found: re.Match[str]) -> str:

@@ -1,8 +1,7 @@
 """Divide a feed into segments of sealed text, with outlines (docs/design.md#segments).
 
 Small blocks compress badly, so small settled documents share a segment. A sealed block is raw deflate data
-(RFC 1951), ends on a byte boundary and refers to nothing before it. So blocks in a row are one stream; a gzip
-answer (RFC 1952) is
+(RFC 1951), ends on a byte boundary and refers to nothing before it. So a gzip answer (RFC 1952) is
 
     GZIP_HEADER + head.block + segment.block + ... + gzip_end([head, segment, ...])
 """
@@ -53,7 +52,6 @@ def plan(documents: Sequence[Placed], *, target_bytes: int = TARGET_BYTES) -> li
 class Placed(NamedTuple):
     document: int
     segment: int | None
-    """The last segment with its entries."""
     is_clean: bool
     """Whether the segment has exactly its live entries, unmoved."""
     is_settled: bool
@@ -77,8 +75,6 @@ class Build:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Group:
-    """A segment, published or planned."""
-
     segment: int | None
     """None: to be built."""
     is_settled: bool
@@ -143,8 +139,6 @@ def may_be_drawn_in(live_bytes: int, target_bytes: int = TARGET_BYTES) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Sealed:
-    """Deflated text, ready to be sent."""
-
     block: bytes
     """Raw deflate data, byte-aligned, without a final block."""
     length: int
@@ -301,7 +295,6 @@ class TextDigest:
         self.length += length
 
     def seal(self, block: bytes) -> Sealed:
-        """Return the added text, sealed as `block`."""
         low, high = self._sums
         adler32 = (high << 16 | low).to_bytes(4)
         return Sealed(block, self.length, self._crc32, crc_shift(self.length), adler32)
@@ -312,8 +305,6 @@ class TextDigest:
 
 
 class _Part(Protocol):
-    """A sealed text, in memory or stored."""
-
     @property
     def length(self) -> int: ...
     @property
@@ -401,7 +392,6 @@ def join_outlines(outlines: Iterable[bytes]) -> bytes:
 
 
 def each_of(outline: bytes, first: int = 0) -> Iterator[Slice]:
-    """Yield the slices from number `first` on."""
     start = _ENTRY.unpack_from(outline, (first - 1) * _ENTRY.size)[0] if first else 0
     for end, order_at in _ENTRY.iter_unpack(memoryview(outline)[first * _ENTRY.size :]):
         yield Slice(start, end, None if isnan(order_at) else order_at)

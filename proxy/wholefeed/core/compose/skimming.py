@@ -1,6 +1,6 @@
-"""Read titles and dates of all entries of a segment, for searches and years (`wholefeed.service.titles`).
+"""Read titles and dates of all entries of a segment (`wholefeed.service.titles`).
 
-A segment's text is read once, in pieces, and mostly passed over: ten times as fast as whole entries are.
+Most of the text is passed over: ten times as fast as reading whole entries.
 
     skimmer = Skimmer(Family.ATOM, namespace)
     skimmer.add(text)
@@ -37,13 +37,10 @@ _LONGEST_LEAD: Final = 100
 
 
 def title_of(title: str, lead: str) -> str:
-    """Return the title that pages show, else the beginning of the text."""
     return plain(title, LONGEST_TITLE) or plain(lead.lstrip(), _LONGEST_LEAD)
 
 
 class YearRun(NamedTuple):
-    """Entries of one year in a row."""
-
     year: int
     place: int
     """Place of the first one, from 0."""
@@ -59,7 +56,6 @@ class SkimmedSegment:
 
     _heads: bytes
     _titles: bytes
-    """Lines."""
     years: tuple[YearRun, ...]
 
     @classmethod
@@ -120,8 +116,6 @@ def _runs(years: Sequence[int | None]) -> Iterator[YearRun]:
 
 
 class Skimmer:
-    """A reader of a segment of XML that gets its text in pieces."""
-
     def __init__(self, family: Family, namespace: str) -> None:
         self._family = family
         self._found = list[EntryHeading]()
@@ -201,4 +195,4 @@ _ENTRY: Final = 2  # depths, with the element around the segment
 _CHILD: Final = 3
 _ENTRIES: Final = frozenset({"entry", "item"})
 _MOST_CHARACTERS: Final = 4000
-"""Taken from any child; some titles are mostly markup."""
+"""Some titles are mostly markup."""

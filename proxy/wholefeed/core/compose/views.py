@@ -27,8 +27,6 @@ from wholefeed.core.text.markup import escape, quoteattr
 
 
 class View(NamedTuple):
-    """A reader's selection of entries."""
-
     limit: int | None = None
     """Number of entries, from the newest."""
     since: float | None = None
@@ -50,7 +48,6 @@ class View(NamedTuple):
 
     @property
     def may_be_whole(self) -> bool:
-        """Whether a short feed without listed entries is sent whole."""
         return self.limit is None and self.since is None and self.page is None
 
     def places(self, total: int) -> range:
@@ -241,8 +238,6 @@ def told_missing(missing: Sequence[MissingRange]) -> _PageMessage:
 
 
 class MissingRange(NamedTuple):
-    """A missing document, for the warning."""
-
     url: str
     reason: str
 

@@ -1,7 +1,7 @@
 """Arrange single entries of any documents in segments (R20).
 
-Most feeds have segments of whole documents (`wholefeed.core.compose.segments`). But an adapter's pages mix
-dates, and an archive may give a remembered entry its place. Whole documents may stand between entries.
+An adapter's pages mix dates, and an archive may give a remembered entry its place. Whole documents may stand
+between entries.
 
 A strand is a published segment, or entries just rendered. An entry newer than all others gets its own segment
 until joining is worth its cost; for an older one only the segment around its place is written anew.
@@ -66,8 +66,6 @@ class WovenMember(NamedTuple):
 
 
 class Spot(NamedTuple):
-    """An entry's place in a feed of documents."""
-
     home: int | None
     """Document that gives the place; None: the date does."""
     place: int
@@ -169,8 +167,6 @@ unpack_members: Final = _MEMBER.iter_unpack
 
 
 class Strand(NamedTuple):
-    """Entries with sealed text."""
-
     number: int
     """The segment's; below 0, the caller's for a new strand."""
     members: Members
@@ -239,8 +235,6 @@ def compare(
 
 @dataclass(frozen=True, slots=True)
 class Weave:
-    """A segment to make of these entries."""
-
     picks: Sequence[Pick]
     """Newest first."""
 
@@ -250,8 +244,6 @@ class Weave:
 
 
 class Pick(NamedTuple):
-    """An entry of a new segment."""
-
     key: Key
     strand: int
     """Number of the strand with the text."""
@@ -261,8 +253,6 @@ class Pick(NamedTuple):
 
 
 class Whole(NamedTuple):
-    """Documents between entries, as one segment."""
-
     documents: tuple[int, ...]
     """In output order."""
     segment: int | None

@@ -1,4 +1,4 @@
-"""Search a site's files that name all of its pages: search indexes, sitemaps, Substack's archive (H10, H11).
+"""Search indexes, sitemaps and Substack's archive, which name all pages of a site (H10, H11).
 
     search = FileSearch(job, ask, may_ask)
     found = yield from search.find_index(urls, evidence)        # SiteFile or None
@@ -33,7 +33,6 @@ class SitemapRequest(NamedTuple):
     url: str
     shape: PathShape
     wanted: frozenset[str]
-    """Keys of further pages to report."""
     is_guess: bool = False
     """Whether no file or page names it."""
 
@@ -71,8 +70,6 @@ _ARCHIVE_QUERY: Final = "api/v1/archive?sort=new&search=&offset={}&limit=50"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SiteFile:
-    """A file, or several of one index, with entries of the feed."""
-
     url: str
     way: str
     selection: EntrySelection
@@ -107,9 +104,7 @@ class FileSearch:
     vain: int = MOST_FILES
     """Further requests that may bring nothing."""
     asked: int = 0
-    """Requests for files."""
     pages: set[str] = field(default_factory=set)
-    """Keys of wanted pages that a sitemap names."""
     has_sitemap: bool = False
     """Whether a sitemap was read, so that `pages` are all there are."""
     doubtful: dict[str, tuple[FileEntry, ...]] = field(default_factory=dict)
@@ -290,7 +285,7 @@ class FileSearch:
         return (yield from self.ask(request))
 
     def _judge(self, url: str, way: str, facts: _FileFacts, evidence: PageEvidence) -> SiteFile | None:
-        """Return a file with the entries that it names; None: it has none, noted."""
+        """Return a file with its entries; None: it has none, noted."""
         self._judges[way] = partial(self._judge, url, way, facts)
         selection = select_entries(
             facts.entries,
@@ -309,7 +304,6 @@ class FileSearch:
         return SiteFile(url=url, way=way, selection=selection, is_cut=facts.is_cut)
 
     def judge_again(self, way: str, evidence: PageEvidence) -> SiteFile | None:
-        """Judge the last file of a way by further evidence."""
         return self._judges[way](evidence)
 
     def _root_of(self, keys: Iterable[str]) -> str:
@@ -338,7 +332,7 @@ _CHECKED: Final = 3
 
 
 def _ends_first(count: int) -> list[int]:
-    """Return places, the first and the last in front: one of them has the oldest entries."""
+    """Return places, both ends first: one has the oldest entries."""
     return list(dict.fromkeys([*range(min(count, 1)), *range(max(0, count - 1), count), *range(count)]))
 
 

@@ -1,4 +1,4 @@
-"""Find the list of a feed's entries in its site, and read its entries (H2 to H5, H8).
+"""Find the list of a feed's entries in its site (H2 to H5, H8).
 
 `look` is a generator without I/O: it yields one `PageRequest` at a time and is sent a `ListPage` or `NotHad`.
 """
@@ -74,8 +74,6 @@ from wholefeed.core.text.urls import resolve_or_empty, split
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LookMemory:
-    """Results for the next look."""
-
     first_url: str = ""
     """Empty: no list found."""
     way: str = ""
@@ -112,7 +110,6 @@ class ListJob:
     known_keys: Container[str] = frozenset()
     """`link_key` of entries listed already or in the feed."""
     generator: str = ""
-    """The software that the feed names."""
 
 
 class PageRequest(NamedTuple):
@@ -191,7 +188,6 @@ Asking = Generator[PageRequest | FileRequest, Answer, T]
 
 
 def look(job: ListJob) -> Asking[FoundLists]:
-    """Search for the list, one page at a time, and return its entries."""
     return (yield from _ListSearch(job).run())
 
 
@@ -257,7 +253,6 @@ class _ListSearch:
         self._posts: dict[str, PostFacts] = {}
         """Entries by key, shown by their pages."""
         self._others = dict.fromkeys(job.known.others)
-        """See `LookMemory.others`."""
         self._seen = -1, PageEvidence()
         """A number of pages, and the evidence from them."""
         self._checked = 0
@@ -324,7 +319,6 @@ class _ListSearch:
     def _look_around(
         self, ways: list[_Way], urls: list[str], *, kept: int = 0, are_guesses: bool = False
     ) -> Asking[None]:
-        """Read pages, and those linked as lists, until one promises enough."""
         waiting, number, guesses = list(urls), 0, len(urls) if are_guesses else 0
         while number < len(waiting) and self._may_go_on and self._spare > (_KEPT if ways else kept):
             page = yield from self._ask(waiting[number], is_guess=number < guesses)
@@ -347,7 +341,6 @@ class _ListSearch:
         return own or [_root(self._feed.links[0])]
 
     def _menu(self) -> list[str]:
-        """Return the addresses that the menu of the site's page links."""
         page = self._had.get(link_key(self._homes()[0]))
         if not isinstance(page, ListPage) or self._keeping.has_twins:
             return []
@@ -404,7 +397,6 @@ class _ListSearch:
         return answer
 
     def _get(self, url: str, *, is_guess: bool = False) -> Asking[ListPage | NotHad]:
-        """Return a page of the feed's site."""
         answer = yield PageRequest(url, is_guess)
         assert isinstance(answer, ListPage | NotHad), "the answer to a request for a page"
         if isinstance(answer, ListPage) and not self._is_own(answer.url):
@@ -496,7 +488,7 @@ class _ListSearch:
         doubtful: Sequence[FileEntry],
         unsure: Sequence[FileEntry],
     ) -> Asking[bool]:
-        """Look at pages until the limit; return whether possible entries are left."""
+        """Return whether possible entries are left."""
         failed, found = 0, 0
         for number, each in enumerate((*doubtful, *unsure)):
             is_told = number >= len(doubtful)
@@ -586,7 +578,6 @@ class _ListSearch:
         return GivenEntries(file.way, file.url, pages, is_cut)
 
     def _found_in(self, file: SiteFile) -> FoundLists:
-        """Return the facts of a look that found a file."""
         missing = tuple(each for each in self._lost if file.way != INDEX and each.url not in self._lasting)
         known = LookMemory(
             first_url=file.url,
@@ -740,7 +731,6 @@ class _ListSearch:
     def _follow(
         self, page: ListPage, row: ListRow, kind: str, missing: list[MissingPage], below: str = ""
     ) -> Asking[tuple[ListPage, list[Item], str] | None]:
-        """Ask for the next page, preferably by the kind of link followed so far."""
         for count in counts_on(page):
             surroundings = count.head, count.tail
             row.ends[surroundings] = max(count.last, row.ends.get(surroundings, 0))
@@ -788,7 +778,6 @@ class _ListSearch:
         return page.key not in row.asked and self._is_own(page.url)
 
     def _refund(self, url: str) -> None:
-        """Give back a request spent on the list."""
         self._spare += self._looked.pop(link_key(url), None) is not None
 
     def _is_joined(self, items: Sequence[Item]) -> bool:
@@ -841,7 +830,6 @@ class _ListSearch:
         return self._levels_walked(way, read, shape, tuple(missing), is_cut=is_cut, is_again=is_again)
 
     def _earlier(self, page: ListPage) -> list[str]:
-        """Return the URL of the month before a page's own."""
         earlier = (url for span, url in earlier_on(page) if span[1] and link_key(url) not in self._had)
         return list(islice(filter(self._is_own, earlier), 1))
 

@@ -57,4 +57,3 @@ _INDEX_NAMES: Final = tuple(
         r"(?:lunr-store|search[-_]?(?:data|index|store)(?:\.[a-z]{2})?)\.js",
     )
 )
-"""Names of index files, likeliest first."""

@@ -30,8 +30,6 @@ class ListedPage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceOutcome:
-    """One source of listed entries, and the entries that it gave."""
-
     kind: str
     """`list`, `index`, `sitemap` or `archive`."""
     url: str
@@ -44,8 +42,6 @@ class SourceOutcome:
 
 
 class GivenEntries(NamedTuple):
-    """The entries of one source."""
-
     kind: str
     url: str
     pages: tuple[ListedPage, ...]
@@ -105,7 +101,6 @@ def _titles(sources: Iterable[GivenEntries]) -> dict[str, str]:
 
 
 def _complete(page: ListedPage, titles: Mapping[str, str], dates: Mapping[str, float]) -> ListedPage:
-    """Add the titles and days of another source to a page's entries."""
     made = []
     for entry in page.entries:
         key = link_key(entry.link)

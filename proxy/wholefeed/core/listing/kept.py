@@ -33,7 +33,6 @@ class Keeping:
 
     @property
     def has_twins(self) -> bool:
-        """Whether two pages have the same links and title."""
         return len(self._contents) > len(set(self._contents.values()))
 
     def keep(self, page: ListPage) -> ListPage:

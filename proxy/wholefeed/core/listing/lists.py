@@ -49,7 +49,6 @@ class ListedFeedEntries:
     shape: PathShape
     links: tuple[str, ...]
     entries: int
-    """Number of entries, also without own links."""
 
     @classmethod
     def of(cls, entries: Sequence[FeedEntry], is_own: Callable[[str], bool]) -> Self:
@@ -79,14 +78,12 @@ class ListedFeedEntries:
 
     @property
     def least(self) -> int:
-        """Number of entries to meet: nine in ten."""
         return -(-9 * self.entries // 10)
 
     def shapes_on(self, page: ListPage) -> frozenset[str]:
         return frozenset(link.shape for link in page.links if link.key in self.order)
 
     def has_met(self, keys: Iterable[str]) -> int:
-        """Return the number of the feed's entries among the keys."""
         return len(self.order.keys() & set(keys))
 
     def is_met(self, keys: Iterable[str]) -> bool:
@@ -131,7 +128,6 @@ class ListedFeedEntries:
         return item.link.at is not None or self.date_of(item) is not None
 
     def are_older(self, items: Iterable[Item]) -> bool:
-        """Return whether dates show that a list's entries are older than the feed's."""
         oldest = min(self.dates.values(), default=0.0) + _DAYS
         dates = (self.date_of(item) if item.link.at is None else item.link.at for item in items)
         return all(at is not None and at <= oldest for at in dates)
@@ -170,7 +166,6 @@ class ListedFeedEntries:
         return self.agrees(items)
 
     def agrees(self, items: Sequence[Item]) -> bool:
-        """Return whether two thirds of a list's dates agree with the feed's."""
         both = [
             (item.link.at, item.link.dated_by, self.dates[item.key])
             for item in items
@@ -202,19 +197,14 @@ class EntryList:
     """`PageLink.shape`, and behind a colon the place in rows, if constant."""
     all_items: tuple[Item, ...]
     met: int
-    """Number of the feed's entries."""
     titled: int
-    """Number of entries with their titles as texts."""
     texts: int
-    """Number of different texts."""
     dropped: frozenset[str]
     """Keys of links that are no entries."""
     tail: str
-    """`PageLink.tail` of its links."""
 
     @property
     def is_named(self) -> bool:
-        """Whether texts are titles, not "Continue reading"."""
         return self.texts > 1 or len(self.all_items) < LEAST
 
     @property
@@ -230,7 +220,6 @@ class EntryList:
 
 
 def lists_on(page: ListPage, feed: ListedFeedEntries) -> list[EntryList]:
-    """Return possible lists of the feed's entries, likeliest first."""
     shapes: dict[str, list[Item]] = {}
     for item in _items_on(page, feed):
         shapes.setdefault(item.link.shape, []).append(item)
@@ -346,8 +335,6 @@ class ReadListPage(NamedTuple):
 
 
 class ListRow:
-    """The part of a list read so far."""
-
     def __init__(self, listed: EntryList, feed: ListedFeedEntries) -> None:
         items = listed.items
         count, self._is_sure = feed.count_pinned(items)
@@ -357,12 +344,10 @@ class ListRow:
         self.keys = [item.key for item in self.items]
         self.asked: set[str] = set()
         self.ends: dict[tuple[str, str], int] = {}
-        """The highest number of each row of numbered pages, by its surroundings."""
+        """Highest page numbers, by surroundings."""
         self.has_named_next = False
-        """Whether the last button's page names the next."""
         self._shape, self._tail, self._dropped = listed.shape, listed.tail, listed.dropped
         self._on_top: set[str] | None = None
-        """Entries on top of every further page."""
         self._places = {key: place for place, key in enumerate(self.keys)}
         self._top = {item.key for item in (*listed.all_items[:TOPS], *self.pinned)}
 

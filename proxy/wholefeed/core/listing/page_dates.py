@@ -15,15 +15,12 @@ from wholefeed.core.text.dates import DAY_SECONDS
 
 
 class Day(NamedTuple):
-    """A date; None: not written."""
-
     year: int | None
     month: int | None
     day: int | None
 
     @classmethod
     def of(cls, at: float) -> Self:
-        """Return the day of epoch seconds."""
         day = date.fromordinal(_EPOCH + int(at // DAY_SECONDS))
         return cls(day.year, day.month, day.day)
 
@@ -49,7 +46,6 @@ LONGEST: Final = 60
 
 
 def may_say_day(text: str) -> bool:
-    """Return whether a text is short and has a digit."""
     return len(text) <= LONGEST and _DIGIT.search(text) is not None
 
 
@@ -101,7 +97,6 @@ class Slashed(NamedTuple):
 
 
 def read_slashed(text: str) -> Slashed | None:
-    """Return a numeric day with the year last."""
     found = _SLASHED.search(text) if len(text) <= LONGEST else None
     return Slashed(*map(int, found.groups())) if found else None
 

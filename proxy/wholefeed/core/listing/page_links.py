@@ -70,7 +70,6 @@ def _host_key(host: str) -> str:
 
 
 def link_variants(url: str) -> tuple[str, ...]:
-    """Return the cleaned link, and its usual spellings of the same key."""
     link = clean_link(url)
     try:
         canonical = canonical_url(link)

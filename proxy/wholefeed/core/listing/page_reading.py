@@ -33,8 +33,6 @@ from wholefeed.core.text.urls import is_http, resolve_or_empty
 
 
 class PageLink(NamedTuple):
-    """A link of a page, in document order."""
-
     url: str
     """Absolute, without fragment."""
     key: str
@@ -253,23 +251,17 @@ class _Element:
 
 
 class _LinkCounts(NamedTuple):
-    """Counts before a place of the page."""
-
     links: int
     marks: int
     titles: int
 
 
 class _LinkMark(NamedTuple):
-    """A date on a page."""
-
     link: int
-    """Number of links before it."""
     said: float | Slashed
     is_marked_up: bool = False
     is_heading: bool = False
     is_title: bool = False
-    """Whether it is a link's title."""
 
 
 class _PageAnchor(NamedTuple):
@@ -360,7 +352,6 @@ class _PageReader:
         self._most_elements = min(MAX_ELEMENTS, _FREE_ELEMENTS + size_bytes // _BYTES_PER_ELEMENT)
         self._most_links = min(MAX_LINKS, _FREE_LINKS + size_bytes // _BYTES_PER_LINK)
         self._room = _FREE_CHARACTERS + _GAIN * size_bytes
-        """Characters left for link URLs."""
         self._room_bytes = MAX_KEPT_BYTES
         self._shapes: dict[tuple[str, str, str], str] = {}
         self._places: dict[tuple[_LinkPlace, str, str, str, str], _LinkPlace] = {}
@@ -498,7 +489,6 @@ class _PageReader:
         select.end = self._counts()
 
     def _button(self, node: Any, tag: str) -> None:
-        """Keep the URL of a button, or of an element that fetches more when it is seen."""
         found = [name for name in node.keys() if name in _MORE_ATTRIBUTES]  # noqa: SIM118 - no mapping
         names = f"{node.get('class') or ''} {node.get('id') or ''}" if found or tag in ("a", "button") else ""
         says_more = any(map(_MORE_NAME.fullmatch, names.lower().split()[:8]))
@@ -552,7 +542,6 @@ class _PageReader:
         return self._keys[url]
 
     def _kept(self, text: str) -> str:
-        """Count a text's memory."""
         self._room_bytes -= text.__sizeof__()
         return text
 
@@ -813,7 +802,6 @@ class _Items:
         return self._blocks.setdefault(id(around), len(self._blocks))
 
     def title_of(self, number: int) -> int | None:
-        """Return the nearest heading's number."""
         around = next(
             (each for each in self._elements_around(number) if each.start.titles < each.end.titles), None
         )

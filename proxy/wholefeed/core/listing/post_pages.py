@@ -1,4 +1,4 @@
-"""Tell posts from other pages of a site by their pages, compared with those of the feed's entries (H10).
+"""Tell posts from other pages of a site (H10).
 
     kind = PostKind.learn(own_pages, other_pages, feed)     # None: they do not differ
     kind.is_post(page)
@@ -19,8 +19,6 @@ from wholefeed.core.text.dates import DAY_SECONDS
 
 
 class PostFacts(NamedTuple):
-    """Facts from the page of a post."""
-
     title: str
     """Empty where pages have other titles than the feed."""
     at: float
@@ -29,8 +27,6 @@ class PostFacts(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PostKind:
-    """Common marks of the pages of a site's posts."""
-
     parts: frozenset[int]
     is_titled: bool
     most_links: int
@@ -42,7 +38,7 @@ class PostKind:
     ) -> Self | None:
         """Learn from two or three pages of the feed's entries, by key; None: they differ in nothing.
 
-        They have to say their days. A manual has pages of one kind, too, without any.
+        They have to say their days, unlike pages of a manual.
         """
         pages = list(own.values())
         parts = pages[0].parts.intersection(*(page.parts for page in pages[1:]))
@@ -77,10 +73,10 @@ _FREE_LINKS: Final = 5
 
 
 def says_day(page: ListPage, at: float | None) -> bool:
-    """Return whether a page says the day of an instant, or the one before or behind."""
+    """Return whether a page says an instant's day, or the one before or behind."""
     return at is not None and page.at is not None and abs(page.at - at) <= 1.5 * DAY_SECONDS
 
 
 def count_entries(page: ListPage, feed: ListedFeedEntries) -> int:
-    """Count the links outside menus to paths like entries'."""
+    """Count links like entries', except in menus."""
     return len({link.key for link in page.links if not link.is_aside and feed.shape.fits(link.key)})

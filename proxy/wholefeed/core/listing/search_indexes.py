@@ -80,7 +80,6 @@ class _IndexReader:
         return SearchIndex(self._url, groups, self._is_full) if groups else None
 
     def _add(self, group: list[FileEntry], values: Mapping[str, Any], own_url: str = "") -> None:
-        """Add an object's entry, if it names a page."""
         said = own_url or next(
             (values[name] for name in _URL_NAMES if isinstance(values.get(name), str) and values[name]), ""
         )
@@ -183,14 +182,12 @@ _URL_NAMES: Final = (
     *("permalink", "canonical_url", "url", "link", "uri", "href", "relpermalink", "relPermalink", "loc"),
     *("RelPermalink", "Permalink", "location", "path", "objectID", "ref", "id"),
 )
-"""Members that name an entry's page, surest first."""
 _TITLE_NAMES: Final = ("title", "Title", "name", "heading")
 _DATE_NAMES: Final = (
     *("date", "Date", "post_date", "published", "datePublished", "date_published", "publishDate"),
     *("pubDate", "pubdate", "created", "created_at", "time", "timestamp"),
 )
 _KIND_NAMES: Final = ("section", "type", "kind", "collection", "layout")
-"""Members that tell posts from pages."""
 _LONGEST_KIND: Final = 60
 _XML_FIELDS: Final = frozenset({"title", "url", "link", "date"})
 _DEPTH_OF_FIELDS: Final = 3

@@ -3,8 +3,8 @@
     selection = select_entries(entries, feed, evidence)
     selection.items         # newest first, the feed's own among them; empty: see selection.why
 
-Unlike a list, such a file names pages of every kind, in any order. So the shape of its entries' paths has to
-tell entries from pages, and something has to show that the feed is not of one subject alone.
+Such a file names pages of every kind, in any order. So the shape of paths has to tell entries from pages, and
+something has to show that the feed is not of one subject alone.
 """
 
 from __future__ import annotations
@@ -23,8 +23,6 @@ from wholefeed.core.text.dates import DAY_SECONDS
 
 
 class FileEntry(NamedTuple):
-    """A page that a sitemap or search index names."""
-
     url: str
     key: str
     title: str = ""
@@ -37,14 +35,11 @@ class FileEntry(NamedTuple):
 
 
 def path_of(key: str) -> str:
-    """Return the path of a `link_key`, without the slash in front."""
     return key.partition("?")[0].removeprefix("//").partition("/")[2]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PageEvidence:
-    """Facts from the pages of the site that were read, and from earlier looks."""
-
     linked: frozenset[str] = frozenset()
     """Keys linked in the same way as the feed's entries."""
     menu: frozenset[str] = frozenset()
@@ -139,7 +134,7 @@ def select_entries(
     sections: Container[str] = frozenset(),
     feed_url: str = "",
 ) -> EntrySelection:
-    """Return the entries of the feed's site among the pages of a file, or the reason why there are none.
+    """Return the entries among the pages of a file, or why there are none.
 
     `is_typed`: the file has posts alone, and others have the pages. `root`: the folder of the whole site.
     `sections`: names of the folders at the top of the host.
@@ -185,8 +180,6 @@ def _fits(entry: FileEntry, feed: ListedFeedEntries) -> bool:
 
 
 class _EntryJudge:
-    """Tells entries from other pages of a file."""
-
     def __init__(
         self,
         feed: ListedFeedEntries,
@@ -223,7 +216,7 @@ class _EntryJudge:
         return True if self._can_tell or is_told else None
 
     def is_unsure(self, each: FileEntry) -> bool:
-        """Return whether the page of an entry is worth a look."""
+        """Return whether the page is worth a look."""
         key, evidence = each.key, self._evidence
         if key in self._feed.order or key in evidence.posts or key in evidence.known:
             return False
@@ -324,7 +317,7 @@ _SAME_DAY_SECONDS: Final = 1.5 * DAY_SECONDS  # files may name days, of any zone
 def _dates(
     entries: Sequence[FileEntry], feed: ListedFeedEntries, evidence: PageEvidence, *, trusted: bool
 ) -> dict[str, float]:
-    """Return days of publication: the feed's, those of pages and URLs, and the file's where they may be."""
+    """Return days of publication from the feed, pages and URLs, and the file where it may tell."""
     found: dict[str, float] = {}
     oldest = min(feed.dates.values(), default=None)
     crowded = _crowded_days(entries) if trusted else frozenset()

@@ -20,7 +20,7 @@ def local_name(name: str) -> str:
 
 
 class SiteXml:
-    """One document, read as far as it is well-formed and within limits.
+    """A document, read as far as well-formed and within limits.
 
     Args:
         roots: Local names that its first element may have.

@@ -1,7 +1,6 @@
 """Read sitemaps (sitemaps.org, protocol 0.9; H10), as a job for a worker, and choose among those of an index.
 
-A sitemap may be XML or plain text, and compressed by gzip. Elements of extensions (images, videos, other
-languages) are passed over.
+A sitemap may be XML or plain text, and compressed by gzip. Extensions are passed over.
 """
 
 from __future__ import annotations
@@ -40,7 +39,6 @@ class Sitemap(NamedTuple):
     sitemaps: tuple[str, ...] = ()
     """URLs of further sitemaps, in the order of an index."""
     total: int = 0
-    """Number of all pages."""
     root: str | None = None
     """Path of the folder that all pages are in; None: no pages."""
     sections: frozenset[str] = frozenset()
@@ -112,7 +110,6 @@ class _SitemapReader:
         self._sitemaps: dict[str, None] = {}
         self._hosts: set[str] = set()
         self._folders: set[str] = set()
-        """Keys of the folders that pages are in."""
         self._root: list[str] | None = None
         self._sections: set[str] = set()
         self._total = 0
@@ -161,7 +158,6 @@ class _SitemapReader:
     # XML
 
     def read_xml(self, text: bytes) -> None:
-        """Read as far as the document is well-formed and within limits."""
         self._is_cut |= not self._xml.read(text, begin=self._begin, end=self._end, hear=self._hear)
 
     def _begin(self, _: list[str]) -> None:

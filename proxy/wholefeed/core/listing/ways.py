@@ -154,7 +154,6 @@ def _numbers(url: str) -> Iterator[tuple[str, int, str]]:
 
 
 def leads_on(link: PageLink) -> bool:
-    """Return whether a link may lead to or within a list."""
     return (
         link.is_next
         or next(_numbers(link.url), None) is not None  # first, because it takes least
@@ -168,8 +167,6 @@ def leads_on(link: PageLink) -> bool:
 
 
 class Level(NamedTuple):
-    """Links of one shape to years or months."""
-
     urls: tuple[str, ...]
     """Newest first."""
     total: int
@@ -180,7 +177,6 @@ class Level(NamedTuple):
 
 
 def levels_on(page: ListPage, feed: ListedFeedEntries) -> list[Level]:
-    """Return possible lists by years or months."""
     shapes = feed.shapes_on(page)
     found: dict[tuple[str, bool], dict[str, tuple[tuple[int, int], int]]] = {}
     own = link_key(page.url)
@@ -274,7 +270,6 @@ def _noted_links(link: PageLink) -> int:
 
 
 def archives_on(page: ListPage) -> list[PageLink]:
-    """Return links named like lists, likeliest first."""
     named = [(rank, link) for link in page.links if (rank := _rank(link)) is not None]
     return [link for _, link in sorted(named, key=lambda each: each[0])]
 
@@ -286,7 +281,6 @@ def is_menu(link: PageLink) -> bool:
 
 
 def menu_on(page: ListPage) -> list[PageLink]:
-    """Return the links of the site's menu, those that seldom lead to lists last."""
     links = [link for link in page.links if is_menu(link) and not _TAGGED.search(split(link.url).path[-80:])]
     return sorted(links, key=lambda link: _OTHER_PAGES.search(split(link.url).path[-80:]) is not None)
 
@@ -335,4 +329,3 @@ _ARCHIVES: Final = tuple(
     )
 )
 ROOT_NAMES: Final = ("archives/", "archive/", "posts/", "blog/", "archives.html", "archive.html", "articles/")
-"""Usual names of lists."""

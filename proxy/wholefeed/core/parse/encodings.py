@@ -67,8 +67,6 @@ _META: Final = re.compile(rb"<meta\s[^>]{0,200}?charset\s{0,9}=\s{0,9}[\"']?([\w
 
 
 class Decoded(NamedTuple):
-    """A document in UTF-8, without a byte order mark."""
-
     text: bytes
     encoding: Encoding
     used: str = ""

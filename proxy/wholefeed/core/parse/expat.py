@@ -95,7 +95,6 @@ class Guard:
         self.must_measure = self.is_limited and has_long_run(text)
 
     def feed_until(self, end: int) -> None:
-        """Read on up to an offset."""
         view = memoryview(self.text)
         while self._position < end:
             # expat reads to the end of a chunk, so a limit stops it only there. Chunks grow while a token

@@ -48,7 +48,6 @@ class ForeignEntry:
         return self._makers[child.name](self, child)
 
     def make_rest(self) -> bytes:
-        """Return required children still missing, made from values of the others."""
         made = b""
         if self.at is not None and not self.is_dated:
             name, write = ("updated", format_rfc3339) if self._is_atom else ("pubDate", format_rfc822)

@@ -1,8 +1,7 @@
 """Identify entries and feeds (rules R9 and R24; RFC 5005, appendix B).
 
 An entry without an id has several keys: link, enclosure, a hash of its text. The first unambiguous one
-counts. Ambiguity in a document shows when all of it is read; ambiguity in the feed is known to the store
-(`wholefeed.store.tables.identity_table`).
+counts. Ambiguity in the feed is known to the store (`wholefeed.store.tables.identity_table`).
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Read JSON Feed 1.0 and 1.1 (https://www.jsonfeed.org/version/1.1/), and mend its JSON (RFC 8259).
 
-Items are slices of the text. The only base of relative references is the document's URL.
+The only base of relative references is the document's URL.
 """
 
 from __future__ import annotations
@@ -267,7 +267,6 @@ class _Scanner:
         self._decode = _DECODER.raw_decode
 
     def members(self) -> Mapping[str, _FeedMember]:
-        """Return the top-level members except the items; of equal names the last one counts."""
         found: dict[str, _FeedMember] = {}
         self._expect("{")
         if self._follows("}"):
@@ -320,7 +319,6 @@ class _Scanner:
                 return
 
     def _pass_over(self, repeated: str) -> int:
-        """Skip the equal elements that follow; return their number."""
         number = 0
         while self._text.startswith(repeated, self._at):
             self._at += len(repeated)

@@ -1,7 +1,7 @@
 """Make a document well-formed (docs/repair.md, docs/design.md#repair; docs/faults.md rows 45, 49, 49a, 59).
 
-Well-formed text stays byte for byte. Tokens are read once, from the front; changes are edits of spans. The
-cost is linear for any input. Each element that begins in the result also ends in it.
+Well-formed text stays byte for byte. The cost is linear for any input. Each element that begins in the result
+also ends in it.
 """
 
 from __future__ import annotations
@@ -167,7 +167,6 @@ class _Mender:
         return start
 
     def _read_prolog(self, found: Iterator[Token]) -> bool:
-        """Read up to the root; return whether it is a feed's."""
         root_at = late_root(self._text)
         for token in found:
             if token.mark in (RepairMark.START, RepairMark.EMPTY) and token.start >= root_at:
@@ -391,7 +390,6 @@ class _Mender:
         return self._is_raw
 
     def _end_unclosed(self, at: int) -> None:
-        """End an open text element that lacks its end tag."""
         inside = self._inside
         if inside is not None:
             if len(self._elements.open) > inside.depth:
@@ -436,7 +434,6 @@ class _Mender:
         return not inside.is_closed and name in _BESIDE and not self._elements.is_open(folded)
 
     def _turn_raw(self, inside: _TextElement) -> None:
-        """Treat the content as HTML that should be escaped."""
         if not inside.is_raw:
             inside.is_raw = True
             self._elements.forget_inside(inside.depth)
@@ -461,7 +458,6 @@ class _TextElement:
     repairs: frozenset[str]
     """Done before it."""
     undeclared: int
-    """Number of undeclared prefixes before it."""
     is_closed: bool
     """Whether its own end tag comes before the next entry."""
     is_raw: bool = False
@@ -528,17 +524,13 @@ _VOID: Final = frozenset({b"br", b"hr", b"img", b"input", b"wbr"})
 
 
 class _Elements:
-    """The stack of open elements, and the prefixes in scope."""
-
     def __init__(self, edits: _Edits) -> None:
         self.open: list[_OpenElement] = []
         self.undeclared: dict[bytes, None] = {}
         """Prefixes used out of scope, in order."""
         self._edits = edits
         self._names: dict[bytes, int] = {}
-        """Open elements by lower-case name."""
         self._declared: Counter[bytes] = Counter()
-        """Open declarations by prefix."""
 
     def is_open(self, name: bytes) -> bool:
         return self._names.get(name, 0) > 0
@@ -564,7 +556,6 @@ class _Elements:
         return element
 
     def empty(self, tag: Token, made: bytes | None) -> None:
-        """Pass over an empty element; arguments as in `begin`."""
         if made is not None:
             self._edits.replace(tag.start, tag.end, made)
         self._declared.subtract(self._declare(tag, made))
@@ -601,7 +592,6 @@ class _Elements:
         del self._edits[element.edits_before + (element.edit is not None) :]
 
     def forget_from(self, place: int) -> int:
-        """Drop the element at a place of the stack with its content; return where it began."""
         element = self.open[place]
         while len(self.open) > place:
             self.end()

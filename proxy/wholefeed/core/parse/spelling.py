@@ -286,12 +286,10 @@ class _Speller:
         self._text = text
         self._out = bytearray()
         self._at = 0
-        """End of the copied text."""
         self._limit_bytes = MAX_GAIN_BYTES + (1 + MAX_GAIN_FACTOR) * len(text)
         self._repairs: set[str] = set()
         self._family: Family | None = None
         self._namespace = ""
-        """Default namespace around entries in the output."""
         self._root_namespace = ""
         self._must_hold_entries = False
         """Whether only its entries make the document a feed."""
@@ -362,7 +360,6 @@ class _Speller:
         self._depth -= 1
 
     def _is_own(self, namespace: str, local: str) -> bool:
-        """Return whether readers take the element for the feed's own."""
         return self._guard.is_written(local) or self._is_known(namespace)
 
     def _is_known(self, namespace: str) -> bool:
@@ -493,7 +490,6 @@ class _Speller:
             self._copy(self._guard.end_of(ended.start))
 
     def _unwrap(self) -> Sequence[_OpenTag]:
-        """Remove the wrappers of the starting entry from the output; return them."""
         wrappers = self._open[self._holders[-1] :]
         if wrappers:
             self._repairs.add(WRAPPERS)

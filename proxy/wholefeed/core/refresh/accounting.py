@@ -1,8 +1,8 @@
 """The account of entries that leave an archive document when it is revalidated (rule R35).
 
-Many publishers number archive documents from the newest entry, so each new entry pushes another one across
-every boundary. An entry that leaves an archive has moved to the next older one, or was deleted: only the
-older document can tell. A *pass* lasts from the first request for this purpose until `CLOSED` or `BROKEN`.
+If a publisher numbers archives from the newest entry, each new entry pushes one across every boundary. An
+entry that leaves an archive has moved to the next older one, or was deleted: only that can tell. A *pass*
+lasts from the first request for this purpose until `CLOSED` or `BROKEN`.
 """
 
 from __future__ import annotations

@@ -126,7 +126,6 @@ class ReplyFacts:
     is_private: bool
     cache_fields: CacheFields
     unchanged: int | None
-    """Number of the unchanged document."""
     fetch_url: str | None
     """The new fetch URL; None: no change."""
     move: Move | None
@@ -189,7 +188,6 @@ class SubscriptionPlacement:
     kind: Kind
     family: Family
     remembers: StoredDocument | None = None
-    """The replaced document, if its departing entries are to be remembered."""
     changes_family: bool = False
     """Whether the feed had another family: then the new family's memory documents return."""
     detached: tuple[int, ...] = ()

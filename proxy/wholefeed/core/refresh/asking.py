@@ -1,11 +1,10 @@
-"""The requests of a refresh: a conversation, built as a generator without I/O and without a clock.
+"""The requests of a refresh: a generator without I/O and clock.
 
     talk = refresh(basis, rows)
     request = next(talk)                    # AskSubscription("https://example.org/feed.atom", None)
     request = talk.send(SubscriptionFailed(…))      # StopIteration holds the result
 
-`wholefeed.service.refresh` runs the loop, and has a handler for each request. Notes (such as `Touch`) are
-written with the next change, or at the end of the refresh.
+Notes (such as `Touch`) are written with the next change, or at the end of the refresh.
 """
 
 from __future__ import annotations

@@ -44,9 +44,7 @@ class RefreshProgress:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Basis:
     feed: StoredFeed
-    """The feed before the refresh."""
     missing: Mapping[str, Attempt]
-    """Documents missing after earlier refreshes, by URL."""
     failure: Attempt | None
     settings: Settings
     request: RefreshRequest

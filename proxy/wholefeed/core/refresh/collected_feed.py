@@ -58,7 +58,6 @@ class CollectedFeed:
 
     @property
     def has_moved(self) -> bool:
-        """Whether the subscription document or its validators have changed since the last look."""
         # Some sites invent validators for each response, so after a look without news, new ones count an hour
         # later.
         is_other = self.validators != (self.known.etag, self.known.last_modified)

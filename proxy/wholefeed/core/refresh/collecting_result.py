@@ -100,7 +100,6 @@ class CollectingResult:
 
     @property
     def reason(self) -> str:
-        """The reason for unread pages, for people; empty if all were read."""
         return self.found.reason if self.found is not None else self.failures.stop or ""
 
     def knowledge(self) -> Collection:

@@ -19,7 +19,6 @@ class Keeper:
         self.basis = context.basis
         self.responses = context.responses
         self.path: list[int] = []
-        """Numbers of the stored documents, newest first, without the subscription document."""
         self.notes: list[Note] = []
         self.pending: list[Joined] = []
         """Documents on the path not stored yet, newest first."""

@@ -22,8 +22,6 @@ from wholefeed.core.walk.chain import Arrival, has_news, is_new_throughout
 
 @dataclass(slots=True)
 class PageNews:
-    """The record of pages with news, by URL; also of the subscription document."""
-
     brought: dict[str, bool] = field(default_factory=dict)
     new_throughout: set[str] = field(default_factory=set)
     is_past_gap: bool = False
@@ -40,8 +38,6 @@ class PageNews:
 
 
 class PageRules(ArchiveRules):
-    """The rules for the pages of a trail."""
-
     # After a walk that collected all, revalidation ends at the first page without news, so a poll costs one
     # page. After another walk, pages behind one with news, or behind a gap, are revalidated. With `ascends`,
     # pages get newer along `next`, so the last one is fetched again. With `is_unwatched`, nobody has looked
@@ -144,8 +140,6 @@ class PageRules(ArchiveRules):
 
 
 class PageKeeper(Keeper):
-    """The keeper of pages (R6)."""
-
     # A page is not stored if other documents serve each of its entries and none of its copies is better.
     # Entries that leave a page are remembered, unless another document holds them.
 

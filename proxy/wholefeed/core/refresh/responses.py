@@ -21,8 +21,6 @@ class Rejected:
 
 @dataclass(slots=True)
 class Responses:
-    """The responses to the fetches of a refresh, by `document_key` of their URLs."""
-
     # Several trails may lead to one document. It is fetched once, even if one trail only guessed it.
 
     flying: set[str] = field(default_factory=set)
@@ -102,7 +100,6 @@ class WalkContext:
     stored: Mapping[str, StoredDocument]
     """Documents that may stand on the trail, attached or not, by `document_key`."""
     responses: Responses
-    """The responses of this refresh, including those to earlier walks."""
 
     @property
     def family(self) -> Family:

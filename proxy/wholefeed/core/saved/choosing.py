@@ -24,8 +24,6 @@ from wholefeed.core.text.urls import (
 
 
 class SavedMatch(NamedTuple):
-    """One feed's part of a file."""
-
     program: str
     url: str
     """The feed's URL in the file; empty: none of the file's URLs is the feed's."""
@@ -39,7 +37,6 @@ class SavedMatch(NamedTuple):
 
 
 def choose_feed(file: SavedFile, urls: Iterable[str]) -> SavedMatch:
-    """Choose the feed with one of these URLs, in any spelling."""
     wanted = wanted_keys(urls)
     own = [feed for feed in file.feeds if feed.url and wanted & url_keys(feed.url)]
     entries = [absolute for feed in own for absolute in _absolute(feed)]
@@ -55,7 +52,6 @@ def choose_feed(file: SavedFile, urls: Iterable[str]) -> SavedMatch:
 
 
 def _absolute(feed: SavedFeed) -> Iterable[SavedEntry]:
-    """Yield entries with absolute links and enclosures."""
     for entry in feed.entries:
         link = entry.link if is_http(entry.link) else resolve_or_empty(feed.url, entry.link) or entry.link
         base = entry.base or link or feed.url
@@ -76,7 +72,7 @@ def wanted_keys(urls: Iterable[str]) -> frozenset[str]:
 def url_keys(url: str) -> frozenset[str]:
     """Return the spelling-free forms of a feed's URL (H6), also without `www.`.
 
-    A reader may have subscribed to a proxy like this one: then the publisher's URL in it counts, too.
+    A proxy's URL may stand for the publisher's URL in it.
     """
     found = {_url_key(url)}
     parts = split(url)
@@ -119,8 +115,6 @@ _SITE_WEIGHT: Final = 1 << 18
 
 
 class KnownEntry(NamedTuple):
-    """An entry that the feed is served with."""
-
     id: str
     link: str
 
@@ -149,7 +143,7 @@ def fit_entries(match: SavedMatch, known: Sequence[KnownEntry], *, is_forced: bo
 
 
 def _without_active(entry: SavedEntry) -> SavedEntry:
-    """Return an entry without URLs such as `javascript:`: no publisher's post stands there."""
+    """Drop URLs such as `javascript:`."""
     return entry._replace(
         link="" if is_active(entry.link) else entry.link,
         base="" if is_active(entry.base) else entry.base,
@@ -160,7 +154,7 @@ def _without_active(entry: SavedEntry) -> SavedEntry:
 def _fit(entry: SavedEntry, by_link: dict[str, KnownEntry | None]) -> SavedEntry:
     """Give an entry without an id that of the only known one with its link.
 
-    An entry listed by pages has its link for an id (H5): an entry with another id would be there twice.
+    A listed entry has its link for an id (H5): with another id it would be there twice.
     """
     alike = by_link.get(link_key(entry.link))
     if alike is None or (entry.id and alike.id != alike.link):

@@ -1,6 +1,6 @@
 """The words in which a module says where a program's SQLite database has feeds and entries.
 
-They are names alone: `wholefeed.store.reader_files` writes the statements and reads the rows.
+`wholefeed.store.reader_files` reads the rows.
 """
 
 from __future__ import annotations
@@ -16,11 +16,8 @@ Row = Mapping[str, Any]
 
 
 class Attached(NamedTuple):
-    """A table with further values of an entry."""
-
     table: str
     column: str
-    """The column to find rows by."""
     values: tuple[str, ...]
     key: str
     """The entry's column to look up."""
@@ -40,7 +37,6 @@ class ReaderDatabase(NamedTuple):
 
     program: str
     table: str
-    """The table of entries."""
     feed: str
     """Its column for the feed: a URL, or a key in the table of `urls`."""
     columns: tuple[str, ...]
@@ -49,13 +45,11 @@ class ReaderDatabase(NamedTuple):
     later_columns: tuple[str, ...] = ()
     """Columns that not every version has."""
     others: Mapping[str, tuple[str, ...]] = _NONE
-    """Further tables and columns of this program's databases."""
     urls: tuple[str, str, str] | None = None
     """A table of feeds: its name, its column of keys, and its column of URLs."""
     attached: Attached | None = None
 
     @property
     def tables(self) -> frozenset[str]:
-        """All tables to read."""
         further = frozenset[str]() if self.attached is None else self.attached.tables
         return frozenset({self.table, *self.others}) | further

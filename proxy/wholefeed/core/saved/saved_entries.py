@@ -1,6 +1,6 @@
 """Entries that a feed reader saved, in one shape for all programs (I4).
 
-Each module beside this one reads one program's format, and knows nothing of the others.
+Each module beside this one reads one program's format.
 """
 
 from __future__ import annotations
@@ -46,8 +46,6 @@ class SavedEntry(NamedTuple):
 
 
 class SavedFeed(NamedTuple):
-    """The entries of one feed."""
-
     url: str
     """URL of the feed; empty: the program saved none."""
     entries: list[SavedEntry]
@@ -56,8 +54,6 @@ class SavedFeed(NamedTuple):
 
 
 class SavedFile(NamedTuple):
-    """A file of a program."""
-
     program: str
     """Name for people."""
     feeds: list[SavedFeed]

@@ -15,7 +15,6 @@ _NOTHING: Final[Mapping[str, str]] = MappingProxyType({})
 
 
 def escape(text: str, further: Mapping[str, str] = _NOTHING) -> str:
-    """Return the text as character data; `further` adds replacements."""
     escaped = text.replace("&", "&amp;").replace(">", "&gt;").replace("<", "&lt;")
     for character, reference in further.items():
         escaped = escaped.replace(character, reference)
@@ -23,7 +22,6 @@ def escape(text: str, further: Mapping[str, str] = _NOTHING) -> str:
 
 
 def quoteattr(text: str) -> str:
-    """Return the text as an attribute value, in quotes."""
     escaped = escape(text, _BLANKS)
     if '"' not in escaped:
         return f'"{escaped}"'

@@ -49,7 +49,7 @@ def prepare(element: Any, base: str, excerpt: str, added: Collection[str] = ()) 
     """Return an element's inner HTML without parts that belong to the page, after changes to the tree.
 
     Parts go by their names only if the rest has the `excerpt`. `added`: names learned from the site. `base`
-    makes the URLs absolute later; only lazy pictures are looked at here.
+    is for lazy pictures alone.
     """
     from lxml import etree  # noqa: PLC0415 - see `read_tree`
 
@@ -91,7 +91,7 @@ def _choose_parts(element: Any, parts: Sequence[Any], excerpt: str) -> list[Any]
 
 
 def _list_words(element: Any, parts: Collection[Any]) -> Iterator[tuple[str, list[Any]]]:
-    """Yield squeezed texts inside an element, each with the parts around it, and none of removed elements."""
+    """Yield squeezed texts, each with the parts around it."""
     around, removed = list[Any](), 0
     for event, node in walk_tree(element):
         is_start = event == "start"
@@ -145,7 +145,6 @@ def _find_source(image: Any) -> None:
 
 
 def _link(frame: Any) -> None:
-    """Turn an embedded page into a link."""
     source = (frame.get("src") or frame.get("data-src") or "").strip()
     tail = frame.tail
     frame.clear()

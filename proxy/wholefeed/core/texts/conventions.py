@@ -45,7 +45,7 @@ _MOST_TAGS: Final = 50
 
 
 def find_named_text(page: TextPage, excerpt: str) -> Container | None:
-    """Return the only one of its name, or of several the one with the excerpt, else with the page's title."""
+    """Return the only one, else the one with the excerpt, else with the page's title."""
     found = dict[str, list[Container]]()
     looks = 0
     for each in page.containers:
@@ -73,7 +73,6 @@ def _only(page: TextPage, named: Sequence[Container], excerpt: str) -> Container
 
 
 def _is_titled(node: Any) -> bool:
-    """Return whether an element is of the article with the page's own title."""
     article = next(node.iterancestors("article"), None)
     heading = None if article is None else next(article.iter("h1", "h2"), None)
     title = next(node.getroottree().getroot().iter("title"), None)
@@ -100,7 +99,6 @@ _MOST_NAMED: Final = 200
 
 
 def is_added(node: Any) -> bool:
-    """Return whether it is the page's."""
     if node.get("role") in _ADDED_ROLES or not _ADDED_CLASSES.isdisjoint((node.get("class") or "").split()):
         return True
     parent = node.getparent()
@@ -184,7 +182,6 @@ _MOST_NODES: Final = 200
 
 
 def _short_text(node: Any) -> str:
-    """Return the squeezed text of a small element; another has none."""
     nodes = _list_nodes(node)
     return "" if nodes is None else squeeze("".join(_words_of(node, nodes)))
 

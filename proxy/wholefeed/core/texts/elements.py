@@ -3,8 +3,8 @@
     learned = learn_element(samples)         # three pages of entries with a known text, and two to check
     found = find_element(page, learned.element)
 
-A theme writes each post into the same element. Its tag, id and classes are the same on all pages, except for
-those that name the post, and so is its place among elements of that kind.
+A theme writes each post into the same element, with the same tag, id, classes and place among its kind,
+except for classes that name the post.
 """
 
 from __future__ import annotations
@@ -39,8 +39,6 @@ _CONTAINERS: Final = frozenset({"article", "body", "div", "main", "section", "td
 
 
 class LearnedElement(NamedTuple):
-    """The element that holds the texts of a site's posts."""
-
     tag: str
     id: str
     """Empty: none, or another on each page."""
@@ -49,7 +47,7 @@ class LearnedElement(NamedTuple):
     position: int
     """Number of like elements before it."""
     added: tuple[str, ...] = ()
-    """Names of elements inside it that the feed's texts lack, and so are the page's (T4)."""
+    """Names of elements inside it that are the page's (T4)."""
 
     def __str__(self) -> str:
         """Return it as a CSS selector, with its place, from 1, among several."""
@@ -59,8 +57,6 @@ class LearnedElement(NamedTuple):
 
 
 class Learned(NamedTuple):
-    """A result of learning."""
-
     element: LearnedElement | None
     """None: no element fits."""
     is_whole: bool
@@ -68,8 +64,6 @@ class Learned(NamedTuple):
 
 
 class LearningSample(NamedTuple):
-    """An entry's page, with the text that the feed has of it."""
-
     body: bytes
     content_type: str
     text: str
@@ -78,8 +72,6 @@ class LearningSample(NamedTuple):
 
 @dataclass(slots=True)
 class Container:
-    """An element that may hold a text."""
-
     node: Any
     tag: str
     id: str
@@ -99,8 +91,6 @@ class Container:
 
 @dataclass(slots=True)
 class TextPage:
-    """A page's text, and its containers in document order."""
-
     text: str
     """Squeezed."""
     containers: list[Container] = field(default_factory=list)
@@ -188,7 +178,7 @@ def find_element(page: TextPage, element: LearnedElement) -> Container | None:
 
 
 def learn_element(samples: Sequence[LearningSample]) -> Learned:
-    """Return the element that holds the texts of the first three samples, and of the others, if any.
+    """Return the element that holds the texts of all samples, if any.
 
     Short texts show nothing; the caller leaves them out.
     """
@@ -244,7 +234,7 @@ def _is_inside(page: TextPage, held: Sequence[Container], element: LearnedElemen
 
 
 def _find_repeated(pages: Sequence[TextPage], element: LearnedElement) -> tuple[str, ...]:
-    """Return names of elements with the same text on three pages, or that begin alike everywhere."""
+    """Return names of elements that are, or begin, alike on three pages."""
     same, starts = Counter[tuple[str, str]](), dict[str, Counter[str]]()
     for page in pages:
         if (found := find_element(page, element)) is None:
@@ -263,7 +253,7 @@ _START: Final = 12
 
 
 def _named_parts(element: Any) -> Iterator[tuple[str, str]]:
-    """Yield name and squeezed text of the elements inside one with classes and words, but not of figures."""
+    """Yield name and squeezed text of elements with classes and words, but not of figures."""
     figures = 0
     for event, node in islice(walk_tree(element), 1, _MOST_INSIDE):
         is_start = event == "start"
@@ -296,8 +286,7 @@ def _find_added(
 ) -> tuple[str, ...]:
     """Return the names of elements that the pages have and the feed's texts never.
 
-    They are on two pages at least, and have words. Notes and captions are no such elements: feeds leave
-    them out.
+    They are on two pages at least. Notes and captions do not count: feeds leave them out.
     """
     lacking, having = Counter[str](), set[str]()
     for page, sample in zip(pages, samples, strict=True):
@@ -320,7 +309,6 @@ _NOTES: Final = re.compile(r"note|caption|math|katex|code|highlight|line|gutter|
 
 
 def _combinations(held: Sequence[Sequence[Container]]) -> Iterator[tuple[Container, ...]]:
-    """Yield a container of each page, the smallest ones first."""
     ranked = product(*(range(len(each)) for each in held))
     for ranks in sorted(ranked, key=sum):
         chosen = tuple(each[rank] for each, rank in zip(held, ranks, strict=True))

@@ -1,4 +1,4 @@
-"""Read the text of a post out of its page, and judge it (T3, T5), as a job for a worker.
+"""Extract the text of a post from its page (T3, T5), as a job for a worker.
 
 found = extract_text(body, url, media_type, wish)
 found.html if not found.why else words_for(found.why)
@@ -64,8 +64,6 @@ def why_no_text(why: str) -> str:
 
 
 class TextWish(NamedTuple):
-    """An entry that wants a text."""
-
     url: str
     """Its page."""
     excerpt: str
@@ -75,8 +73,6 @@ class TextWish(NamedTuple):
 
 
 class PageText(NamedTuple):
-    """The text of a page, or the reason that there is none."""
-
     why: str
     """A key of `WHY`; empty: there is a text."""
     html: str = ""
@@ -156,12 +152,12 @@ _LEAST_GUESSED: Final = 40
 
 
 class _TextJudge(NamedTuple):
-    """The judgement of elements that may be the text of an entry (T3)."""
+    """Judges elements that may be an entry's text (T3)."""
 
     base: str
     excerpt: str
     is_described: bool
-    """Whether the excerpt is the page's own description: the text need not hold it."""
+    """Whether the excerpt describes the page; then the text need not hold it."""
 
     def judge(self, element: Any, text: str, way: str, *, added: Collection[str] = ()) -> PageText:
         """Return the text of an element if it may be the entry's."""
@@ -316,7 +312,7 @@ def learn_text_element(samples: list[LearningSample], *, are_full: bool) -> Lear
 
 
 def guess_text_element(samples: list[LearningSample]) -> LearnedElement | None:
-    """Return the element that readability-lxml finds on several pages of a site, for the others, too (T3).
+    """Return the element that readability-lxml finds on several pages of a site (T3).
 
     None: there is none, or names tell it. The samples' texts are the feed's excerpts.
     """

@@ -32,8 +32,6 @@ INSERT_VERSION: Final = b"1"
 
 
 class PageTextOf(NamedTuple):
-    """A stored text, for insertion."""
-
     url: str
     """Its page."""
     html: str

@@ -23,12 +23,10 @@ LETTERS_BYTES: Final = 8
 
 
 def strip(markup: str) -> str:
-    """Return the text of HTML, with a blank for each tag."""
     return unescape(MARKUP.sub(" ", markup))
 
 
 def squeeze(text: str) -> str:
-    """Return the letters and digits of a text, in lower case."""
     if text.isascii():  # a fifth of the time, and most of a page
         return text.translate(_ASCII)
     return _OTHERS.sub("", text).lower()

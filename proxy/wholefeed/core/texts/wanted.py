@@ -18,14 +18,11 @@ PAGE_KEY_BYTES: Final = 16
 
 
 class EntryPage(NamedTuple):
-    """An entry and its own page."""
-
     key: bytes
     """Digest of the page's URL in any spelling; empty: the entry has no page."""
     url: str
     updated_at: float | None
     text: str
-    """The entry's own text, squeezed."""
     is_full: bool
     """Whether it has its full content (R10)."""
     is_cut: bool

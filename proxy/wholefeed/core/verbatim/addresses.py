@@ -1,7 +1,7 @@
 """Find relative URLs in a slice of XML, and write links, enclosures and images absolute (rule R22).
 
-Many readers resolve each relative reference against the proxy's URL. Content keeps its xml:base; identities
-never change; unusable references stay. The tables `_RSS`, `_ATOM` and `_FOREIGN` say where URLs are.
+Many readers resolve relative references against the proxy's URL. Content keeps its xml:base; identities never
+change; unusable references stay.
 """
 
 from __future__ import annotations
@@ -272,8 +272,6 @@ RSS_OWN: Final = RSS_NAMESPACES | {RSS_10_NS, RSS_090_NS}
 
 
 class _AttributeRule(NamedTuple):
-    """The places of URLs in an element."""
-
     attributes: frozenset[str] = frozenset()
     is_text: bool = False
     is_content: bool = False

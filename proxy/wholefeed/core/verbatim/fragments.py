@@ -1,8 +1,7 @@
 """Cut slices of a document that mean the same in another one (rule R22; docs/design.md#verbatim-entries).
 
 An entry is sent as its publisher wrote it. Its start tag gains only its surroundings: namespaces, xml:lang,
-xml:base; an Atom entry without an author gains its feed's. This module reads XML;
-`wholefeed.core.verbatim.json` reads JSON Feed.
+xml:base; an Atom entry without an author gains its feed's.
 """
 
 from __future__ import annotations

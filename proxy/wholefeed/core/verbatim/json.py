@@ -17,8 +17,6 @@ from wholefeed.core.verbatim.addresses import GAIN_BYTES, GAIN_FACTOR, absolute
 
 
 class JsonFragments:
-    """The self-contained slices of one JSON Feed."""
-
     prefixes: Final = 0
     """JSON has no namespaces."""
 

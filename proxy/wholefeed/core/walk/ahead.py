@@ -1,8 +1,7 @@
 """Guesses where a chain leads: ahead of the path, and behind a missing document.
 
-After `…/archive/41` and `…/archive/40` mostly comes `…/archive/39`. Look-ahead (`Ahead`,
-docs/design.md#look-ahead) only starts a request early: the document does not count until the chain links to
-it. A missing document hides the link to the next one, so `Holes` guesses behind it (R34).
+Look-ahead (`Ahead`, docs/design.md#look-ahead) only starts a request early: the document does not count until
+the chain links to it. A missing document hides the link to the next one, so `Holes` guesses behind it (R34).
 """
 
 from __future__ import annotations
@@ -121,7 +120,7 @@ class Ahead:
     def _worth_asking(self, steps: Sequence[str], deep: int) -> list[str]:
         """Choose the guesses to fetch: nobody knows the end of a chain, and beyond it are only refusals.
 
-        So one guess at the far end of the window is the probe, and those before it follow once the probe has
+        So one guess at the far end of the window is the probe, and those before it follow once it has
         arrived. At most one request goes beyond the end of the chain.
         """
         # Pages are counted up to the `last` one, which they name.
@@ -166,8 +165,8 @@ class Ahead:
 def is_foreseen(url: str, needed: str, under_way: Sequence[str], window: int) -> bool:
     """Return whether the walk probably fetches an arriving document's older link already.
 
-    Then nobody reads the document's head early. The head of the document that the path has reached
-    (`needed`) is always read, and shows wrong guesses. `under_way` are the running fetches, oldest first.
+    Then nobody reads its head early, except at the end of the path (`needed`), where it shows wrong guesses.
+    `under_way` are the running fetches, oldest first.
     """
     # Enough documents are under way, and their URLs count on.
     is_ahead = bool(needed) and url != needed
@@ -420,7 +419,7 @@ class Holes:
         """Return whether a document behind the hole says itself that it belongs to this feed.
 
         No link leads there, so the document must name the feed even at the same site (R24), or link to a
-        missing document as the next newer one. A stored document has done so before.
+        missing document as the next newer one.
         """
         if self._chain.objection(arrival) is not None:
             return False

@@ -336,7 +336,6 @@ def first_ascent(spans: Sequence[DateSpan | None]) -> int | None:
 
 
 def is_ascending(spans: Sequence[DateSpan | None]) -> bool:
-    """Return whether pages mostly get newer along `next`."""
     pairs = [(one, two) for one, two in pairwise(spans) if one and two]
     ups = sum(two.is_newer_than(one) for one, two in pairs)
     downs = sum(one.is_newer_than(two) for one, two in pairs)

@@ -165,9 +165,7 @@ class FeedCounts(NamedTuple):
     by_state: Mapping[str, int]
     """Feeds with these words by visible state; `stale` ones count under their state, too."""
     found: int
-    """Feeds with these words in any state."""
     feeds: int
-    """All feeds."""
     readdressed: Sequence[int]
     """All feeds with the note `NewAddress`."""
 
@@ -214,7 +212,6 @@ _KNOWN_URLS: Final = vary_by_engine(
 
 
 def find_known_urls(db: Database, urls: Iterable[str]) -> set[str]:
-    """Return the URLs that a feed has as key or alias."""
     written = json.dumps(sorted(set(urls)))
     return set() if written == "[]" else {url for (url,) in fetch_all(db, _KNOWN_URLS, {"urls": written})}
 
@@ -279,7 +276,7 @@ _LIST_DUE: Final = vary_by_engine(
 
 
 def list_due(db: Database, now: float, limit: int, offset: int = 0) -> list[FeedRow]:
-    """Return feeds with due pages of their publishers (H8), those due longest first, one of each host."""
+    """Return feeds with due pages (H8), those due longest first, one of each host."""
     rows = fetch_all(db, _LIST_DUE, {"now": now, "limit": limit, "offset": offset})
     return [feed_row(row) for row in rows]
 
@@ -374,7 +371,7 @@ _NOTE_WARNED: Final = """
 
 
 def note_warned(db: Database, feed: FeedRow, now: float) -> None:
-    """Note that a reader gets a warning (R16), which may have healed since the answer began."""
+    """Note that a reader gets a warning, perhaps healed meanwhile (R16)."""
     run(db, _NOTE_WARNED, {"feed": feed.id, "warned_at": feed.warned_at, "now": now})
 
 

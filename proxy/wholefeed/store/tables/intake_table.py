@@ -1,4 +1,4 @@
-"""Intakes: subscription lists, and the result of asking for each feed (B1 to B5).
+"""Intakes (B1 to B5).
 
 begin(db, NewIntake(...), now=now)
 for feed in list_due(db, now, limit=64): ...
@@ -164,7 +164,7 @@ _GET_LIST: Final = "SELECT coded, length FROM intake_list WHERE intake = :intake
 
 
 def read_list(db: Database, intake: str) -> EncodedBody:
-    """Return the list as it was sent; the caller decodes it elsewhere."""
+    """Return the list as sent; the caller decodes it."""
     row = fetch_one(db, _GET_LIST, {"intake": intake})
     if row is None:
         raise NoSuchIntakeError(NO_SUCH_INTAKE)
@@ -298,8 +298,6 @@ def count_stages(db: Database, intake: str, *, now: float) -> Tally:
 
 
 class Gain(NamedTuple):
-    """A feed of a list that came."""
-
     url: str
     title: str
     state: State
@@ -324,7 +322,6 @@ def list_largest(db: Database, intake: str, limit: int) -> list[Gain]:
 
 
 def list_latest(db: Database, intake: str, limit: int) -> list[Gain]:
-    """Return the feeds that came last, the last one first."""
     return _read_gains(db, _LATEST, intake, limit)
 
 

@@ -174,7 +174,7 @@ _ORIGINS_OF: Final = """
 
 
 def list_origins(db: Database, feed: int, segments: Sequence[int]) -> dict[int, list[Origin | None]]:
-    """Return the origin of each entry of some segments, from the top, by their present documents."""
+    """Return origins from the top, by the present documents."""
     found: dict[int, list[Origin | None]] = {}
     for segment, origin, entries in fetch_all(db, _ORIGINS, {"feed": feed, "segments": json_ids(segments)}):
         found.setdefault(segment, []).extend([Origin(origin)] * entries)
