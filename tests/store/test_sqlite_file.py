@@ -335,6 +335,17 @@ def test_a_database_that_cannot_be_read_is_told_by_its_own_name(tmp_path: Path) 
     assert done.returncode == 1
 
 
+async def test_a_statement_whose_rows_nobody_took_keeps_no_connection_open(path: Path) -> None:
+    """Its interrupt meets all later statements, and ends no shutdown with an error."""
+    path.touch()
+    db = await sqlite_file.open_writer(path, "")
+    cursor = await db.execute("SELECT 1 UNION SELECT 2")
+    assert await cursor.fetchone() is not None
+    await sqlite_file.close(db)
+    with pytest.raises(ValueError, match="no active connection"):
+        await db.execute("SELECT 1")
+
+
 def test_what_is_private_of_aiosqlite_is_used_in_one_method() -> None:
     """aiosqlite has no public way to run a function of many statements in the connection's thread."""
     private = [name for name in vars(aiosqlite.Connection) if name.startswith("_") and name[1] != "_"]
