@@ -342,7 +342,7 @@ class _TextLook:
         return Learned(element, is_whole)
 
     async def _take(self, entry: EntryPage) -> _TakenPage | NotHad | None:
-        """Return a page to learn from, and keep it for its own entry; None: there is no room to keep it."""
+        """Return a page to learn from, and keep it for its own entry; None: there is no room."""
         page = self._taken.get(entry.key)
         if page is None:
             page = await self.fetches.fetch(entry.url, _take)
