@@ -111,9 +111,10 @@ class Polling:
     async def _taken(self, feed_id: int) -> FeedRow | None:
         """Return a feed if it may be polled; no other replica polls it then."""
         sharing = self._context.sharing
+        if self._running.running(feed_id) is not None:  # the read could give the row of before
+            return None
         if sharing.is_shared:
-            is_free = self._running.running(feed_id) is None
-            return await sharing.claim(feed_id, self._may_poll) if is_free else None
+            return await sharing.claim(feed_id, self._may_poll)
         feed = await self._context.store.read(partial(feed_table.find, feed=feed_id), is_single=True)
         return feed if feed is not None and self._may_poll(feed) else None
 
