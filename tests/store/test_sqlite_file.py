@@ -346,6 +346,25 @@ async def test_a_statement_whose_rows_nobody_took_keeps_no_connection_open(path:
         await db.execute("SELECT 1")
 
 
+async def test_a_failed_job_leaves_no_statement_that_keeps_the_connection_open(path: Path) -> None:
+    """Its exception, still known to a caller, would hold its cursors: the transaction could never end."""
+    path.touch()
+    db = await sqlite_file.open_writer(
+        path, "CREATE TABLE main.row (id); INSERT INTO row VALUES (1), (2), (3)"
+    )
+
+    def write(connection: sqlite3.Connection) -> None:
+        connection.execute("BEGIN IMMEDIATE")
+        rows = connection.execute("SELECT id FROM row")
+        raise LookupError(next(rows))
+
+    with pytest.raises(LookupError) as caught:
+        await db.hop(write)
+    async with asyncio.timeout(300):
+        await sqlite_file.close(db)
+    assert caught.traceback
+
+
 def test_what_is_private_of_aiosqlite_is_used_in_one_method() -> None:
     """aiosqlite has no public way to run a function of many statements in the connection's thread."""
     private = [name for name in vars(aiosqlite.Connection) if name.startswith("_") and name[1] != "_"]

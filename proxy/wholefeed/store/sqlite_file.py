@@ -14,6 +14,7 @@ import os
 import shutil
 import sqlite3
 import stat
+import traceback
 import zlib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
@@ -163,6 +164,10 @@ def _failure(work: Callable[[], None]) -> BaseException | None:
     try:
         work()
     except BaseException as exc:  # noqa: BLE001 - raised where it is waited for
+        each: BaseException | None = exc
+        while each is not None:  # its frames would hold cursors, and those keep a transaction from ending
+            traceback.clear_frames(each.__traceback__)
+            each = each.__cause__ or each.__context__
         return exc
     return None
 
