@@ -48,7 +48,7 @@ LIMITS: Final = (
     Limit("functions named by a participle", 25),
     Limit("class names that several modules have", 5),
     Limit("module names that several packages have", 0),
-    Limit("words in the pages", 43_640),
+    Limit("words in the pages", 43_650),
 )
 """Today's figures; a commit that makes one smaller lowers its limit."""
 
